@@ -1,0 +1,38 @@
+// The checks that tensors of a call share, and the words in which they fail.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "core/text.h"
+
+namespace rapt {
+
+// Refusals begin with the name of the function that was called, so that a user finds the call.
+class Checks {
+ public:
+  explicit Checks(std::string_view function) : function_(function) {}
+
+  template <class... Pieces>
+  [[noreturn]] void fail(const Pieces&... pieces) const {
+    throw Error(text(function_, ": ", pieces...));
+  }
+  template <class... Pieces>
+  void require(bool good, const Pieces&... pieces) const {
+    if (!good) fail(pieces...);
+  }
+
+  // Defined, on the CPU, with memory wherever it has elements.
+  void usable(std::string_view name, const ConstTensorView& tensor) const;
+  // Usable, of exactly this shape; `meaning` spells it: "(B, Hq, Lq, Dv)".
+  void shaped(std::string_view name, const ConstTensorView& tensor, const Dims& shape, std::string_view meaning) const;
+  void typed(std::string_view name, const ConstTensorView& tensor, std::initializer_list<DType> allowed) const;
+  // No two elements of something that will be written may share a place.
+  void writable(std::string_view name, const ConstTensorView& tensor) const;
+
+ private:
+  std::string_view function_;
+};
+
+}  // namespace rapt

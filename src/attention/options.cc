@@ -1,0 +1,255 @@
+#include "attention/options.h"
+
+#include <cmath>
+#include <limits>
+
+namespace rapt {
+
+namespace {
+
+// Positions stay far from where sums of them would overflow.
+constexpr std::int64_t kLargestOffset = std::int64_t{1} << 40;
+
+void resolve_inputs(const Checks& checks, AttentionProblem& problem) {
+  const ConstTensorView& query = problem.query;
+  const ConstTensorView& key = problem.key;
+  const ConstTensorView& value = problem.value;
+  const auto check_input = [&](std::string_view name, const ConstTensorView& tensor, std::string_view meaning) {
+    checks.usable(name, tensor);
+    checks.require(tensor.rank() != 3, name, " has shape ", tensor.shape(), "; it must be ", meaning,
+                   ": split_heads(x, heads) makes that of a (B, L, E) tensor");
+    checks.require(tensor.rank() == 4, name, " has shape ", tensor.shape(), "; it must be ", meaning);
+    checks.typed(name, tensor, {DType::f32, DType::f64, DType::bf16, DType::f16});
+  };
+  check_input("query", query, "(B, Hq, Lq, D)");
+  check_input("key", key, "(B, Hkv, Lk, D)");
+  check_input("value", value, "(B, Hkv, Lk, Dv)");
+
+  checks.require(key.size(0) == query.size(0), "key has batch size ", key.size(0), ", query has ", query.size(0),
+                 "; they must be equal");
+  checks.require(value.size(0) == query.size(0), "value has batch size ", value.size(0), ", query has ", query.size(0),
+                 "; they must be equal");
+  checks.require(key.size(3) == query.size(3), "key has head size ", key.size(3), ", query has ", query.size(3),
+                 "; they must be equal");
+  checks.require(value.size(1) == key.size(1), "value has ", value.size(1), " heads, key has ", key.size(1),
+                 "; they must be equal");
+  checks.require(value.size(2) == key.size(2), "value has length ", value.size(2), ", key has ", key.size(2),
+                 "; they must be equal");
+  checks.require(query.size(3) > 0, "query has head size 0; it must be at least 1");
+  checks.require(value.size(3) > 0, "value has head size 0; it must be at least 1");
+  checks.require(query.size(1) == 0 || (key.size(1) > 0 && query.size(1) % key.size(1) == 0), "query has ",
+                 query.size(1), " heads, key has ", key.size(1), "; the first must be a multiple of the second");
+  checks.require(value.dtype() == key.dtype(), "value is ", value.dtype(), ", key is ", key.dtype(),
+                 "; they must be equal");
+  checks.require((query.dtype() == DType::f64) == (key.dtype() == DType::f64), "query is ", query.dtype(), ", key is ",
+                 key.dtype(), "; f64 does not mix with other types");
+
+  problem.query_heads = query.size(1);
+  problem.kv_heads = key.size(1);
+  problem.group = problem.query_heads > 0 ? problem.query_heads / problem.kv_heads : 1;
+  problem.head_size = query.size(3);
+  problem.value_size = value.size(3);
+}
+
+void check_starts(const Checks& checks, std::string_view name, const std::vector<std::int64_t>& starts,
+                  std::int64_t length, std::string_view of) {
+  checks.require(starts.size() >= 2, "packed.", name, " has ", starts.size(),
+                 " values; N sequences need N + 1, from 0 to the length");
+  checks.require(starts.front() == 0, "packed.", name, " begins with ", starts.front(), "; it must begin with 0");
+  for (std::size_t n = 1; n < starts.size(); ++n) {
+    checks.require(starts[n] >= starts[n - 1], "packed.", name, " falls from ", starts[n - 1], " to ", starts[n],
+                   " at place ", n, "; it must ascend");
+  }
+  checks.require(starts.back() == length, "packed.", name, " ends with ", starts.back(), ", ", of, " has length ",
+                 length, "; they must be equal");
+}
+
+// One span for each batch row, or for each packed sequence; offsets come later.
+void resolve_sequences(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
+  const PackedSequences& packed = options.packed;
+  const bool is_packed = !packed.query_starts.empty() || !packed.key_starts.empty();
+  const std::int64_t queries = problem.query.size(2);
+  const std::int64_t keys = problem.key.size(2);
+
+  if (is_packed) {
+    checks.require(problem.query.size(0) == 1, "packed sequences lie in one batch row; query has batch size ",
+                   problem.query.size(0));
+    check_starts(checks, "query_starts", packed.query_starts, queries, "query");
+    check_starts(checks, "key_starts", packed.key_starts, keys, "key");
+    checks.require(packed.query_starts.size() == packed.key_starts.size(), "packed.query_starts names ",
+                   packed.query_starts.size() - 1, " sequences, packed.key_starts ", packed.key_starts.size() - 1,
+                   "; they must be equal");
+    for (std::size_t n = 0; n + 1 < packed.query_starts.size(); ++n) {
+      problem.sequences.push_back({.batch = 0,
+                                   .index = static_cast<std::int64_t>(n),
+                                   .query_begin = packed.query_starts[n],
+                                   .query_count = packed.query_starts[n + 1] - packed.query_starts[n],
+                                   .key_begin = packed.key_starts[n],
+                                   .key_count = packed.key_starts[n + 1] - packed.key_starts[n]});
+    }
+  } else {
+    for (std::int64_t b = 0; b < problem.query.size(0); ++b) {
+      problem.sequences.push_back({.batch = b, .index = b, .query_count = queries, .key_count = keys});
+    }
+  }
+}
+
+// The shared offset of causal, window and ALiBi, from lengths as they are before key_lengths shorten them.
+void resolve_alignment(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
+  const Alignment& alignment = options.alignment;
+  const bool used = problem.left != AttentionProblem::kOpen || problem.right != AttentionProblem::kOpen ||
+                    !options.alibi_slopes.empty();
+  const std::size_t rows = problem.sequences.size();
+
+  if (alignment.kind == Alignment::Kind::offset) {
+    checks.require(alignment.values.size() == 1 || alignment.values.size() == rows, "alignment has ",
+                   alignment.values.size(), " offsets for ", rows, " batch rows; give one, or one for each");
+    for (const std::int64_t offset : alignment.values) {
+      checks.require(offset >= -kLargestOffset && offset <= kLargestOffset, "alignment has offset ", offset,
+                     "; it must be within ±2^40");
+    }
+    for (std::size_t n = 0; n < rows; ++n) {
+      problem.sequences[n].offset = alignment.values[alignment.values.size() == 1 ? 0 : n];
+    }
+  }
+  if (used && alignment.kind == Alignment::Kind::unnamed) {
+    for (const SequenceSpan& sequence : problem.sequences) {
+      checks.require(sequence.query_count == sequence.key_count, "causal, window or ALiBi with ", sequence.query_count,
+                     " queries and ", sequence.key_count,
+                     " keys needs an alignment: Alignment::top_left() (query 0 at key 0) or "
+                     "Alignment::bottom_right() (last query at last key)");
+    }
+  }
+}
+
+void resolve_key_lengths(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
+  const std::vector<std::int64_t>& lengths = options.key_lengths;
+  if (!lengths.empty()) {
+    checks.require(lengths.size() == problem.sequences.size(), "key_lengths has ", lengths.size(), " values for ",
+                   problem.sequences.size(), " batch rows; give one for each");
+    for (std::size_t n = 0; n < lengths.size(); ++n) {
+      checks.require(lengths[n] >= 0, "key_lengths[", n, "] is ", lengths[n], "; it must not be negative");
+      checks.require(lengths[n] <= problem.sequences[n].key_count, "key_lengths[", n, "] is ", lengths[n],
+                     ", more than the ", problem.sequences[n].key_count, " keys there are");
+      problem.sequences[n].key_count = lengths[n];
+    }
+  }
+  if (options.alignment.kind == Alignment::Kind::bottom_right) {
+    for (SequenceSpan& sequence : problem.sequences) sequence.offset = sequence.key_count - sequence.query_count;
+  }
+}
+
+void resolve_window(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
+  const auto side = [&](std::string_view name, std::optional<std::int64_t> width) {
+    if (!width) return AttentionProblem::kOpen;
+    checks.require(*width >= 0, "window.", name, " is ", *width,
+                   "; it must not be negative (leave it absent for an open side)");
+    return std::min(*width, AttentionProblem::kOpen);
+  };
+  problem.left = side("left", options.window.left);
+  problem.right = side("right", options.window.right);
+  if (options.causal) problem.right = 0;  // a window never looks behind by less than 0, so causal is the tighter side
+}
+
+void resolve_masks(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
+  const Dims full{problem.query.size(0), problem.query_heads, problem.query.size(2), problem.key.size(2)};
+  for (std::size_t n = 0; n < options.masks.size(); ++n) {
+    const Mask& mask = options.masks[n];
+    const std::string name = text("masks[", n, "]");
+    checks.usable(name, mask.view);
+    checks.require(mask.view.rank() != 3, name, " has shape ", mask.view.shape(),
+                   ", which is ambiguous; make it (B, 1, Lq, Lk) with unsqueeze(1) or (1, Hq, Lq, Lk) with "
+                   "unsqueeze(0)");
+    checks.require(mask.view.rank() == 2 || mask.view.rank() == 4, name, " has shape ", mask.view.shape(),
+                   "; it must be (Lq, Lk) or broadcast to (B, Hq, Lq, Lk) = ", full);
+    for (int dim = 0; dim < mask.view.rank(); ++dim) {
+      const std::int64_t wanted = full[dim + 4 - mask.view.rank()];
+      checks.require(mask.view.size(dim) == wanted || mask.view.size(dim) == 1, name, " has shape ", mask.view.shape(),
+                     ", which does not broadcast to (B, Hq, Lq, Lk) = ", full);
+    }
+    if (mask.kind == Mask::Kind::add) {
+      checks.require(is_float(mask.view.dtype()), name,
+                     " is a Mask::add of bool; use Mask::keep or Mask::drop to say what true means");
+    } else {
+      checks.require(!is_float(mask.view.dtype()), name, " is ", mask.view.dtype(),
+                     " and says which keys; it must be bool (a float mask is a Mask::add)");
+    }
+    if (mask.kind == Mask::Kind::fill) {
+      checks.require(!std::isnan(mask.value) && mask.value < std::numeric_limits<double>::infinity(), name,
+                     " fills with ", mask.value, "; it must be finite or −inf");
+    }
+    problem.masks.push_back({mask.kind, mask.view.expand(full), mask.value});
+  }
+}
+
+void resolve_head_terms(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
+  const std::vector<double>& slopes = options.alibi_slopes;
+  checks.require(slopes.empty() || static_cast<std::int64_t>(slopes.size()) == problem.query_heads, "alibi_slopes has ",
+                 slopes.size(), " values for ", problem.query_heads, " query heads; give one for each");
+  for (std::size_t h = 0; h < slopes.size(); ++h) {
+    checks.require(std::isfinite(slopes[h]), "alibi_slopes[", h, "] is ", slopes[h], "; it must be finite");
+  }
+  problem.alibi_slopes = slopes;
+
+  if (options.sinks.defined()) {
+    checks.shaped("sinks", options.sinks, Dims{problem.query_heads}, "(Hq)");
+    if (problem.sums_in_f64()) {
+      checks.typed("sinks", options.sinks, {DType::f64});
+    } else {
+      checks.typed("sinks", options.sinks, {DType::f32, DType::bf16, DType::f16});
+    }
+    problem.sinks = options.sinks;
+  }
+}
+
+// A place in the dropout counter: 32 bits.
+std::uint32_t counter_start(const Checks& checks, std::string_view name, std::int64_t start, std::int64_t count) {
+  constexpr std::int64_t kEnd = std::int64_t{1} << 32;
+  checks.require(start >= 0 && start <= kEnd - count, "dropout.", name, " is ", start, "; with ", count,
+                 " more it must stay within 0 to 2^32");
+  return static_cast<std::uint32_t>(start);
+}
+
+void resolve_dropout(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
+  const Dropout& dropout = options.dropout;
+  checks.require(dropout.rate >= 0.0 && dropout.rate <= 1.0, "dropout.rate is ", dropout.rate,
+                 "; it must be from 0 to 1");
+  const auto rows = static_cast<std::int64_t>(problem.sequences.size());
+  ResolvedDropout& resolved = problem.dropout;
+  resolved.batch_start = counter_start(checks, "batch_start", dropout.batch_start, rows);
+  resolved.head_start = counter_start(checks, "head_start", dropout.head_start, problem.query_heads);
+  resolved.query_start = counter_start(checks, "query_start", dropout.query_start, problem.query.size(2));
+  resolved.on = dropout.rate > 0.0;
+  resolved.threshold = static_cast<std::uint64_t>(std::floor(dropout.rate * 0x1p32));
+  resolved.keep_scale = dropout.rate < 1.0 ? 1.0 / (1.0 - dropout.rate) : 0.0;
+  resolved.key = philox_key(dropout.seed);
+}
+
+}  // namespace
+
+void resolve_options(const Checks& checks, const ConstTensorView& query, const ConstTensorView& key,
+                     const ConstTensorView& value, const AttentionOptions& options, AttentionProblem& problem) {
+  problem.query = query, problem.key = key, problem.value = value;
+  resolve_inputs(checks, problem);
+
+  checks.require(!options.scale || std::isfinite(*options.scale), "scale is ", options.scale.value_or(0.0),
+                 "; it must be finite");
+  problem.scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(problem.head_size)));
+  checks.require(std::isfinite(options.softcap) && options.softcap >= 0.0, "softcap is ", options.softcap,
+                 "; it must be positive, or 0 for none");
+  problem.softcap = options.softcap;
+
+  resolve_sequences(checks, options, problem);
+  resolve_window(checks, options, problem);
+  resolve_head_terms(checks, options, problem);
+  resolve_alignment(checks, options, problem);
+  resolve_key_lengths(checks, options, problem);
+  resolve_masks(checks, options, problem);
+  resolve_dropout(checks, options, problem);
+
+  checks.require(options.threads >= 0, "threads is ", options.threads, "; it must be positive, or 0 for all");
+  problem.threads = options.threads > 0 ? options.threads : thread_count();
+  problem.parallel_for = options.parallel_for ? options.parallel_for : ParallelFor(parallel_for);
+}
+
+}  // namespace rapt

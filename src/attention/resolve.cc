@@ -1,0 +1,181 @@
+#include "attention/resolve.h"
+
+#include "attention/options.h"
+
+namespace rapt {
+
+namespace {
+
+std::int64_t chosen(const std::vector<std::int64_t>& indices, std::int64_t all) {
+  return indices.empty() ? all : static_cast<std::int64_t>(indices.size());
+}
+
+// The shape of weights or scores cut to a selection, and how to spell it.
+struct SelectedShape {
+  Dims shape;
+  const char* meaning;
+};
+
+SelectedShape selected_shape(const Checks& checks, const std::string& name, const Selection& of,
+                             const AttentionProblem& problem) {
+  const auto check_indices = [&](std::string_view list, const std::vector<std::int64_t>& indices, std::int64_t size) {
+    for (const std::int64_t index : indices) {
+      checks.require(index >= 0 && index < size, name, ".of.", list, " names ", index, "; there are 0 to ", size - 1);
+    }
+  };
+  check_indices("heads", of.heads, problem.query_heads);
+  check_indices("queries", of.queries, problem.query.size(2));
+  const std::int64_t batch = problem.query.size(0);
+  const std::int64_t queries = chosen(of.queries, problem.query.size(2));
+  const std::int64_t keys = problem.key.size(2);
+  if (of.mean_over_heads) return {{batch, queries, keys}, "(B, queries, Lk)"};
+  return {{batch, chosen(of.heads, problem.query_heads), queries, keys}, "(B, heads, queries, Lk)"};
+}
+
+// The type that sums are held in: for lse, and a choice for weights and scores.
+DType sum_type(const AttentionProblem& problem) { return problem.sums_in_f64() ? DType::f64 : DType::f32; }
+
+Dims out_shape(const AttentionProblem& problem) {
+  return {problem.query.size(0), problem.query_heads, problem.query.size(2), problem.value_size};
+}
+
+Dims row_shape(const AttentionProblem& problem) {
+  return {problem.query.size(0), problem.query_heads, problem.query.size(2)};
+}
+
+// Outputs seen so far, each to stand clear of the inputs and of one another.
+class Outputs {
+ public:
+  Outputs(const Checks& checks, const AttentionProblem& problem) : checks_(checks) {
+    taken_ = {{"query", problem.query}, {"key", problem.key}, {"value", problem.value}};
+    for (std::size_t n = 0; n < problem.masks.size(); ++n) {
+      taken_.emplace_back(text("masks[", n, "]"), problem.masks[n].view);
+    }
+    if (problem.sinks.defined()) taken_.emplace_back("sinks", problem.sinks);
+  }
+
+  void add(const std::string& name, const ConstTensorView& tensor) {
+    checks_.writable(name, tensor);
+    if (tensor.count() == 0) return;
+    for (const auto& [other, view] : taken_) {
+      checks_.require(view.data() != tensor.data() || view.count() == 0, name, " begins where ", other,
+                      " does; it needs memory of its own");
+    }
+    taken_.emplace_back(name, tensor);
+  }
+
+ private:
+  const Checks& checks_;
+  std::vector<std::pair<std::string, ConstTensorView>> taken_;
+};
+
+void check_outputs(const Checks& checks, const ForwardProblem& problem) {
+  const AttentionOutputs& outputs = problem.outputs;
+  Outputs written(checks, problem);
+
+  checks.shaped("out", outputs.out, out_shape(problem), "(B, Hq, Lq, Dv)");
+  checks.typed("out", outputs.out, {problem.query.dtype()});
+  written.add("out", outputs.out);
+  if (outputs.lse.defined()) {
+    checks.shaped("lse", outputs.lse, row_shape(problem), "(B, Hq, Lq)");
+    checks.typed("lse", outputs.lse, {sum_type(problem)});
+    written.add("lse", outputs.lse);
+  }
+  for (std::size_t n = 0; n < outputs.captures.size(); ++n) {
+    const Capture& capture = outputs.captures[n];
+    const std::string name = text("captures[", n, "]");
+    const SelectedShape selected = selected_shape(checks, name, capture.of, problem);
+    checks.shaped(name + ".to", capture.to, selected.shape, selected.meaning);
+    if (problem.query.dtype() == sum_type(problem)) {
+      checks.typed(name + ".to", capture.to, {sum_type(problem)});
+    } else {
+      checks.typed(name + ".to", capture.to, {problem.query.dtype(), sum_type(problem)});
+    }
+    written.add(name + ".to", capture.to);
+  }
+}
+
+void check_upstream(const Checks& checks, const BackwardProblem& problem) {
+  const AttentionUpstream& upstream = problem.upstream;
+  checks.require(upstream.dout.defined() || upstream.dlse.defined() || !upstream.dweights.empty(),
+                 "no gradient arrives; give dout, dlse or dweights");
+  const auto check_out = [&](std::string_view name, const ConstTensorView& tensor) {
+    if (!tensor.defined()) return;
+    checks.shaped(name, tensor, out_shape(problem), "(B, Hq, Lq, Dv)");
+    checks.typed(name, tensor, {problem.query.dtype()});
+  };
+  const auto check_lse = [&](std::string_view name, const ConstTensorView& tensor) {
+    if (!tensor.defined()) return;
+    checks.shaped(name, tensor, row_shape(problem), "(B, Hq, Lq)");
+    checks.typed(name, tensor, {sum_type(problem)});
+  };
+  check_out("dout", upstream.dout);
+  check_out("out", upstream.out);
+  check_lse("dlse", upstream.dlse);
+  check_lse("lse", upstream.lse);
+  for (std::size_t n = 0; n < upstream.dweights.size(); ++n) {
+    const WeightsGradient& gradient = upstream.dweights[n];
+    const std::string name = text("dweights[", n, "]");
+    checks.require(gradient.stage == Stage::weights || gradient.stage == Stage::dropped_weights, name,
+                   " arrives at a stage of scores; gradients are taken at Stage::weights and Stage::dropped_weights");
+    const SelectedShape selected = selected_shape(checks, name, gradient.of, problem);
+    checks.shaped(name + ".from", gradient.from, selected.shape, selected.meaning);
+    checks.require(is_float(gradient.from.dtype()), name, ".from is bool; it must be a float type");
+  }
+}
+
+void check_gradients(const Checks& checks, const BackwardProblem& problem, const AttentionOptions& options) {
+  const AttentionGradients& gradients = problem.gradients;
+  Outputs written(checks, problem);
+  const auto check_like = [&](const std::string& name, const TensorView& tensor, const ConstTensorView& like,
+                              std::string_view of) {
+    checks.shaped(name, tensor, like.shape(), of);
+    checks.typed(name, tensor, {like.dtype()});
+    written.add(name, tensor);
+  };
+  if (gradients.dquery.defined()) check_like("dquery", gradients.dquery, problem.query, "the query's");
+  if (gradients.dkey.defined()) check_like("dkey", gradients.dkey, problem.key, "the key's");
+  if (gradients.dvalue.defined()) check_like("dvalue", gradients.dvalue, problem.value, "the value's");
+  if (gradients.dsinks.defined()) {
+    checks.require(problem.sinks.defined(), "dsinks is asked for, but the call has no sinks");
+    check_like("dsinks", gradients.dsinks, problem.sinks, "the sinks'");
+  }
+  for (std::size_t n = 0; n < gradients.dmasks.size(); ++n) {
+    const MaskGradient& gradient = gradients.dmasks[n];
+    const std::string name = text("dmasks[", n, "]");
+    checks.require(gradient.mask < options.masks.size(), name, " belongs to masks[", gradient.mask,
+                   "], but the call has ", options.masks.size(), " masks");
+    checks.require(options.masks[gradient.mask].kind == Mask::Kind::add, name, " belongs to masks[", gradient.mask,
+                   "], which is not a Mask::add and has no gradient");
+    check_like(name + ".to", gradient.to, options.masks[gradient.mask].view, "the mask's");
+  }
+}
+
+}  // namespace
+
+ForwardProblem resolve_forward(std::string_view function, const AttentionOutputs& outputs, const ConstTensorView& query,
+                               const ConstTensorView& key, const ConstTensorView& value,
+                               const AttentionOptions& options) {
+  const Checks checks(function);
+  ForwardProblem problem;
+  resolve_options(checks, query, key, value, options, problem);
+  problem.outputs = outputs;
+  check_outputs(checks, problem);
+  return problem;
+}
+
+BackwardProblem resolve_backward(std::string_view function, const AttentionGradients& gradients,
+                                 const AttentionUpstream& upstream, const ConstTensorView& query,
+                                 const ConstTensorView& key, const ConstTensorView& value,
+                                 const AttentionOptions& options) {
+  const Checks checks(function);
+  BackwardProblem problem;
+  resolve_options(checks, query, key, value, options, problem);
+  problem.upstream = upstream;
+  problem.gradients = gradients;
+  check_upstream(checks, problem);
+  check_gradients(checks, problem, options);
+  return problem;
+}
+
+}  // namespace rapt

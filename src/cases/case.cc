@@ -1,0 +1,260 @@
+#include "cases/case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <sstream>
+
+#include "rapt/random.h"
+
+namespace rapt::cases {
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+void fill(const TensorView& view, double value) {
+  // A tensor of one element, broadcast.
+  const ConstTensorView one(&value, Dims{});
+  copy(one.expand(view.shape()), view);
+}
+
+// Fills a view of any rank with values from `next`, in row-major order, through one f64 copy.
+template <class Next>
+void generate(const TensorView& view, const Next& next) {
+  Tensor values(view.shape(), DType::f64);
+  for (double& value : values.values<double>()) value = next();
+  copy(values, view);
+}
+
+}  // namespace
+
+double Stream::uniform() {
+  const PhiloxCounter counter = {static_cast<std::uint32_t>(count_ / 4), static_cast<std::uint32_t>(count_ / 4 >> 32),
+                                 number_, 0x72617074U};
+  const std::uint32_t word = philox4x32_10(counter, philox_key(seed_))[count_ % 4];
+  ++count_;
+  return static_cast<double>(word) * 0x1p-32;
+}
+
+std::int64_t Stream::integer(std::int64_t first, std::int64_t last) {
+  return first + static_cast<std::int64_t>(uniform() * static_cast<double>(last - first + 1));
+}
+
+bool CaseSpec::sums_swallow() const {
+  return query_type != DType::f64 && std::any_of(masks.begin(), masks.end(), [](const MaskSpec& mask) {
+           return mask.kind == Mask::Kind::add && std::isfinite(mask.special) && std::abs(mask.special) > 1e4;
+         });
+}
+
+Buffer make_buffer(MemoryLayout layout, const Dims& shape, DType dtype) {
+  const std::int64_t b = shape[0], h = shape[1], l = shape[2], d = shape[3];
+  Buffer buffer;
+  const auto allocate = [&](const Dims& whole) {
+    buffer.memory = Tensor(whole, dtype);
+    if (is_float(dtype)) fill(buffer.memory.view(), kNaN);
+    return buffer.memory.view();
+  };
+  switch (layout) {
+    case MemoryLayout::bhld: buffer.view = allocate(shape); break;
+    case MemoryLayout::packed_qkv:
+    case MemoryLayout::blhd: buffer.view = allocate({b, l, h, d}).transpose(1, 2); break;
+    case MemoryLayout::lbhd: buffer.view = allocate({l, b, h, d}).permute({1, 2, 0, 3}); break;
+    case MemoryLayout::gaps:
+      buffer.view = allocate({b, h, l + 1, d + 1, 2}).select(4, 0).slice(3, 0, d).slice(2, 0, l);
+      break;
+    case MemoryLayout::backwards: {
+      const TensorView forwards = allocate({b, h, l, d});
+      const std::int64_t last = l > 0 ? (l - 1) * d : 0;
+      auto* data = static_cast<std::byte*>(forwards.data());
+      buffer.view = TensorView(data == nullptr ? data : data + last * static_cast<std::int64_t>(size_of(dtype)), dtype,
+                               shape, Dims{h * l * d, l * d, -d, 1});
+      break;
+    }
+    case MemoryLayout::shifted:
+      buffer.view = allocate({b * h * l * d + 1}).slice(0, 1, b * h * l * d + 1).reshape(shape);
+      break;
+  }
+  return buffer;
+}
+
+Case::Case(CaseSpec from) : spec(std::move(from)) {
+  options.causal = spec.causal;
+  options.window = spec.window;
+  options.alignment = spec.alignment;
+  options.key_lengths = spec.key_lengths;
+  options.packed = spec.packed;
+  options.softcap = spec.softcap;
+  options.dropout = spec.dropout;
+  if (spec.has_scale) options.scale = spec.scale;
+  make_inputs();
+  make_masks();
+  if (spec.alibi) {
+    for (std::int64_t h = 0; h < spec.query_heads; ++h) {
+      options.alibi_slopes.push_back(
+          std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(spec.query_heads)));
+    }
+  }
+  if (spec.sinks) {
+    Stream stream(spec.seed, 8);
+    Tensor& sinks = memory_.emplace_back(Dims{spec.query_heads}, spec.query_type);
+    generate(sinks.view(), [&] { return 4.0 * stream.uniform() - 2.0; });
+    options.sinks = sinks.view();
+  }
+}
+
+void Case::make_inputs() {
+  const Dims query_shape{spec.batch, spec.query_heads, spec.queries, spec.head_size};
+  const Dims key_shape{spec.batch, spec.kv_heads, spec.keys, spec.head_size};
+  const Dims value_shape{spec.batch, spec.kv_heads, spec.keys, spec.value_size};
+  TensorView q, k, v;
+
+  const auto own = [&](const Dims& shape, DType dtype) {
+    Buffer buffer = make_buffer(spec.layout, shape, dtype);
+    memory_.push_back(std::move(buffer.memory));
+    return buffer.view;
+  };
+  const bool one_tensor = spec.layout == MemoryLayout::packed_qkv && query_shape == key_shape &&
+                          key_shape == value_shape && spec.query_type == spec.kv_type;
+  if (one_tensor) {
+    Tensor& packed =
+        memory_.emplace_back(Dims{spec.batch, spec.queries, 3, spec.query_heads, spec.head_size}, spec.query_type);
+    const TensorView parts = packed.view().permute({2, 0, 3, 1, 4});  // the notes' (3, B, H, L, D)
+    q = parts.select(0, 0), k = parts.select(0, 1), v = parts.select(0, 2);
+  } else {
+    q = own(query_shape, spec.query_type), k = own(key_shape, spec.kv_type), v = own(value_shape, spec.kv_type);
+  }
+
+  const auto values = [&](const TensorView& view, std::uint32_t number, double spread) {
+    Stream stream(spec.seed, number);
+    generate(view, [&] { return spread * (2.0 * stream.uniform() - 1.0); });
+  };
+  values(q, 1, spec.spread * 1.7);
+  values(k, 2, spec.spread * 1.7);
+  values(v, 3, 1.0);
+
+  for (std::size_t n = 0; n < spec.key_lengths.size(); ++n) {  // what lies past a key length must not matter
+    const bool packed = !spec.packed.key_starts.empty();
+    const std::int64_t b = packed ? 0 : static_cast<std::int64_t>(n);
+    const std::int64_t begin = (packed ? spec.packed.key_starts[n] : 0) + spec.key_lengths[n];
+    const std::int64_t end = packed ? spec.packed.key_starts[n + 1] : spec.keys;
+    for (const TensorView& view : {k, v}) fill(view.slice(0, b, b + 1).slice(2, begin, end), kNaN);
+  }
+  query = q, key = k, value = v;
+}
+
+void Case::make_masks() {
+  std::uint32_t number = 16;
+  for (const MaskSpec& mask : spec.masks) {
+    Stream stream(spec.seed, number++);
+    const auto size = [](bool one, std::int64_t whole) { return one ? std::int64_t{1} : whole; };
+    const Dims plane{size(mask.one_query, spec.queries), size(mask.one_key, spec.keys)};
+    const Dims shape = mask.plane_only ? plane
+                                       : Dims{size(mask.one_batch, spec.batch), size(mask.one_head, spec.query_heads),
+                                              plane[0], plane[1]};
+    const bool is_add = mask.kind == Mask::Kind::add;
+    Tensor& tensor = memory_.emplace_back(shape, is_add ? mask.dtype : DType::boolean);
+    generate(tensor.view(), [&] {
+      const bool hit = stream.chance(mask.chance);
+      if (is_add) return hit && mask.special != 0.0 ? mask.special : 2.0 * stream.uniform() - 1.0;
+      return hit == (mask.kind != Mask::Kind::keep) ? 1.0 : 0.0;
+    });
+    options.masks.push_back({mask.kind, tensor.view(), mask.value});
+  }
+}
+
+namespace {
+
+Dims capture_shape(const CaseSpec& spec, const Selection& of) {
+  const auto chosen = [](const std::vector<std::int64_t>& list, std::int64_t all) {
+    return list.empty() ? all : static_cast<std::int64_t>(list.size());
+  };
+  if (of.mean_over_heads) return {spec.batch, chosen(of.queries, spec.queries), spec.keys};
+  return {spec.batch, chosen(of.heads, spec.query_heads), chosen(of.queries, spec.queries), spec.keys};
+}
+
+Answer call(const CaseSpec& spec, const ConstTensorView& query, const ConstTensorView& key,
+            const ConstTensorView& value, const AttentionOptions& options, bool* untouched) {
+  const DType sums = query.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const Dims out_shape{spec.batch, spec.query_heads, spec.queries, spec.value_size};
+  Buffer out = make_buffer(spec.layout, out_shape, query.dtype());
+  Tensor lse(Dims{spec.batch, spec.query_heads, spec.queries}, sums);
+  std::vector<Tensor> captures;
+  AttentionOutputs outputs{.out = out.view};
+  if (spec.lse) outputs.lse = lse;
+  for (const auto& [stage, of] : spec.captures) {
+    captures.emplace_back(capture_shape(spec, of), sums);
+    outputs.captures.push_back({stage, captures.back(), of});
+  }
+  // A Tensor's memory stays where it is when the vector grows, so the views above remain good.
+  attention(outputs, query, key, value, options);
+
+  Answer answer{Tensor::copy_of(out.view, DType::f64), lse.to(DType::f64), {}};
+  for (const Tensor& capture : captures) answer.captures.push_back(capture.to(DType::f64));
+  if (untouched != nullptr) {  // put NaN back where out was written: the buffer must be as it was made
+    fill(out.view, kNaN);
+    const Buffer fresh = make_buffer(spec.layout, out_shape, query.dtype());
+    const auto bytes = static_cast<std::size_t>(fresh.memory.count()) * size_of(query.dtype());
+    *untouched = bytes == 0 || std::memcmp(fresh.memory.view().data(), out.memory.view().data(), bytes) == 0;
+  }
+  return answer;
+}
+
+}  // namespace
+
+Answer run(const Case& test, bool* untouched) {
+  return call(test.spec, test.query, test.key, test.value, test.options, untouched);
+}
+
+Answer truth(const Case& test) {
+  AttentionOptions options = test.options;
+  options.engine = Engine::reference;
+  options.workspace = {};
+  if (test.spec.sums_swallow()) return call(test.spec, test.query, test.key, test.value, options, nullptr);
+
+  const Tensor query = Tensor::copy_of(test.query, DType::f64);
+  const Tensor key = Tensor::copy_of(test.key, DType::f64);
+  const Tensor value = Tensor::copy_of(test.value, DType::f64);
+  Tensor sinks;
+  if (options.sinks.defined()) {
+    sinks = Tensor::copy_of(options.sinks, DType::f64);
+    options.sinks = sinks.view();
+  }
+  return call(test.spec, query, key, value, options, nullptr);
+}
+
+std::string describe(const CaseSpec& spec) {
+  std::ostringstream s;
+  const auto list = [&](const char* name, const std::vector<std::int64_t>& values) {
+    if (values.empty()) return;
+    s << ' ' << name << '=';
+    for (std::size_t n = 0; n < values.size(); ++n) s << (n == 0 ? "" : ",") << values[n];
+  };
+  s << spec.name << ": seed=" << spec.seed << " b=" << spec.batch << " hq=" << spec.query_heads
+    << " hkv=" << spec.kv_heads << " lq=" << spec.queries << " lk=" << spec.keys << " d=" << spec.head_size
+    << " dv=" << spec.value_size << " q:" << name_of(spec.query_type) << " kv:" << name_of(spec.kv_type)
+    << " layout=" << static_cast<int>(spec.layout) << " spread=" << spec.spread;
+  if (spec.has_scale) s << " scale=" << spec.scale;
+  if (spec.softcap != 0.0) s << " softcap=" << spec.softcap;
+  if (spec.causal) s << " causal";
+  if (spec.window.left) s << " left=" << *spec.window.left;
+  if (spec.window.right) s << " right=" << *spec.window.right;
+  s << " alignment=" << static_cast<int>(spec.alignment.kind);
+  list("offsets", spec.alignment.values);
+  list("key_lengths", spec.key_lengths);
+  list("query_starts", spec.packed.query_starts);
+  list("key_starts", spec.packed.key_starts);
+  if (spec.alibi) s << " alibi";
+  if (spec.sinks) s << " sinks";
+  if (spec.dropout.rate > 0.0) s << " dropout=" << spec.dropout.rate;
+  for (const MaskSpec& mask : spec.masks) {
+    s << " mask(" << static_cast<int>(mask.kind) << (mask.one_batch ? " 1b" : "") << (mask.one_head ? " 1h" : "")
+      << (mask.one_query ? " 1q" : "") << (mask.one_key ? " 1k" : "") << (mask.plane_only ? " plane" : "") << ' '
+      << name_of(mask.dtype) << " special=" << mask.special << " value=" << mask.value << ')';
+  }
+  s << " captures=" << spec.captures.size();
+  return s.str();
+}
+
+}  // namespace rapt::cases

@@ -1,0 +1,120 @@
+// A test case: one attention call described in a few numbers, with inputs made from a seed.
+//
+// Every engine, every instruction set and every binding runs the same list (list.h). A case is data, so that it can be
+// printed, repeated and shrunk.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rapt/attention.h"
+
+namespace rapt::cases {
+
+// How q, k, v and out lie in memory. All are (B, H, L, D) views.
+enum class MemoryLayout : std::uint8_t {
+  bhld,        // contiguous
+  blhd,        // each token's heads side by side
+  lbhd,        // batch second
+  packed_qkv,  // one (B, L, 3, H, D) tensor; where shapes differ, blhd
+  gaps,        // a last stride of 2, and rows further apart than they need be
+  backwards,   // keys and queries in reverse order: negative strides
+  shifted,     // contiguous, one element past an aligned address
+};
+
+struct MaskSpec {
+  Mask::Kind kind = Mask::Kind::keep;
+  // Which dimensions are broadcast (size 1); with plane_only the mask is (Lq, Lk).
+  bool one_batch = false, one_head = false, one_query = false, one_key = false, plane_only = false;
+  DType dtype = DType::f32;  // of a Mask::add
+  double value = -1e9;       // of a Mask::fill
+  double chance = 0.3;       // of a key to be dropped or filled, of a bias to be `special`
+  double special = 0.0;      // what a Mask::add holds now and then: −inf, −1e9, …; 0: nothing special
+};
+
+struct CaseSpec {
+  std::string name;
+  std::int64_t batch = 2, query_heads = 2, kv_heads = 2, queries = 7, keys = 7, head_size = 8, value_size = 8;
+  DType query_type = DType::f32, kv_type = DType::f32;
+  MemoryLayout layout = MemoryLayout::bhld;
+  double spread = 1.0;  // inputs are about ±spread: scores grow with its square
+
+  bool has_scale = false;
+  double scale = 0.0;
+  double softcap = 0.0;
+  std::vector<MaskSpec> masks{};
+  bool causal = false;
+  Window window{};
+  Alignment alignment{};
+  std::vector<std::int64_t> key_lengths{};
+  PackedSequences packed{};
+  bool alibi = false;
+  bool sinks = false;
+  Dropout dropout{};
+
+  bool lse = true;
+  std::vector<std::pair<Stage, Selection>> captures{};
+  std::uint64_t seed = 1;
+
+  // Adding −1e9 swallows a score in f32 but not in f64, so such a case is compared with an answer in its own type.
+  bool sums_swallow() const;
+};
+
+std::string describe(const CaseSpec& spec);
+inline void PrintTo(const CaseSpec& spec, std::ostream* stream) { *stream << describe(spec); }  // for GoogleTest
+
+// The inputs of a case, and the memory they lie in. Everything outside the views, and keys past a key length, is NaN.
+struct Case {
+  explicit Case(CaseSpec from);
+  Case(const Case&) = delete;
+  Case& operator=(const Case&) = delete;
+
+  CaseSpec spec;
+  ConstTensorView query, key, value;
+  AttentionOptions options;
+
+ private:
+  std::deque<Tensor> memory_;  // a deque: views stay valid as it grows
+  void make_inputs();
+  void make_masks();
+};
+
+// What a call wrote, each as a contiguous f64 tensor.
+struct Answer {
+  Tensor out, lse;
+  std::vector<Tensor> captures;
+};
+
+// Runs a case with its options as they are now. `untouched`, where given, says whether memory around `out` kept its
+// bits.
+Answer run(const Case& test, bool* untouched = nullptr);
+
+// The same call on the same inputs in f64, by the reference engine: the truth.
+Answer truth(const Case& test);
+
+// Memory for a (B, H, L, D) tensor in some layout, filled with NaN; the view is within `memory`.
+struct Buffer {
+  Tensor memory;
+  TensorView view;
+};
+Buffer make_buffer(MemoryLayout layout, const Dims& shape, DType dtype);
+
+// A stream of uniform numbers in [0, 1), the same on every machine.
+class Stream {
+ public:
+  explicit Stream(std::uint64_t seed, std::uint32_t number = 0) : seed_(seed), number_(number) {}
+  double uniform();
+  std::int64_t integer(std::int64_t first, std::int64_t last);  // both included
+  bool chance(double probability) { return uniform() < probability; }
+
+ private:
+  std::uint64_t seed_;
+  std::uint32_t number_;
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace rapt::cases

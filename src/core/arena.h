@@ -1,0 +1,34 @@
+// Carves a workspace into arrays. Without memory it only counts, so that one piece of code both says how large a
+// workspace must be and lays it out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rapt {
+
+class Arena {
+ public:
+  static constexpr std::size_t kAlignment = 64;
+
+  Arena() = default;                                                       // counts
+  explicit Arena(std::span<std::byte> memory) : memory_(memory.data()) {}  // hands out; memory is aligned
+
+  template <class T>
+  std::span<T> take(std::int64_t count) {
+    const std::size_t begin = used_;
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
+    used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    if (memory_ == nullptr) return {};
+    return {reinterpret_cast<T*>(memory_ + begin), static_cast<std::size_t>(count)};
+  }
+
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* memory_ = nullptr;
+  std::size_t used_ = 0;
+};
+
+}  // namespace rapt

@@ -1,0 +1,50 @@
+// One element, whatever its type, as a double and back. Every value of the narrower types is exact in a double, so a
+// store is the only rounding.
+#pragma once
+
+#include "rapt/tensor.h"
+
+namespace rapt {
+
+// Calls visit(T{}) with the C++ type that `dtype` stands for.
+template <class Visit>
+decltype(auto) with_element_type(DType dtype, const Visit& visit) {
+  switch (dtype) {
+    case DType::f32: return visit(float{});
+    case DType::f64: return visit(double{});
+    case DType::bf16: return visit(bfloat16{});
+    case DType::f16: return visit(float16{});
+    case DType::boolean: break;
+  }
+  return visit(bool{});
+}
+
+template <class T>
+double to_double(T value) {
+  return static_cast<double>(value);
+}
+
+template <class T>
+T from_double(double value) {
+  return T(value);
+}
+template <>
+inline float from_double<float>(double value) {
+  return static_cast<float>(value);
+}
+template <>
+inline bool from_double<bool>(double value) {
+  return value != 0.0;
+}
+
+inline double load(const void* data, DType dtype, std::int64_t offset) {
+  return with_element_type(dtype,
+                           [&](auto type) { return to_double(static_cast<const decltype(type)*>(data)[offset]); });
+}
+
+inline void store(void* data, DType dtype, std::int64_t offset, double value) {
+  with_element_type(
+      dtype, [&](auto type) { static_cast<decltype(type)*>(data)[offset] = from_double<decltype(type)>(value); });
+}
+
+}  // namespace rapt

@@ -1,0 +1,140 @@
+// The one pool of the process: when it starts, how many threads it may use, and what fork and exit do to it.
+#include "rapt/parallel.h"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+
+#include "core/cpu_limits.h"
+#include "core/thread_pool.h"
+#include "rapt/error.h"
+
+#if !defined(RAPT_SINGLE_THREAD)
+#include <atomic>
+#include <cstdlib>
+#include <pthread.h>
+#endif
+
+namespace rapt {
+namespace {
+
+void check_thread_count(int threads) {
+  if (threads >= 0 && threads <= core::kMaxThreads) return;
+  throw Error("set_thread_count: " + std::to_string(threads) + " threads were asked for; give 1 to " +
+              std::to_string(core::kMaxThreads) + ", or 0 for the default");
+}
+
+}  // namespace
+
+#if defined(RAPT_SINGLE_THREAD)  // a platform without threads, such as plain WebAssembly
+
+namespace core {
+
+void parallel_for(std::int64_t count, const Task& task, int /*max_threads*/) {
+  std::exception_ptr first_error;
+  for (std::int64_t index = 0; index < count; ++index) {
+    try {
+      task(index);
+    } catch (...) {
+      if (!first_error) first_error = std::current_exception();
+    }
+  }
+  if (first_error) std::rethrow_exception(first_error);
+}
+
+}  // namespace core
+
+int thread_count() { return 1; }
+
+void set_thread_count(int threads) { check_thread_count(threads); }
+
+#else
+
+namespace {
+
+// All state of the process is in atomics with constant initialisation and no destructor. So parallel_for works before
+// the first and after the last static object, and a fork in the middle of anything leaves nothing locked in the child.
+constinit std::atomic<core::ThreadPool*> the_pool = nullptr;
+constinit std::atomic<core::ThreadPool*> parents_pool = nullptr;  // in a forked child: never used, only kept
+constinit std::atomic<bool> exiting = false;
+constinit std::atomic<int> default_threads = 0;  // 0: not known yet
+constinit std::atomic<int> chosen_threads = 0;   // 0: the default
+
+core::ThreadPool& pool() {
+  core::ThreadPool* existing = the_pool.load(std::memory_order_acquire);
+  if (existing != nullptr) return *existing;
+  auto* fresh = new core::ThreadPool(parents_pool.load());
+  if (the_pool.compare_exchange_strong(existing, fresh, std::memory_order_acq_rel)) return *fresh;
+  delete fresh;  // another thread was first
+  return *existing;
+}
+
+// A child has only the thread that forked. The parent's pool, with its threads gone and its job perhaps half done, is
+// left as it lies. The child makes its own when it needs one, and looks again at how many cores it has: a server's
+// workers are often pinned one by one. (A task that forks must not return in the child: its job cannot end there.)
+void start_over_in_child() {
+  core::ThreadPool* pool_of_parent = the_pool.exchange(nullptr);
+  if (pool_of_parent != nullptr) parents_pool.store(pool_of_parent);
+  default_threads.store(0);
+  core::forget_task_after_fork();
+}
+
+// Threads are joined at exit, and when a shared library is unloaded, because one that still spins must not outlive the
+// code it runs. The pool itself stays: another thread may be looking at it. From then on everything runs serially.
+struct Lifetime {
+  Lifetime() { pthread_atfork(nullptr, nullptr, start_over_in_child); }
+  ~Lifetime() {
+    exiting.store(true);
+    core::ThreadPool* existing = the_pool.load();
+    if (existing != nullptr) existing->shut_down();
+  }
+  Lifetime(const Lifetime&) = delete;
+  Lifetime& operator=(const Lifetime&) = delete;
+};
+const Lifetime lifetime;
+
+int find_default_threads() {
+  const char* wish = std::getenv("RAPT_NUM_THREADS");
+  if (wish != nullptr) {
+    if (const auto threads = core::parse_thread_count(wish)) return *threads;
+  }
+  return core::available_cpus();
+}
+
+}  // namespace
+
+namespace core {
+
+void parallel_for(std::int64_t count, const Task& task, int max_threads) {
+  if (count <= 0) return;
+  Job job(count, task);
+  const auto threads = static_cast<int>(std::min<std::int64_t>(count, std::min(max_threads, kMaxThreads)));
+  const bool alone = threads <= 1 || in_task() || exiting.load(std::memory_order_relaxed);
+  // A second thread that calls while the pool is taken does its work by itself. It never waits, and so never deadlocks.
+  if (alone || !pool().try_run(job, threads - 1)) job.work();
+  job.rethrow_error();
+}
+
+}  // namespace core
+
+int thread_count() {
+  const int chosen = chosen_threads.load(std::memory_order_relaxed);
+  if (chosen > 0) return chosen;
+  int threads = default_threads.load(std::memory_order_relaxed);
+  if (threads == 0) {  // two threads may both come here: they find the same
+    threads = find_default_threads();
+    default_threads.store(threads, std::memory_order_relaxed);
+  }
+  return threads;
+}
+
+void set_thread_count(int threads) {
+  check_thread_count(threads);
+  chosen_threads.store(threads, std::memory_order_relaxed);
+}
+
+#endif
+
+void parallel_for(std::int64_t count, const Task& task) { core::parallel_for(count, task, thread_count()); }
+
+}  // namespace rapt

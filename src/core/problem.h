@@ -1,0 +1,105 @@
+// An attention call after validation: what the options mean, in numbers an engine can loop over.
+//
+// src/attention builds it and an engine may trust it: shapes agree, masks are expanded to (B, Hq, Lq, Lk), every
+// default is filled in. Batch rows and packed sequences have become one list, so engines know nothing of packing.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "rapt/attention.h"
+#include "rapt/random.h"
+
+namespace rapt {
+
+// One batch row, or one packed sequence: which rows of q and k belong to it, and where its queries stand.
+struct SequenceSpan {
+  std::int64_t batch = 0;        // row of the tensors
+  std::int64_t index = 0;        // b in the dropout counter: the batch row, or the sequence's number
+  std::int64_t query_begin = 0;  // in q, masks, out: query i of this sequence is row query_begin + i
+  std::int64_t query_count = 0;
+  std::int64_t key_begin = 0;  // in k, v, masks: key j of this sequence is row key_begin + j
+  std::int64_t key_count = 0;  // keys that exist; memory past them is not read
+  std::int64_t offset = 0;     // query i has position i + offset
+};
+
+// Keys first … last − 1 of a sequence.
+struct KeyRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
+struct ResolvedDropout {
+  bool on = false;
+  std::uint64_t threshold = 0;  // a weight is kept iff its 32-bit word is at least this
+  double keep_scale = 1.0;      // 1 / (1 − rate); 0 where everything is dropped
+  PhiloxKey key{};
+  std::uint32_t batch_start = 0;
+  std::uint32_t head_start = 0;
+  std::uint32_t query_start = 0;
+
+  // Whether weight (b, h, i, j) is kept; b is SequenceSpan::index, i and j count within the sequence.
+  bool keeps(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    const PhiloxCounter counter = {batch_start + static_cast<std::uint32_t>(b),
+                                   head_start + static_cast<std::uint32_t>(h),
+                                   query_start + static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(j / 4)};
+    return philox4x32_10(counter, key)[static_cast<std::size_t>(j % 4)] >= threshold;
+  }
+};
+
+struct AttentionProblem {
+  // q (B, Hq, Lq, D), k (B, Hkv, Lk, D), v (B, Hkv, Lk, Dv)
+  ConstTensorView query, key, value;
+  std::int64_t query_heads = 0, kv_heads = 0, group = 1;  // query head h reads kv head h / group
+  std::int64_t head_size = 0, value_size = 0;             // D, Dv
+  std::vector<SequenceSpan> sequences;
+
+  double scale = 1.0;
+  double softcap = 0.0;
+  std::vector<Mask> masks;  // views of (B, Hq, Lq, Lk), broadcast by stride 0
+  // Causal and window in one: position p sees keys p − left … p + right.
+  static constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max() / 4;
+  std::int64_t left = kOpen, right = kOpen;
+  std::vector<double> alibi_slopes;
+  ConstTensorView sinks;
+  ResolvedDropout dropout;
+
+  int threads = 1;
+  ParallelFor parallel_for;
+
+  // Scores are sums in this type: f64 for f64 input, f32 for all others. It shows where a term of −1e9 swallows a
+  // score.
+  bool sums_in_f64() const { return query.dtype() == DType::f64; }
+
+  // The keys that causal, window and key length leave to query i of a sequence; masks may hide more of them.
+  KeyRange visible_keys(const SequenceSpan& sequence, std::int64_t i) const {
+    const std::int64_t position = i + sequence.offset;
+    const std::int64_t first = std::max<std::int64_t>(0, position - left);
+    const std::int64_t last = std::min(sequence.key_count, position + right + 1);
+    return {first, std::max(first, last)};
+  }
+};
+
+struct ForwardProblem : AttentionProblem {
+  AttentionOutputs outputs;
+};
+
+struct BackwardProblem : AttentionProblem {
+  AttentionUpstream upstream;
+  AttentionGradients gradients;
+};
+
+// One engine: a name and its functions. A workspace is aligned to 64 bytes and as large as was asked for.
+struct EngineTable {
+  const char* name;
+  std::size_t (*forward_workspace)(const ForwardProblem& problem);
+  void (*forward)(const ForwardProblem& problem, std::span<std::byte> workspace);
+  std::size_t (*backward_workspace)(const BackwardProblem& problem);
+  void (*backward)(const BackwardProblem& problem, std::span<std::byte> workspace);
+};
+
+}  // namespace rapt

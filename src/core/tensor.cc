@@ -1,0 +1,169 @@
+#include "rapt/tensor.h"
+
+#include <cstring>
+#include <new>
+
+#include "core/elements.h"
+#include "core/text.h"
+
+namespace rapt {
+
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+}  // namespace
+
+// ---------------------------------------------------------------- views
+
+template <bool kMutable>
+Layout BasicTensorView<kMutable>::checked(const Dims& shape, const Dims& strides) {
+  if (shape.rank() != strides.rank()) {
+    throw Error(text("tensor: shape ", shape, " has ", shape.rank(), " sizes, strides ", strides, " have ",
+                     strides.rank(), "; give one stride for each size"));
+  }
+  (void)Layout::contiguous(shape);  // refuses negative and uncountable sizes
+  return {shape, strides, 0};
+}
+
+template <bool kMutable>
+void BasicTensorView<kMutable>::require_dtype(DType wanted) const {
+  if (dtype_ != wanted) throw Error(text("tensor: holds ", dtype_, ", was asked for as ", wanted));
+}
+
+template <bool kMutable>
+void BasicTensorView<kMutable>::require_reshape(const Dims& shape) const {
+  if (!is_contiguous()) {
+    throw Error(text("reshape: shape ", shape_, " with strides ", strides_, " is not contiguous; copy it first"));
+  }
+  if (Layout::contiguous(shape).count() != count()) {
+    throw Error(text("reshape: shape ", shape_, " has ", count(), " elements, ", shape, " has ",
+                     Layout::contiguous(shape).count()));
+  }
+}
+
+template <bool kMutable>
+std::int64_t BasicTensorView<kMutable>::offset_of(std::initializer_list<std::int64_t> index) const {
+  if (static_cast<int>(index.size()) != rank()) {
+    throw Error(text("at: ", index.size(), " indices for shape ", shape_));
+  }
+  std::int64_t offset = 0;
+  int dim = 0;
+  for (const std::int64_t i : index) {
+    if (i < 0 || i >= shape_[dim]) {
+      throw Error(text("at: index ", i, " of dimension ", dim, ", which has size ", shape_[dim]));
+    }
+    offset += i * strides_[dim++];
+  }
+  return offset;
+}
+
+template <bool kMutable>
+BasicTensorView<kMutable> BasicTensorView<kMutable>::with(const Layout& layout) const {
+  using Byte = std::conditional_t<kMutable, std::byte, const std::byte>;
+  BasicTensorView view = *this;
+  // A null pointer (an empty tensor) must not be moved, not even by 0.
+  if (layout.offset != 0) {
+    view.data_ = static_cast<Byte*>(data_) + layout.offset * static_cast<std::int64_t>(size_of(dtype_));
+  }
+  view.shape_ = layout.shape;
+  view.strides_ = layout.strides;
+  return view;
+}
+
+template class BasicTensorView<true>;
+template class BasicTensorView<false>;
+
+// ---------------------------------------------------------------- tensors
+
+void Tensor::Free::operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
+
+Tensor::Tensor(const Dims& shape, DType dtype) : shape_(shape), dtype_(dtype) {
+  const auto count = static_cast<std::size_t>(Layout::contiguous(shape).count());
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size_of(dtype), &bytes)) {
+    throw Error(text("tensor: shape ", shape, " of ", dtype, " has more bytes than can be counted"));
+  }
+  if (bytes == 0) return;
+  memory_.reset(static_cast<std::byte*>(::operator new(bytes, kAlignment)));
+  std::memset(memory_.get(), 0, bytes);
+}
+
+std::int64_t Tensor::count() const { return Layout::contiguous(shape_).count(); }
+
+Tensor Tensor::copy_of(const ConstTensorView& view) { return copy_of(view, view.dtype()); }
+
+Tensor Tensor::copy_of(const ConstTensorView& view, DType dtype) {
+  Tensor tensor(view.shape(), dtype);
+  copy(view, tensor);
+  return tensor;
+}
+
+Tensor Tensor::copy_of(const ConstTensorView& flat, const Dims& shape) {
+  return copy_of(flat.reshape(shape), flat.dtype());
+}
+
+void copy(const ConstTensorView& from, const TensorView& to) {
+  if (from.shape() != to.shape()) {
+    throw Error(text("copy: from shape ", from.shape(), " to shape ", to.shape(), "; they must be equal"));
+  }
+  const Dims& shape = from.shape();
+  const int rank = shape.rank();
+  Dims index(std::span(shape.begin(), shape.end()));
+  for (int dim = 0; dim < rank; ++dim) index[dim] = 0;
+
+  std::int64_t source = 0;
+  std::int64_t target = 0;
+  for (std::int64_t left = from.count(); left > 0; --left) {
+    store(to.data(), to.dtype(), target, load(from.data(), from.dtype(), source));
+    for (int dim = rank - 1; dim >= 0; --dim) {  // count up, last dimension first
+      source += from.stride(dim);
+      target += to.stride(dim);
+      if (++index[dim] < shape[dim]) break;
+      source -= from.stride(dim) * shape[dim];
+      target -= to.stride(dim) * shape[dim];
+      index[dim] = 0;
+    }
+  }
+}
+
+// ---------------------------------------------------------------- heads
+
+namespace {
+
+template <class View>
+View split(const View& x, std::int64_t heads) {
+  if (x.rank() != 3) throw Error(text("split_heads: shape ", x.shape(), " must be (B, L, E)"));
+  if (heads < 1 || x.size(2) % heads != 0) {
+    throw Error(text("split_heads: embedding size ", x.size(2), " cannot be divided into ", heads, " heads"));
+  }
+  return x.split(2, heads).transpose(1, 2);
+}
+
+template <class View>
+View combine(const View& x) {
+  if (x.rank() != 4) throw Error(text("combine_heads: shape ", x.shape(), " must be (B, H, L, D)"));
+  const View tokens = x.transpose(1, 2);  // (B, L, H, D)
+  try {
+    return tokens.merge(2);
+  } catch (const Error&) {
+    throw Error(text("combine_heads: shape ", x.shape(), " with strides ", x.strides(),
+                     " does not hold a token's heads side by side; use combine_heads_copy"));
+  }
+}
+
+}  // namespace
+
+TensorView split_heads(const TensorView& x, std::int64_t heads) { return split(x, heads); }
+ConstTensorView split_heads(const ConstTensorView& x, std::int64_t heads) { return split(x, heads); }
+TensorView combine_heads(const TensorView& x) { return combine(x); }
+ConstTensorView combine_heads(const ConstTensorView& x) { return combine(x); }
+
+Tensor combine_heads_copy(const ConstTensorView& x) {
+  if (x.rank() != 4) throw Error(text("combine_heads: shape ", x.shape(), " must be (B, H, L, D)"));
+  Tensor tokens(Dims{x.size(0), x.size(2), x.size(1) * x.size(3)}, x.dtype());
+  if (x.size(1) > 0) copy(x, split_heads(tokens.view(), x.size(1)));
+  return tokens;
+}
+
+}  // namespace rapt

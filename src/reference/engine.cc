@@ -1,0 +1,13 @@
+#include "reference/engine.h"
+
+#include "reference/passes.h"
+
+namespace rapt {
+
+const EngineTable& reference_engine() {
+  static constexpr EngineTable kEngine = {"reference", reference::forward_workspace, reference::forward,
+                                          reference::backward_workspace, reference::backward};
+  return kEngine;
+}
+
+}  // namespace rapt

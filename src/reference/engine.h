@@ -1,0 +1,11 @@
+// The reference engine: attention as the formula reads, in double. It is the definition of every option, and the oracle
+// that every other engine is tested against. Plain before fast.
+#pragma once
+
+#include "core/problem.h"
+
+namespace rapt {
+
+const EngineTable& reference_engine();
+
+}  // namespace rapt

@@ -1,0 +1,89 @@
+// Attention forward, one row at a time.
+#include "core/elements.h"
+#include "reference/captures.h"
+#include "reference/engine.h"
+#include "reference/passes.h"
+
+namespace rapt::reference {
+
+namespace {
+
+// What one worker needs for the row at hand.
+struct RowScratch {
+  RowScratch(Arena& arena, const ForwardProblem& problem)
+      : s(arena.take<double>(problem.key.size(2))),
+        out(arena.take<double>(problem.value_size)),
+        captures(arena, problem) {}
+
+  std::span<double> s;    // (Lk): scores, then weights
+  std::span<double> out;  // (Dv)
+  CaptureWriter captures;
+};
+
+struct Workspace {
+  Workspace(Arena& arena, const ForwardProblem& problem) : inputs(arena, problem) {
+    for (int worker = 0; worker < problem.threads; ++worker) scratch.emplace_back(arena, problem);
+  }
+
+  Inputs inputs;
+  std::vector<RowScratch> scratch;
+};
+
+void attend(const ForwardProblem& problem, const Row& row, const Inputs& inputs, RowScratch& scratch) {
+  const std::span<double> s = scratch.s.first(static_cast<std::size_t>(row.sequence.key_count));
+
+  scores(row, inputs, s);
+  scratch.captures.row(row, Stage::raw, s);
+  cap(row, s);
+  scratch.captures.row(row, Stage::capped, s);
+  apply_mask(row, s);
+  scratch.captures.row(row, Stage::masked, s);
+  const double lse = softmax(row, s).lse;
+  scratch.captures.row(row, Stage::weights, s);
+  dropout(row, s);
+  scratch.captures.row(row, Stage::dropped_weights, s);
+  weighted_sum(row, inputs, s, scratch.out);
+
+  const TensorView& out = problem.outputs.out;
+  const std::int64_t place = row.batch() * out.stride(0) + row.head * out.stride(1) + row.query() * out.stride(2);
+  for (std::size_t d = 0; d < scratch.out.size(); ++d) {
+    store(out.data(), out.dtype(), place + static_cast<std::int64_t>(d) * out.stride(3), scratch.out[d]);
+  }
+  if (const TensorView& to = problem.outputs.lse; to.defined()) {
+    store(to.data(), to.dtype(), row.batch() * to.stride(0) + row.head * to.stride(1) + row.query() * to.stride(2),
+          lse);
+  }
+}
+
+}  // namespace
+
+std::size_t forward_workspace(const ForwardProblem& problem) {
+  Arena counter;
+  const Workspace sizes(counter, problem);
+  return counter.used();
+}
+
+void forward(const ForwardProblem& problem, std::span<std::byte> memory) {
+  Arena arena(memory);
+  Workspace workspace(arena, problem);
+  workspace.inputs.read(problem);
+
+  // Worker w takes every query whose number is w modulo the number of workers. Rows do not touch one another, so any
+  // division of them gives the same bits.
+  problem.parallel_for(problem.threads, [&](std::int64_t worker) {
+    RowScratch& scratch = workspace.scratch[static_cast<std::size_t>(worker)];
+    std::int64_t number = 0;
+    for (const SequenceSpan& sequence : problem.sequences) {
+      for (std::int64_t i = 0; i < sequence.query_count; ++i) {
+        if (number++ % problem.threads != worker) continue;
+        scratch.captures.start_query();
+        for (std::int64_t head = 0; head < problem.query_heads; ++head) {
+          attend(problem, {problem, sequence, head, i}, workspace.inputs, scratch);
+        }
+        scratch.captures.finish_query({problem, sequence, 0, i});
+      }
+    }
+  });
+}
+
+}  // namespace rapt::reference

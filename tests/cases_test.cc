@@ -1,0 +1,191 @@
+// The case list through the engines, and the properties that hold for every case.
+#include <cmath>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "cases/compare.h"
+#include "cases/list.h"
+
+namespace rapt {
+namespace {
+
+using cases::Answer;
+using cases::Case;
+using cases::CaseSpec;
+
+template <class Predicate>
+std::vector<CaseSpec> cases_where(const Predicate& predicate) {
+  std::vector<CaseSpec> chosen = cases::all_cases();
+  std::erase_if(chosen, [&](const CaseSpec& spec) { return !predicate(spec); });
+  return chosen;
+}
+
+bool has_no_sinks(const CaseSpec& spec) { return !spec.sinks; }
+bool has_batch_rows(const CaseSpec& spec) { return spec.packed.key_starts.empty() && spec.batch > 0; }
+bool knows_no_order(const CaseSpec& spec) {
+  return !spec.causal && !spec.window.left && !spec.window.right && !spec.alibi && spec.key_lengths.empty() &&
+         spec.packed.key_starts.empty() && spec.dropout.rate == 0.0;
+}
+
+class EveryCase : public testing::TestWithParam<CaseSpec> {};
+class EveryCaseWithoutSinks : public testing::TestWithParam<CaseSpec> {};
+class EveryCaseWithBatchRows : public testing::TestWithParam<CaseSpec> {};
+class EveryCaseWithoutOrder : public testing::TestWithParam<CaseSpec> {};
+const auto name_of_case = [](const auto& instance) { return instance.param.name; };
+INSTANTIATE_TEST_SUITE_P(Cases, EveryCase, testing::ValuesIn(cases::all_cases()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Cases, EveryCaseWithoutSinks, testing::ValuesIn(cases_where(has_no_sinks)), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Cases, EveryCaseWithBatchRows, testing::ValuesIn(cases_where(has_batch_rows)), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Cases, EveryCaseWithoutOrder, testing::ValuesIn(cases_where(knows_no_order)), name_of_case);
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && a.dtype() == b.dtype() &&
+         (a.count() == 0 ||
+          std::memcmp(a.view().data(), b.view().data(), static_cast<std::size_t>(a.count()) * size_of(a.dtype())) == 0);
+}
+
+void expect_same_bits(const Answer& a, const Answer& b) {
+  EXPECT_TRUE(same_bits(a.out, b.out)) << "out";
+  EXPECT_TRUE(same_bits(a.lse, b.lse)) << "lse";
+  ASSERT_EQ(a.captures.size(), b.captures.size());
+  for (std::size_t n = 0; n < a.captures.size(); ++n) {
+    EXPECT_TRUE(same_bits(a.captures[n], b.captures[n])) << "capture " << n;
+  }
+}
+
+TEST_P(EveryCase, IsNearTheTruthAndWritesNothingElse) {
+  const Case test(GetParam());
+  bool untouched = false;
+  const Answer got = cases::run(test, &untouched);
+  EXPECT_EQ(cases::mismatch(test.spec, got, cases::truth(test)), "") << describe(test.spec);
+  EXPECT_TRUE(untouched) << "memory around `out` was written";
+}
+
+TEST_P(EveryCase, KeepsItsBitsInEveryLayout) {
+  CaseSpec spec = GetParam();
+  spec.layout = cases::MemoryLayout::bhld;
+  const Answer wanted = cases::run(Case(spec));
+  for (int layout = 1; layout <= static_cast<int>(cases::MemoryLayout::shifted); ++layout) {
+    SCOPED_TRACE(layout);
+    spec.layout = static_cast<cases::MemoryLayout>(layout);
+    expect_same_bits(cases::run(Case(spec)), wanted);
+  }
+}
+
+TEST_P(EveryCase, KeepsItsBitsForAnyNumberOfThreads) {
+  Case test(GetParam());
+  test.options.threads = 1;
+  const Answer wanted = cases::run(test);
+  for (const int threads : {2, 3, 7}) {
+    SCOPED_TRACE(threads);
+    test.options.threads = threads;
+    expect_same_bits(cases::run(test), wanted);
+  }
+}
+
+TEST_P(EveryCase, RunsThroughTheCallersParallelFor) {
+  Case test(GetParam());
+  const Answer wanted = cases::run(test);
+  test.options.threads = 3;
+  int calls = 0;
+  test.options.parallel_for = [&](std::int64_t count, const Task& task) {
+    ++calls;
+    for (std::int64_t n = count; n > 0; --n) task(n - 1);  // any order will do
+  };
+  expect_same_bits(cases::run(test), wanted);
+  EXPECT_GT(calls, 0);
+}
+
+// Weights of every head of every row, before dropout.
+Tensor weights_of(CaseSpec spec) {
+  spec.captures = {{Stage::weights, {}}};
+  spec.query_type = spec.kv_type = DType::f64;
+  return std::move(cases::run(Case(spec)).captures[0]);
+}
+
+TEST_P(EveryCaseWithoutSinks, HasRowsOfWeightsThatSumToOneOrZero) {
+  const Tensor weights = weights_of(GetParam());
+  const auto keys = static_cast<std::size_t>(weights.size(3));
+  const std::span<const double> values = weights.values<double>();
+  for (std::size_t row = 0; keys > 0 && row < values.size() / keys; ++row) {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < keys; ++j) sum += values[row * keys + j];
+    if (sum != 0.0) {
+      ASSERT_NEAR(sum, 1.0, 1e-12) << "row " << row;
+    }
+  }
+}
+
+// Keys and values read backwards, with every mask read backwards too: the same sum in another order.
+TEST_P(EveryCaseWithoutOrder, DoesNotCareAboutTheOrderOfKeys) {
+  CaseSpec spec = GetParam();
+  spec.query_type = spec.kv_type = DType::f64;
+  spec.captures.clear();
+  spec.lse = true;
+  Case test(spec);
+  const Answer wanted = cases::run(test);
+
+  const auto reversed = [](const ConstTensorView& view, int dim) {
+    const std::int64_t last = view.size(dim) > 0 ? (view.size(dim) - 1) * view.stride(dim) : 0;
+    Dims strides = view.strides();
+    strides[dim] = -strides[dim];
+    const auto* data = static_cast<const std::byte*>(view.data());
+    return ConstTensorView(data + last * static_cast<std::int64_t>(size_of(view.dtype())), view.dtype(), view.shape(),
+                           strides);
+  };
+  test.key = reversed(test.key, 2);
+  test.value = reversed(test.value, 2);
+  for (Mask& mask : test.options.masks) mask.view = reversed(mask.view, mask.view.rank() - 1);
+  const Answer got = cases::run(test);
+  EXPECT_LE(cases::relative_error(got.out, wanted.out), 1e-13);
+  EXPECT_LE(cases::relative_error(got.lse, wanted.lse), 1e-13);
+}
+
+// Each row alone gives the bits it has in the batch.
+TEST_P(EveryCaseWithBatchRows, GivesARowAloneTheBitsOfTheWhole) {
+  const CaseSpec& spec = GetParam();
+  const Case whole(spec);
+  const Answer wanted = cases::run(whole);
+  for (std::int64_t b = 0; b < spec.batch; ++b) {
+    AttentionOptions options = whole.options;
+    const auto row = [b](const ConstTensorView& view) {
+      return view.rank() == 4 && view.size(0) > 1 ? view.slice(0, b, b + 1) : view;
+    };
+    for (Mask& mask : options.masks) mask.view = row(mask.view);
+    if (!options.key_lengths.empty()) options.key_lengths = {options.key_lengths[static_cast<std::size_t>(b)]};
+    if (options.alignment.values.size() > 1) {
+      options.alignment.values = {options.alignment.values[static_cast<std::size_t>(b)]};
+    }
+    options.dropout.batch_start += b;
+    const Tensor out = attention(row(whole.query), row(whole.key), row(whole.value), options);
+    EXPECT_TRUE(same_bits(out.to(DType::f64), Tensor::copy_of(wanted.out.view().slice(0, b, b + 1)))) << "row " << b;
+  }
+}
+
+TEST(RandomCases, AreNearTheTruth) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Case test(cases::random_case(seed));
+    bool untouched = false;
+    const Answer got = cases::run(test, &untouched);
+    ASSERT_EQ(cases::mismatch(test.spec, got, cases::truth(test)), "") << describe(test.spec);
+    ASSERT_TRUE(untouched) << describe(test.spec);
+  }
+}
+
+// The comparer itself must be able to fail.
+TEST(Comparer, SeesWhatIsWrong) {
+  const Tensor wanted = Tensor::from<double>({3}, {1.0, 2.0, -INFINITY});
+  EXPECT_EQ(cases::relative_error(wanted, wanted), 0.0);
+  EXPECT_NEAR(cases::relative_error(Tensor::from<double>({3}, {1.0, 2.1, -INFINITY}), wanted), 0.1 / std::sqrt(5.0),
+              1e-12);
+  EXPECT_EQ(cases::relative_error(Tensor::from<double>({3}, {1.0, 2.0, -1e30}), wanted), INFINITY);
+  EXPECT_EQ(cases::relative_error(Tensor::from<double>({3}, {1.0, NAN, -INFINITY}), wanted), INFINITY);
+  EXPECT_EQ(cases::relative_error(Tensor::from<double>({1}, {1e-300}), Tensor::from<double>({1}, {0.0})), INFINITY);
+  const Case test(CaseSpec{.name = "Plain"});
+  Answer answer = cases::run(test);
+  answer.out.values<double>()[0] += 0.01;
+  EXPECT_NE(cases::mismatch(test.spec, answer, cases::truth(test)), "");
+}
+
+}  // namespace
+}  // namespace rapt

@@ -1,0 +1,204 @@
+// A row that sees no key: output 0, weights 0, lse −inf, gradients 0, under every way to hide one.
+#include <cmath>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "rapt/attention.h"
+
+namespace rapt {
+namespace {
+
+constexpr double kHide = -std::numeric_limits<double>::infinity();
+
+// (1, 2, 3, 4) inputs whose query 1 is to see nothing; the others see all keys, or some.
+struct Setting {
+  Tensor query{{1, 2, 3, 4}, DType::f64}, key{{1, 2, 3, 4}, DType::f64}, value{{1, 2, 3, 4}, DType::f64};
+  Tensor hide_row{{3, 3}, DType::boolean}, see_row{{3, 3}, DType::boolean}, add_row{{3, 3}, DType::f64};
+  Tensor everything{{1, 1}, DType::boolean};
+  AttentionOptions options;
+
+  Setting() {
+    double next = 0.0;
+    for (Tensor* tensor : {&query, &key, &value}) {
+      for (double& x : tensor->values<double>()) x = std::sin(next += 1.0);
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      for (std::size_t j = 0; j < 3; ++j) {
+        hide_row.values<bool>()[i * 3 + j] = i == 1;
+        see_row.values<bool>()[i * 3 + j] = i != 1;
+        add_row.values<double>()[i * 3 + j] = i == 1 ? kHide : 0.5;
+      }
+    }
+    everything.values<bool>()[0] = true;
+  }
+};
+
+struct WayToHide {
+  const char* name;
+  std::function<void(Setting&)> hide;
+  std::vector<std::int64_t> blind;  // queries that see nothing
+};
+
+void PrintTo(const WayToHide& way, std::ostream* stream) { *stream << way.name; }
+
+const std::vector<WayToHide> kWays = {
+    {"MaskKeep", [](Setting& s) { s.options.masks = {Mask::keep(s.see_row)}; }, {1}},
+    {"MaskDrop", [](Setting& s) { s.options.masks = {Mask::drop(s.hide_row)}; }, {1}},
+    {"MaskAdd", [](Setting& s) { s.options.masks = {Mask::add(s.add_row)}; }, {1}},
+    {"MaskFill", [](Setting& s) { s.options.masks = {Mask::fill(s.hide_row, kHide)}; }, {1}},
+    {"MaskDropEverything", [](Setting& s) { s.options.masks = {Mask::drop(s.everything)}; }, {0, 1, 2}},
+    {"CausalBeforeTheKeys",
+     [](Setting& s) { s.options.causal = true, s.options.alignment = Alignment::offset(-2); },
+     {0, 1}},
+    {"CausalBottomRight",
+     [](Setting& s) {
+       s.options.causal = true, s.options.key_lengths = {1}, s.options.alignment = Alignment::bottom_right();
+     },
+     {0, 1}},
+    {"WindowPastTheKeys",
+     [](Setting& s) { s.options.window.left = 0, s.options.alignment = Alignment::offset(2); },
+     {1, 2}},
+    {"WindowBeforeTheKeys",
+     [](Setting& s) { s.options.window.right = 0, s.options.alignment = Alignment::offset(-3); },
+     {0, 1, 2}},
+    {"KeyLengthZero", [](Setting& s) { s.options.key_lengths = {0}; }, {0, 1, 2}},
+    {"PackedWithoutKeys",
+     [](Setting& s) {
+       s.options.packed = {{0, 1, 2, 3}, {0, 2, 2, 3}};
+     },
+     {1}},
+    {"CausalAndMaskTogether",
+     [](Setting& s) {
+       s.options.causal = true, s.options.masks = {Mask::keep(s.see_row), Mask::add(s.add_row)};
+     },
+     {1}},
+};
+
+class EveryWayToHide : public testing::TestWithParam<WayToHide> {};
+INSTANTIATE_TEST_SUITE_P(Ways, EveryWayToHide, testing::ValuesIn(kWays),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+bool is_blind(const WayToHide& way, std::int64_t i) {
+  return std::find(way.blind.begin(), way.blind.end(), i) != way.blind.end();
+}
+
+TEST_P(EveryWayToHide, GivesZeroOutputAndWeightsAndMinusInfinityLse) {
+  Setting s;
+  GetParam().hide(s);
+  Tensor out({1, 2, 3, 4}, DType::f64), lse({1, 2, 3}, DType::f64), weights({1, 2, 3, 3}, DType::f64);
+  attention({.out = out, .lse = lse, .captures = {{.stage = Stage::dropped_weights, .to = weights}}}, s.query, s.key,
+            s.value, s.options);
+  for (std::int64_t h = 0; h < 2; ++h) {
+    for (std::int64_t i = 0; i < 3; ++i) {
+      double sum = 0.0;
+      for (std::int64_t j = 0; j < 3; ++j) sum += weights.view().at<double>(0, h, i, j);
+      if (is_blind(GetParam(), i)) {
+        EXPECT_EQ(lse.view().at<double>(0, h, i), kHide);
+        EXPECT_EQ(sum, 0.0);
+        for (std::int64_t d = 0; d < 4; ++d) EXPECT_EQ(out.view().at<double>(0, h, i, d), 0.0);
+      } else {
+        EXPECT_TRUE(std::isfinite(lse.view().at<double>(0, h, i)));
+        EXPECT_NEAR(sum, 1.0, 1e-14);
+        EXPECT_NE(out.view().at<double>(0, h, i, 0), 0.0);
+      }
+    }
+  }
+}
+
+TEST_P(EveryWayToHide, GivesZeroGradients) {
+  Setting s;
+  GetParam().hide(s);
+  Tensor dout({1, 2, 3, 4}, DType::f64), dlse({1, 2, 3}, DType::f64), dweights({1, 2, 3, 3}, DType::f64);
+  for (Tensor* tensor : {&dout, &dlse, &dweights}) {
+    for (double& x : tensor->values<double>()) x = 1.0;
+  }
+  Tensor dquery({1, 2, 3, 4}, DType::f64), dkey({1, 2, 3, 4}, DType::f64), dvalue({1, 2, 3, 4}, DType::f64);
+  attention_backward({.dquery = dquery, .dkey = dkey, .dvalue = dvalue},
+                     {.dout = dout, .dlse = dlse, .dweights = {{.from = dweights}}}, s.query, s.key, s.value,
+                     s.options);
+  for (std::int64_t h = 0; h < 2; ++h) {
+    for (std::int64_t i = 0; i < 3; ++i) {
+      double size = 0.0;
+      for (std::int64_t d = 0; d < 4; ++d) {
+        const double gradient = dquery.view().at<double>(0, h, i, d);
+        EXPECT_TRUE(std::isfinite(gradient));
+        size += std::abs(gradient);
+      }
+      if (is_blind(GetParam(), i)) {
+        EXPECT_EQ(size, 0.0);
+      }
+    }
+  }
+  for (const Tensor* tensor : {&dkey, &dvalue}) {
+    for (const double gradient : tensor->values<double>()) {
+      EXPECT_TRUE(std::isfinite(gradient));
+      if (GetParam().blind.size() == 3) {
+        EXPECT_EQ(gradient, 0.0);
+      }
+    }
+  }
+}
+
+TEST_P(EveryWayToHide, GivesTheSinkToABlindRow) {
+  Setting s;
+  GetParam().hide(s);
+  const Tensor sinks = Tensor::from<double>({2}, {0.25, -1.5});
+  s.options.sinks = sinks.view();
+  Tensor out({1, 2, 3, 4}, DType::f64), lse({1, 2, 3}, DType::f64);
+  attention({.out = out, .lse = lse}, s.query, s.key, s.value, s.options);
+  for (std::int64_t h = 0; h < 2; ++h) {
+    for (const std::int64_t i : GetParam().blind) {
+      EXPECT_EQ(lse.view().at<double>(0, h, i), sinks.view().at<double>(h));
+      EXPECT_EQ(out.view().at<double>(0, h, i, 0), 0.0);
+    }
+  }
+}
+
+// Only −inf hides: a row filled with −1e9, or with the lowest finite number, attends evenly.
+TEST(FiniteFill, AttendsEvenly) {
+  for (const double value : {-1e9, -3.4028234663852886e38}) {
+    Setting s;
+    s.options.masks = {Mask::fill(s.hide_row, value)};
+    Tensor out({1, 2, 3, 4}, DType::f64), weights({1, 2, 3, 3}, DType::f64);
+    attention({.out = out, .captures = {{.to = weights}}}, s.query, s.key, s.value, s.options);
+    for (std::int64_t j = 0; j < 3; ++j) EXPECT_DOUBLE_EQ(weights.view().at<double>(0, 0, 1, j), 1.0 / 3.0);
+  }
+}
+
+// In f32 adding −1e9 swallows the score; in f64 it does not.
+TEST(AddedBillion, SwallowsTheScoreInF32Only) {
+  const Tensor query = Tensor::from<double>({1, 1, 1, 1}, {1.0});
+  const Tensor key = Tensor::from<double>({1, 1, 2, 1}, {0.0, 1.0});
+  const Tensor bias = Tensor::from<double>({1, 2}, {-1e9, -1e9});
+  const auto weights_in = [&](DType dtype) {
+    Tensor out({1, 1, 1, 1}, dtype), weights({1, 1, 1, 2}, dtype);
+    const Tensor mask = bias.to(dtype);
+    attention({.out = out, .captures = {{.to = weights}}}, query.to(dtype), key.to(dtype), key.to(dtype),
+              {.masks = {Mask::add(mask)}});
+    return weights.to(DType::f64);
+  };
+  EXPECT_EQ(weights_in(DType::f32).values<double>()[1], 0.5);
+  EXPECT_NEAR(weights_in(DType::f64).values<double>()[1], 1.0 / (1.0 + std::exp(-1.0)), 1e-6);
+}
+
+// A NaN or +inf score makes its own row NaN and no other; a hidden one does nothing.
+TEST(NotFinite, StaysInItsRow) {
+  for (const double bad : {std::nan(""), static_cast<double>(INFINITY)}) {
+    Setting s;
+    s.query.values<double>()[0] = bad;  // head 0, query 0
+    const Tensor out = attention(s.query, s.key, s.value);
+    for (std::int64_t h = 0; h < 2; ++h) {
+      for (std::int64_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(std::isnan(out.view().at<double>(0, h, i, 0)), h == 0 && i == 0) << h << ' ' << i;
+      }
+    }
+  }
+  Setting s;
+  s.key.values<double>()[4 * 2] = std::nan("");  // head 0, key 2: queries 0 and 1 do not see it
+  const Tensor out = attention(s.query, s.key, s.value, {.causal = true});
+  for (std::int64_t i = 0; i < 3; ++i) EXPECT_EQ(std::isnan(out.view().at<double>(0, 0, i, 0)), i == 2);
+}
+
+}  // namespace
+}  // namespace rapt
