@@ -85,7 +85,7 @@ struct Dropout {
 };
 
 // Who computes. `automatic` takes the fastest engine there is for the types at hand.
-enum class Engine : std::uint8_t { automatic, reference };
+enum class Engine : std::uint8_t { automatic, reference, cpu };
 
 struct AttentionOptions {
   std::optional<double> scale{};  // any finite value; absent: 1/sqrt(D)

@@ -1,18 +1,22 @@
 #include "attention/engines.h"
 
-#include <array>
-
+#include "cpu/engine.h"
 #include "reference/engine.h"
 
 namespace rapt {
 
-std::span<const EngineTable* const> engines() {
-  static const std::array<const EngineTable*, 1> kEngines = {&reference_engine()};
-  return kEngines;
+const EngineTable& choose_engine(Engine wanted, const ForwardProblem& problem) {
+  if (wanted == Engine::reference) return reference_engine();
+  const bool able = !problem.sums_in_f64();
+  if (wanted == Engine::cpu && !able) {
+    throw Error("attention: the cpu engine works in f32; f64 goes to the reference engine");
+  }
+  return able ? cpu_engine() : reference_engine();
 }
 
-const EngineTable& choose_engine(Engine wanted) {
-  return wanted == Engine::reference ? reference_engine() : *engines().front();
+const EngineTable& choose_engine(Engine wanted, const BackwardProblem& /*problem*/) {
+  if (wanted == Engine::cpu) throw Error("attention_backward: the cpu engine has no backward yet");
+  return reference_engine();
 }
 
 }  // namespace rapt

@@ -1,16 +1,12 @@
 // The table of engines, and the choice among them.
 #pragma once
 
-#include <span>
-
 #include "core/problem.h"
 
 namespace rapt {
 
-// Every engine of this build, fastest first.
-std::span<const EngineTable* const> engines();
-
-// The engine that a call asks for.
-const EngineTable& choose_engine(Engine wanted);
+// The engine that a call asks for, or the fastest that can do it. Throws where the one asked for cannot.
+const EngineTable& choose_engine(Engine wanted, const ForwardProblem& problem);
+const EngineTable& choose_engine(Engine wanted, const BackwardProblem& problem);
 
 }  // namespace rapt

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/thread_pool.h"
+
 namespace rapt {
 
 namespace {
@@ -249,7 +251,12 @@ void resolve_options(const Checks& checks, const ConstTensorView& query, const C
 
   checks.require(options.threads >= 0, "threads is ", options.threads, "; it must be positive, or 0 for all");
   problem.threads = options.threads > 0 ? options.threads : thread_count();
-  problem.parallel_for = options.parallel_for ? options.parallel_for : ParallelFor(parallel_for);
+  problem.parallel_for = options.parallel_for;
+  if (!problem.parallel_for) {
+    problem.parallel_for = [threads = problem.threads](std::int64_t count, const Task& task) {
+      core::parallel_for(count, task, threads);
+    };
+  }
 }
 
 }  // namespace rapt

@@ -76,9 +76,9 @@ std::int64_t Layout::count() const {
 }
 
 bool Layout::is_contiguous() const {
+  if (count() == 0) return true;
   std::int64_t expected = 1;
   for (int dim = shape.rank() - 1; dim >= 0; --dim) {
-    if (shape[dim] == 0) return true;
     if (shape[dim] != 1 && strides[dim] != expected) return false;
     expected *= shape[dim];
   }
@@ -167,6 +167,7 @@ Layout Layout::merge(int dim) const {
 }
 
 Layout Layout::expand(const Dims& target) const {
+  (void)contiguous(target);  // refuses negative and uncountable sizes
   const int added = target.rank() - shape.rank();
   Layout result{target, target, offset};
   bool fits = added >= 0;

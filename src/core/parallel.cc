@@ -63,7 +63,7 @@ constinit std::atomic<int> chosen_threads = 0;   // 0: the default
 core::ThreadPool& pool() {
   core::ThreadPool* existing = the_pool.load(std::memory_order_acquire);
   if (existing != nullptr) return *existing;
-  auto* fresh = new core::ThreadPool(parents_pool.load());
+  auto* fresh = new core::ThreadPool(core::available_cpus(), parents_pool.load());
   if (the_pool.compare_exchange_strong(existing, fresh, std::memory_order_acq_rel)) return *fresh;
   delete fresh;  // another thread was first
   return *existing;

@@ -29,8 +29,8 @@ struct SequenceSpan {
 
 // Keys first … last − 1 of a sequence.
 struct KeyRange {
-  std::int64_t first = 0;
-  std::int64_t last = 0;
+  std::int64_t first;
+  std::int64_t last;
 };
 
 struct ResolvedDropout {

@@ -62,8 +62,8 @@ template <bool kMutable>
 BasicTensorView<kMutable> BasicTensorView<kMutable>::with(const Layout& layout) const {
   using Byte = std::conditional_t<kMutable, std::byte, const std::byte>;
   BasicTensorView view = *this;
-  // A null pointer (an empty tensor) must not be moved, not even by 0.
-  if (layout.offset != 0) {
+  // The null pointer of an empty tensor must not be moved.
+  if (layout.offset != 0 && data_ != nullptr) {
     view.data_ = static_cast<Byte*>(data_) + layout.offset * static_cast<std::int64_t>(size_of(dtype_));
   }
   view.shape_ = layout.shape;
@@ -104,6 +104,7 @@ Tensor Tensor::copy_of(const ConstTensorView& flat, const Dims& shape) {
 }
 
 void copy(const ConstTensorView& from, const TensorView& to) {
+  if (!from.defined() || !to.defined()) throw Error("copy: a view is undefined; give a tensor");
   if (from.shape() != to.shape()) {
     throw Error(text("copy: from shape ", from.shape(), " to shape ", to.shape(), "; they must be equal"));
   }

@@ -3,12 +3,8 @@
 #if !defined(RAPT_SINGLE_THREAD)
 #include <algorithm>
 #include <chrono>
-#include <new>
 #include <pthread.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): pthread_sigmask is POSIX
-#include <system_error>
-
-#include "core/cpu_limits.h"
 
 namespace rapt::core {
 namespace {
@@ -73,12 +69,12 @@ void Job::rethrow_error() const {
 
 bool ThreadPool::try_run(Job& job, int helpers) {
   if (busy_.load(std::memory_order_relaxed) || busy_.exchange(true, std::memory_order_acquire)) return false;
-  start_threads(helpers);
+  seats_ = static_cast<std::uint32_t>(std::min(helpers, kMaxThreads));
   job_ = &job;
-  seats_ = static_cast<std::uint32_t>(helpers);
+  start_threads(seats_);
   gate_.store(0, std::memory_order_release);
   epoch_.fetch_add(1);
-  if (threads_.size() <= seats_) {
+  if (thread_count_ <= seats_) {
     epoch_.notify_all();
   } else {
     for (std::uint32_t seat = 0; seat < seats_; ++seat) epoch_.notify_one();
@@ -89,30 +85,32 @@ bool ThreadPool::try_run(Job& job, int helpers) {
   return true;
 }
 
-void ThreadPool::start_threads(int wanted) {
-  const auto size = static_cast<std::size_t>(wanted);
-  if (threads_.size() >= size) return;  // more than wanted: the others find no seat and sleep on
+void ThreadPool::start_threads(std::uint32_t wanted) noexcept {
+  if (thread_count_ >= wanted) return;   // more than wanted: the others find no seat and sleep on
+  epoch_at_start_.store(epoch_.load());  // before the job is announced, so that a new thread does not miss it
+  const auto run = [](void* pool) -> void* {
+    static_cast<ThreadPool*>(pool)->serve();
+    return nullptr;
+  };
   const BlockSignals block_signals;
-  try {
-    threads_.reserve(size);
-    while (threads_.size() < size) {
-      threads_.emplace_back([this, seen = epoch_.load()] { serve(seen); });
-    }
-  } catch (const std::system_error&) {  // no more threads to be had: the job gets by with fewer
-  } catch (const std::bad_alloc&) {
+  while (thread_count_ < wanted) {
+    if (pthread_create(&threads_[thread_count_], nullptr, run, this) != 0) break;  // the job gets by with fewer
+    ++thread_count_;
   }
   // With more threads than cores, a spinning thread only takes time from one that works.
-  may_spin_.store(static_cast<int>(threads_.size()) < available_cpus(), std::memory_order_relaxed);
+  may_spin_.store(static_cast<int>(thread_count_) < cpus_, std::memory_order_relaxed);
 }
 
-// What a thread of the pool does all its life. `seen` is the last epoch it need not look at.
-void ThreadPool::serve(std::uint32_t seen) {
+// What a thread of the pool does all its life.
+void ThreadPool::serve() {
+  std::uint32_t seen = epoch_at_start_.load();  // the last epoch that it need not look at
   for (;;) {
     spin_while_equal(epoch_, seen);
     epoch_.wait(seen);
     seen = epoch_.load();
     if (stopping_.load()) return;
     if (!enter()) continue;
+    job_->enter_float_mode();
     job_->work();
     leave();
   }
@@ -157,8 +155,7 @@ void ThreadPool::shut_down() {
   stopping_.store(true);
   epoch_.fetch_add(1);
   epoch_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
+  while (thread_count_ > 0) pthread_join(threads_[--thread_count_], nullptr);
 }
 
 }  // namespace rapt::core

@@ -2,13 +2,15 @@
 // that sleep between jobs. Which pool there is, and how many threads it may use, is decided in parallel.cc.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cfenv>
 #include <cstdint>
 #include <exception>
 #include <mutex>
-#include <thread>
-#include <vector>
+#include <pthread.h>
 
+#include "core/cpu_limits.h"
 #include "rapt/parallel.h"
 
 namespace rapt::core {
@@ -23,7 +25,11 @@ void forget_task_after_fork();
 // The indices 0 … count − 1, each handed out once to whichever thread asks next.
 class Job {
  public:
-  Job(std::int64_t count, const Task& task) : count_(count), task_(task) {}
+  Job(std::int64_t count, const Task& task) : count_(count), task_(task) { std::fegetenv(&float_mode_); }
+
+  // Gives a helper the floating-point mode of the thread that called parallel_for: rounding, and whether subnormals are
+  // kept. Bits must not depend on which thread runs a task.
+  void enter_float_mode() const { std::fesetenv(&float_mode_); }
 
   // Runs tasks until none is left to start. A task that throws does not stop the others: which tasks ran must not
   // depend on how many threads there were.
@@ -38,6 +44,7 @@ class Job {
 
   const std::int64_t count_;
   const Task& task_;
+  std::fenv_t float_mode_;
   alignas(64) std::atomic<std::int64_t> next_ = 0;
   std::mutex error_mutex_;
   std::int64_t error_index_ = 0;
@@ -48,7 +55,7 @@ class Job {
 class ThreadPool {
  public:
   // `abandoned` is the parent's pool in a forked child. It is only kept, so that a leak checker finds it.
-  explicit ThreadPool(const ThreadPool* abandoned) : abandoned_(abandoned) {}
+  ThreadPool(int cpus, const ThreadPool* abandoned) : cpus_(cpus), abandoned_(abandoned) {}
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
@@ -60,8 +67,8 @@ class ThreadPool {
   void shut_down();
 
  private:
-  void start_threads(int wanted);
-  void serve(std::uint32_t seen);
+  void start_threads(std::uint32_t wanted) noexcept;
+  void serve();
   bool enter();
   void leave();
   void close_and_wait();
@@ -78,10 +85,14 @@ class ThreadPool {
   std::uint32_t seats_ = 0;
 
   alignas(64) std::atomic<bool> busy_ = false;  // some thread owns the pool, and with it all that follows
-  std::vector<std::thread> threads_;
+  // Not std::thread, which keeps heap memory that only the new thread's stack knows: in a forked child that is a leak.
+  std::array<pthread_t, kMaxThreads> threads_{};
+  std::uint32_t thread_count_ = 0;
+  std::atomic<std::uint32_t> epoch_at_start_ = 0;
   std::atomic<bool> may_spin_ = false;
   std::atomic<bool> stopping_ = false;
-  const ThreadPool* abandoned_;
+  const int cpus_;
+  const ThreadPool* const abandoned_;
 };
 
 }  // namespace rapt::core

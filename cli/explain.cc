@@ -1,0 +1,106 @@
+#include "explain.h"
+
+#include <charconv>
+#include <cstdio>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "page.h"
+#include "tokens.h"
+#include "toy_model.h"
+#include "views.h"
+#include "walk.h"
+#include "wrong_split.h"
+
+namespace rapt::cli {
+namespace {
+
+// Scores are kept for every pair of tokens and every head, several times over: this keeps them under a gigabyte.
+constexpr std::int64_t kMostTokens = 1024;
+
+std::string working_heads() {
+  std::string list;
+  for (std::int64_t n = 1; n <= kEmbedding; ++n) {
+    if (kEmbedding % n == 0) list += fmt::format("{}{}", list.empty() ? "" : ", ", n);
+  }
+  return list;
+}
+
+// A validator says what is wrong, or nothing.
+std::string not_whole_number(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return "";
+  return fmt::format("{} is not a whole number", text);
+}
+
+Sentence checked_sentence(const ExplainOptions& options, const Words& words) {
+  if (options.heads < 1) throw UsageError(say(words.error_heads, options.heads));
+  if (kEmbedding % options.heads != 0) {
+    throw UsageError(say(words.error_divide, options.heads, kEmbedding,
+                         static_cast<double>(kEmbedding) / static_cast<double>(options.heads), working_heads()));
+  }
+  Sentence sentence = tokenize(options.text.has_value() ? std::string_view(*options.text) : words.sentence);
+  if (sentence.tokens.empty()) throw UsageError(std::string(words.error_empty));
+  if (sentence.length() > kMostTokens) throw UsageError(say(words.error_long, sentence.length(), kMostTokens));
+  return sentence;
+}
+
+}  // namespace
+
+CLI::App* add_explain(CLI::App& app, ExplainOptions& options) {
+  CLI::App* command = app.add_subcommand("explain", "Walk a sentence through multi-head attention, step by step");
+  command
+      ->add_option_function<std::string>(
+          "--text", [&](const std::string& text) { options.text = text; }, "The sentence (a built-in one unless given)")
+      ->type_name("TEXT");
+  command->add_option("--heads", options.heads, "Number of heads (default 4); must divide 24")
+      ->check(CLI::Validator(not_whole_number, ""))
+      ->type_name("N");
+  command->add_flag("--causal", options.causal, "Let each word see only itself and the words before it");
+  command->add_flag("--wrong-split", options.wrong_split, "Split with view(B, H, L, D) and show what breaks");
+  command->add_flag("--json", options.json, "Print the same as data");
+  command
+      ->add_option_function<std::string>(
+          "--lang", [&](const std::string& lang) { options.lang = lang == "zh" ? Lang::zh : Lang::en; }, "Language")
+      ->check(CLI::IsMember({"en", "zh"}).description(""))
+      ->type_name("en|zh");
+  command
+      ->add_option_function<std::string>(
+          "--color",
+          [&](const std::string& when) {
+            options.color = when == "always"  ? ColorChoice::always
+                            : when == "never" ? ColorChoice::never
+                                              : ColorChoice::automatic;
+          },
+          "When to colour")
+      ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
+      ->type_name("auto|always|never");
+  return command;
+}
+
+ExitCode run_explain(const ExplainOptions& options) {
+  const Words& words = rapt::cli::words(options.lang);
+  const Walk walk = take_walk(checked_sentence(options, words), options.heads, options.causal);
+
+  if (options.json) {
+    nlohmann::ordered_json data = walk_as_json(walk);
+    if (options.wrong_split) data["wrong_split"] = wrong_split_as_json(walk, split_wrongly(walk));
+    const std::string text = data.dump() + "\n";
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  } else {
+    const Terminal terminal = detect_terminal(options.color);
+    Page page(terminal);
+    if (options.wrong_split) {
+      show_wrong_split(page, walk, split_wrongly(walk), words);
+    } else {
+      show_walk(page, walk, words);
+    }
+    page.flush();
+  }
+  return walk.good() ? ExitCode::good : ExitCode::numbers_differ;
+}
+
+}  // namespace rapt::cli

@@ -1,0 +1,30 @@
+// `rapt explain`: a small sentence walked through multi-head attention, step by step.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "exit_code.h"
+#include "terminal.h"
+#include "toy_model.h"
+#include "words.h"
+
+namespace rapt::cli {
+
+struct ExplainOptions {
+  std::optional<std::string> text;  // absent: the built-in sentence
+  std::int64_t heads = kDefaultHeads;
+  bool causal = false;
+  bool wrong_split = false;
+  bool json = false;
+  Lang lang = Lang::en;
+  ColorChoice color = ColorChoice::automatic;
+};
+
+CLI::App* add_explain(CLI::App& app, ExplainOptions& options);
+ExitCode run_explain(const ExplainOptions& options);
+
+}  // namespace rapt::cli

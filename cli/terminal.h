@@ -1,0 +1,50 @@
+// What the terminal can do, and the escape codes that colour it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace rapt::cli {
+
+enum class ColorChoice : std::uint8_t { automatic, always, never };
+enum class ColorMode : std::uint8_t { none, palette256, truecolor };
+
+struct Rgb {
+  std::uint8_t r = 0;
+  std::uint8_t g = 0;
+  std::uint8_t b = 0;
+};
+
+// Where text goes: how wide it is, and which colours it knows. With ColorMode::none every function returns its text
+// bare.
+class Terminal {
+ public:
+  Terminal(ColorMode mode, int width) : mode_(mode), width_(width) {}
+
+  int width() const { return width_; }
+  bool has_color() const { return mode_ != ColorMode::none; }
+
+  std::string bold(std::string_view text) const { return wrapped("1", text); }
+  std::string dim(std::string_view text) const { return wrapped("2", text); }
+  std::string colored(Rgb color, std::string_view text) const;
+  std::string cell(Rgb background, std::string_view text) const;   // black or white on it, whichever reads better
+  std::string heat(double fraction, std::string_view text) const;  // 0 … 1, night to sun: weights
+  std::string signed_heat(double fraction, std::string_view text) const;  // −1 … 1, blue, grey, red: any number
+
+ private:
+  std::string wrapped(std::string_view code, std::string_view text) const;
+  std::string code(Rgb color, bool background) const;
+  std::string palette_cell(int background, bool dark_ink, std::string_view text) const;
+
+  ColorMode mode_;
+  int width_;
+};
+
+// Asks stdout and the environment: NO_COLOR, TERM, COLORTERM, COLUMNS. --color always wins over NO_COLOR.
+Terminal detect_terminal(ColorChoice choice);
+
+// One colour per head, or per token: neighbours differ, and all read well on dark and light backgrounds.
+Rgb group_color(std::int64_t index);
+
+}  // namespace rapt::cli

@@ -1,0 +1,162 @@
+#include "text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace rapt::cli {
+namespace {
+
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+constexpr std::array kWide = std::to_array<Range>({
+    {0x1100, 0x115F},
+    {0x2E80, 0x303E},
+    {0x3041, 0xA4CF},
+    {0xAC00, 0xD7A3},
+    {0xF900, 0xFAFF},
+    {0xFE30, 0xFE6F},
+    {0xFF00, 0xFF60},
+    {0xFFE0, 0xFFE6},
+    {0x1F300, 0x1F64F},
+    {0x1F680, 0x1F6FF},
+    {0x1F900, 0x1F9FF},
+    {0x20000, 0x3FFFD},
+});
+
+constexpr std::array kZero = std::to_array<Range>({
+    {0x0300, 0x036F},
+    {0x0483, 0x0489},
+    {0x0591, 0x05BD},
+    {0x064B, 0x065F},
+    {0x0E31, 0x0E31},
+    {0x0E34, 0x0E3A},
+    {0x1AB0, 0x1AFF},
+    {0x200B, 0x200F},
+    {0x20D0, 0x20FF},
+    {0xFE00, 0xFE0F},
+    {0xFE20, 0xFE2F},
+});
+
+template <std::size_t kCount>
+bool contains(const std::array<Range, kCount>& ranges, char32_t c) {
+  return std::any_of(ranges.begin(), ranges.end(), [c](const Range& r) { return c >= r.first && c <= r.last; });
+}
+
+// Closing punctuation does not start a line.
+bool clings(char32_t c) {
+  static constexpr std::u32string_view kClosing = U"，。、；：？！）」』》”’…,.;:?!)";
+  return kClosing.find(c) != std::u32string_view::npos;
+}
+
+}  // namespace
+
+char32_t next_code_point(std::string_view text, std::size_t& at) {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
+  const std::uint8_t lead = byte(at++);
+  if (lead < 0x80) return lead;
+  const int extra = lead >= 0xF0 && lead < 0xF5   ? 3
+                    : lead >= 0xE0 && lead < 0xF0 ? 2
+                    : lead >= 0xC2 && lead < 0xE0 ? 1
+                                                  : 0;
+  if (extra == 0) return kReplacement;
+  auto value = static_cast<char32_t>(lead & (0x3F >> extra));
+  std::size_t end = at;
+  for (int i = 0; i < extra; ++i, ++end) {
+    if (end >= text.size() || (byte(end) & 0xC0) != 0x80) return kReplacement;
+    value = (value << 6) | (byte(end) & 0x3FU);
+  }
+  constexpr std::array<char32_t, 4> kSmallest{0, 0x80, 0x800, 0x10000};
+  if (value < kSmallest[static_cast<std::size_t>(extra)] || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) {
+    return kReplacement;
+  }
+  at = end;
+  return value;
+}
+
+std::string to_utf8(char32_t c) {
+  const auto byte = [](char32_t value) { return static_cast<char>(static_cast<std::uint8_t>(value)); };
+  if (c < 0x80) return {byte(c)};
+  if (c < 0x800) return {byte(0xC0 | (c >> 6)), byte(0x80 | (c & 0x3F))};
+  if (c < 0x10000) return {byte(0xE0 | (c >> 12)), byte(0x80 | ((c >> 6) & 0x3F)), byte(0x80 | (c & 0x3F))};
+  return {byte(0xF0 | (c >> 18)), byte(0x80 | ((c >> 12) & 0x3F)), byte(0x80 | ((c >> 6) & 0x3F)),
+          byte(0x80 | (c & 0x3F))};
+}
+
+int columns(char32_t c) {
+  if (contains(kZero, c)) return 0;
+  return contains(kWide, c) ? 2 : 1;
+}
+
+int columns(std::string_view text) {
+  int width = 0;
+  for (std::size_t at = 0; at < text.size();) width += columns(next_code_point(text, at));
+  return width;
+}
+
+std::string pad_right(std::string_view text, int width) {
+  const int missing = std::max(0, width - columns(text));
+  return std::string(text) + std::string(static_cast<std::size_t>(missing), ' ');
+}
+
+std::string pad_left(std::string_view text, int width) {
+  const int missing = std::max(0, width - columns(text));
+  return std::string(static_cast<std::size_t>(missing), ' ') + std::string(text);
+}
+
+std::string clip(std::string_view text, int width) {
+  if (columns(text) <= width) return std::string(text);
+  std::string kept;
+  int used = 1;  // the ellipsis
+  for (std::size_t at = 0; at < text.size();) {
+    const char32_t c = next_code_point(text, at);
+    used += columns(c);
+    if (used > width) break;
+    kept += to_utf8(c);
+  }
+  return width < 1 ? "" : kept + "…";
+}
+
+std::vector<std::string> wrap(std::string_view text, int width) {
+  // Pieces that must stay whole: a word, or one CJK character with the punctuation that clings to it.
+  struct Piece {
+    std::string text;
+    bool space_before = false;
+  };
+  std::vector<Piece> pieces;
+  bool space = false;
+  bool open = false;  // may the next character join the last piece?
+  for (std::size_t at = 0; at < text.size();) {
+    const char32_t c = next_code_point(text, at);
+    if (c == ' ') {
+      space = true, open = false;
+      continue;
+    }
+    const bool wide = columns(c) == 2;
+    if (!pieces.empty() && !space && (clings(c) || (open && !wide))) {
+      pieces.back().text += to_utf8(c);
+    } else {
+      pieces.push_back({to_utf8(c), space});
+    }
+    space = false;
+    open = !wide;
+  }
+
+  std::vector<std::string> lines(1);
+  for (const Piece& piece : pieces) {
+    std::string& line = lines.back();
+    const int needed = columns(piece.text) + (piece.space_before && !line.empty() ? 1 : 0);
+    if (!line.empty() && columns(line) + needed > width) {
+      lines.push_back(piece.text);
+    } else {
+      if (piece.space_before && !line.empty()) line += ' ';
+      line += piece.text;
+    }
+  }
+  return lines;
+}
+
+}  // namespace rapt::cli

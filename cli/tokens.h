@@ -1,0 +1,19 @@
+// From a text to tokens: words apart at spaces, each punctuation mark and each Chinese or Japanese character by itself.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rapt::cli {
+
+struct Sentence {
+  std::vector<std::string> tokens;  // as written
+  std::vector<std::int64_t> ids;  // one per different word, in order of first appearance; "The" and "the" are one word
+  std::int64_t length() const { return static_cast<std::int64_t>(tokens.size()); }
+};
+
+Sentence tokenize(std::string_view text);
+
+}  // namespace rapt::cli

@@ -1,0 +1,55 @@
+// One pass of a sentence through multi-head attention, with every number on the way kept. The engine computes all of
+// them; the walk then checks two by itself.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rapt/tensor.h"
+#include "tokens.h"
+#include "toy_model.h"
+
+namespace rapt::cli {
+
+// What a head mostly looks at, read off its weights.
+// `blinded`: it would look at the next word, but a causal mask hides that.
+enum class Habit : std::uint8_t { previous, same, itself, first, next, blinded, spread };
+
+struct HeadSummary {
+  Habit habit = Habit::spread;
+  double share = 0;          // the mean weight on what `habit` names
+  double keys_in_sight = 0;  // exp of the mean entropy: how many keys a row is spread over, as it were
+};
+
+// Shapes in the words of the notes; everything f64, contiguous, B = 1.
+struct Walk {
+  Sentence sentence;
+  std::int64_t length = 0;     // L
+  std::int64_t heads = 0;      // H
+  std::int64_t head_size = 0;  // D
+  bool causal = false;
+
+  Projections weight;
+  Tensor x;                 // (B, L, E)
+  Tensor q, k, v;           // (B, L, E)
+  Tensor scores;            // (B, H, L, L)  q·kᵀ
+  Tensor scaled;            // (B, H, L, L)  Stage::raw
+  Tensor masked;            // (B, H, L, L)  Stage::masked
+  Tensor weights;           // (B, H, L, L)  Stage::weights
+  Tensor unscaled_weights;  // (B, H, L, L)  softmax without 1/sqrt(d_k): what the scale is there to prevent
+  Tensor heads_out;         // (B, H, L, D)
+  Tensor combined;          // (B, L, E)
+  Tensor y;                 // (B, L, E)
+  std::vector<HeadSummary> summary;
+
+  double row_sum_error = 0;  // the largest |Σ_j weights − 1|
+  double output_error = 0;   // the largest |heads_out − weights·v|, v read straight from the (B, L, E) rows
+  bool good() const { return row_sum_error < 1e-12 && output_error < 1e-12; }
+};
+
+Walk take_walk(Sentence sentence, std::int64_t heads, bool causal);
+
+double variance(const ConstTensorView& scores);              // over everything
+double mean_largest_weight(const ConstTensorView& weights);  // over rows
+
+}  // namespace rapt::cli

@@ -1,0 +1,246 @@
+// Writing weights and scores: a second pass that computes the scores again, chunk by chunk, and turns them into weights
+// with the sums that the first pass kept. It needs no L×L memory of its own.
+#if defined(RAPT_CPU_CAPTURE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAPT_CPU_CAPTURE_INL_H
+#undef RAPT_CPU_CAPTURE_INL_H
+#else
+#define RAPT_CPU_CAPTURE_INL_H
+#endif
+
+#include <limits>
+
+#include "cpu/masked_scores-inl.h"
+#include "cpu/softmax-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::cpu::HWY_NAMESPACE {
+
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+
+inline bool IsWeights(Stage stage) { return stage == Stage::weights || stage == Stage::dropped_weights; }
+
+struct CaptureScratch {
+  CaptureScratch(Arena& arena, const ForwardProblem& problem)
+      : q(arena.take<float>(problem.head_size * kTileRows)),
+        s(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
+        mask(arena.take<float>(problem.masks.empty() ? 0 : kChunk * kTileRows)),
+        keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
+        rows(arena.take<float>(kLanes * std::max(RoundUp(problem.head_size, 4), kChunk))) {
+    for (const Capture& capture : problem.outputs.captures) {
+      means.push_back(arena.take<float>(capture.of.mean_over_heads ? kChunk * kTileRows : 0));
+    }
+  }
+
+  std::span<float> q;                   // (D, kTileRows)
+  std::span<float> s;                   // (kChunk, kTileRows): scores, then weights
+  std::span<float> mask;                // (kChunk, kTileRows)
+  std::span<float> keys;                // a chunk of k as f32, where it cannot be read in place
+  std::span<float> rows;                // (kLanes, D or kChunk): rows on their way into lanes, or out
+  std::vector<std::span<float>> means;  // for each capture that is a mean: (kChunk, kTileRows)
+};
+
+// Calls visit(n) for each place n at which `index` stands in a list of chosen ones; an empty list chooses all.
+template <class Visit>
+void ForEachPlace(const std::vector<std::int64_t>& chosen, std::int64_t index, const Visit& visit) {
+  if (chosen.empty()) return visit(index);
+  for (std::size_t n = 0; n < chosen.size(); ++n) {
+    if (chosen[n] == index) visit(static_cast<std::int64_t>(n));
+  }
+}
+
+// The rows of one capture that a query block fills.
+class CaptureRows {
+ public:
+  CaptureRows(const Capture& capture, const TileRows& rows) : capture_(capture), rows_(rows) {}
+
+  // Columns [range) of the sequence from a tile of as many rows, for head number `head` of the capture.
+  void write(std::int64_t head, KeyRange range, const float* HWY_RESTRICT tile, float* HWY_RESTRICT memory) const {
+    const TensorView& to = capture_.to;
+    const std::int64_t count = range.last - range.first;
+    for (std::int64_t v = 0; v < rows_.vectors; ++v) {
+      float* out[kLanes];
+      for (std::int64_t n = 0; n < kLanes; ++n) out[n] = memory + n * kChunk;
+      std::int64_t key = 0;
+      for (; key + 4 <= count; key += 4) {
+        const float* from = tile + key * kTileRows + v * kLanes;
+        StoreFourColumns(Load(from), Load(from + kTileRows), Load(from + 2 * kTileRows), Load(from + 3 * kTileRows),
+                         out, key);
+      }
+      for (; key < count; ++key) {
+        for (std::int64_t n = 0; n < kLanes; ++n) out[n][key] = tile[key * kTileRows + v * kLanes + n];
+      }
+      for (std::int64_t n = 0; n < std::min(kLanes, rows_.count - v * kLanes); ++n) {
+        for_each_row(head, v * kLanes + n, [&](std::int64_t row) {
+          const std::int64_t column = (rows_.sequence->key_begin + range.first) * last_stride();
+          store_row(out[n], count, to.data(), to.dtype(), row + column, last_stride());
+        });
+      }
+    }
+  }
+
+  // Columns of keys that do not exist for this sequence.
+  void write_absent(std::int64_t head) const {
+    const TensorView& to = capture_.to;
+    const double absent = IsWeights(capture_.stage) ? 0.0 : -std::numeric_limits<double>::infinity();
+    const SequenceSpan& sequence = *rows_.sequence;
+    for (std::int64_t lane = 0; lane < rows_.count; ++lane) {
+      for_each_row(head, lane, [&](std::int64_t row) {
+        for (std::int64_t column = 0; column < to.size(to.rank() - 1); ++column) {
+          if (column == sequence.key_begin) column += sequence.key_count;
+          if (column >= to.size(to.rank() - 1)) break;
+          store(to.data(), to.dtype(), row + column * last_stride(), absent);
+        }
+      });
+    }
+  }
+
+ private:
+  std::int64_t last_stride() const { return capture_.to.stride(capture_.to.rank() - 1); }
+
+  // Calls visit(offset) for each row of the capture that holds this lane's query.
+  template <class Visit>
+  void for_each_row(std::int64_t head, std::int64_t lane, const Visit& visit) const {
+    const TensorView& to = capture_.to;
+    const bool mean = capture_.of.mean_over_heads;
+    ForEachPlace(capture_.of.queries, rows_.query(lane), [&](std::int64_t query) {
+      visit(rows_.sequence->batch * to.stride(0) + (mean ? 0 : head * to.stride(1)) + query * to.stride(mean ? 1 : 2));
+    });
+  }
+
+  const Capture& capture_;
+  const TileRows& rows_;
+};
+
+// s becomes p = exp(s − m) / l, with the sums of the whole row.
+inline void FinalWeights(const TileRows& rows, const RowSums& sums, std::int64_t count, float* HWY_RESTRICT s) {
+  HWY_ALIGN float m[TileRows::kMax];
+  HWY_ALIGN float l[TileRows::kMax];
+  for (std::int64_t n = 0; n < rows.vectors * kLanes; ++n) {
+    const std::size_t place = sums.place(rows.sequence->batch, rows.head[static_cast<std::size_t>(n)], rows.query(n));
+    m[n] = sums.m[place];
+    l[n] = sums.l[place];
+  }
+  ForEachVector(rows.vectors, count, s, [&](Vec x, std::int64_t, std::int64_t lane) HWY_ATTR {
+    const Vec sum = Load(l + lane);
+    const Vec p = hn::Div(Exp(hn::Sub(x, Finite(Load(m + lane)))), sum);
+    return hn::IfThenElse(hn::Eq(sum, hn::Zero(kF32)), hn::Zero(kF32), p);
+  });
+}
+
+// Takes a stage's tile to all captures of that stage: to its rows, or into a mean.
+inline void Emit(const ForwardProblem& problem, const TileRows& rows, std::int64_t head, Stage stage, KeyRange range,
+                 const CaptureScratch& scratch) {
+  const std::vector<Capture>& captures = problem.outputs.captures;
+  const std::int64_t count = range.last - range.first;
+  for (std::size_t n = 0; n < captures.size(); ++n) {
+    if (captures[n].stage != stage) continue;
+    ForEachPlace(captures[n].of.heads, head, [&](std::int64_t place) {
+      if (!captures[n].of.mean_over_heads) {
+        return CaptureRows(captures[n], rows).write(place, range, scratch.s.data(), scratch.rows.data());
+      }
+      const float* s = scratch.s.data();
+      ForEachVector(rows.vectors, count, scratch.means[n].data(),
+                    [&](Vec x, std::int64_t key, std::int64_t lane)
+                        HWY_ATTR { return hn::Add(x, Load(s + key * kTileRows + lane)); });
+    });
+  }
+}
+
+// All stages of one head for keys [chunk).
+inline void CaptureHead(const ForwardProblem& problem, const TileRows& rows, std::int64_t head, KeyRange chunk,
+                        const KeyRows& key_rows, const RowSums& sums, const CaptureScratch& scratch) {
+  const auto wants = [&](Stage stage) {
+    return std::any_of(problem.outputs.captures.begin(), problem.outputs.captures.end(),
+                       [&](const Capture& capture) { return capture.stage == stage; });
+  };
+  const bool all_scores = wants(Stage::raw) || wants(Stage::capped);  // these are there for hidden keys too
+  const std::int64_t count = chunk.last - chunk.first;
+  const TileKeys keys = all_scores ? TileKeys{chunk, true} : VisibleTileKeys(problem, rows, chunk);
+  const std::int64_t begin = keys.range.first < keys.range.last ? keys.range.first - chunk.first : count;
+  const std::int64_t end = keys.range.first < keys.range.last ? keys.range.last - chunk.first : count;
+  float* s = scratch.s.data();
+
+  if (begin < end) {
+    HWY_ALIGN float max[TileRows::kMax] = {};
+    Scores(rows.vectors, scratch.q.data(), problem.head_size, key_rows, keys.range, s + begin * kTileRows, max);
+    if (wants(Stage::raw)) Emit(problem, rows, head, Stage::raw, chunk, scratch);
+    if (problem.softcap != 0.0) Softcap(problem.softcap, rows.vectors, end - begin, s + begin * kTileRows);
+    if (wants(Stage::capped)) Emit(problem, rows, head, Stage::capped, chunk, scratch);
+    ApplyMasks(problem, rows, keys, scratch.mask.data(), s + begin * kTileRows);
+  }
+  std::fill(s, s + begin * kTileRows, kNothing);
+  std::fill(s + end * kTileRows, s + count * kTileRows, kNothing);
+  Emit(problem, rows, head, Stage::masked, chunk, scratch);
+  if (!wants(Stage::weights) && !wants(Stage::dropped_weights)) return;
+
+  FinalWeights(rows, sums, count, s);
+  Emit(problem, rows, head, Stage::weights, chunk, scratch);
+  if (!wants(Stage::dropped_weights)) return;
+  if (problem.dropout.on) {
+    DropWeights(problem.dropout, rows, chunk.first, count, s);
+    const Vec keep = Set(static_cast<float>(problem.dropout.keep_scale));
+    ForEachVector(rows.vectors, count, s, [&](Vec x, std::int64_t, std::int64_t) HWY_ATTR { return hn::Mul(x, keep); });
+  }
+  Emit(problem, rows, head, Stage::dropped_weights, chunk, scratch);
+}
+
+// Divides the sums over heads and writes them.
+inline void WriteMeans(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk,
+                       const CaptureScratch& scratch) {
+  const std::vector<Capture>& captures = problem.outputs.captures;
+  for (std::size_t n = 0; n < captures.size(); ++n) {
+    if (!captures[n].of.mean_over_heads) continue;
+    const std::size_t heads =
+        captures[n].of.heads.empty() ? static_cast<std::size_t>(problem.query_heads) : captures[n].of.heads.size();
+    const Vec divisor = Set(static_cast<float>(heads));
+    ForEachVector(rows.vectors, chunk.last - chunk.first, scratch.means[n].data(),
+                  [&](Vec x, std::int64_t, std::int64_t) HWY_ATTR { return hn::Div(x, divisor); });
+    CaptureRows(captures[n], rows).write(0, chunk, scratch.means[n].data(), scratch.rows.data());
+  }
+}
+
+void CaptureQueries(const ForwardProblem& problem, const QueryBlock& block, const RowSums& sums,
+                    std::span<std::byte> memory) {
+  Arena arena(memory);
+  const CaptureScratch scratch(arena, problem);
+  const SequenceSpan& sequence = *block.sequence;
+  const auto is_chosen = [&](std::int64_t head) {
+    return std::any_of(problem.outputs.captures.begin(), problem.outputs.captures.end(), [&](const Capture& capture) {
+      bool chosen = false;
+      ForEachPlace(capture.of.heads, head, [&](std::int64_t) { chosen = true; });
+      return chosen;
+    });
+  };
+
+  for (std::int64_t start = 0; start < sequence.key_count; start += kChunk) {
+    const KeyRange chunk = {start, std::min(start + kChunk, sequence.key_count)};
+    for (const std::span<float> mean : scratch.means) std::fill(mean.begin(), mean.end(), 0.0F);
+    KeyRows keys;
+    for (std::int64_t head = 0; head < problem.query_heads; ++head) {
+      if (head % problem.group == 0) keys.data = nullptr;
+      if (!is_chosen(head)) continue;
+      if (keys.data == nullptr) keys = LoadKeys(problem, sequence, head / problem.group, chunk, scratch.keys.data());
+      const TileRows rows(problem, block, head, kLanes);
+      LoadQueries(problem, rows, scratch.rows.data(), scratch.q.data());
+      CaptureHead(problem, rows, head, chunk, keys, sums, scratch);
+    }
+    WriteMeans(problem, TileRows(problem, block, 0, kLanes), chunk, scratch);
+  }
+
+  for (const Capture& capture : problem.outputs.captures) {
+    const TileRows rows(problem, block, 0, kLanes);
+    const auto heads = capture.of.mean_over_heads ? 1 : capture.to.size(1);
+    for (std::int64_t head = 0; head < heads; ++head) CaptureRows(capture, rows).write_absent(head);
+  }
+}
+
+std::size_t CaptureScratchBytes(const ForwardProblem& problem) {
+  Arena counter;
+  const CaptureScratch sizes(counter, problem);
+  return counter.used();
+}
+
+}  // namespace rapt::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,54 @@
+#include <atomic>
+#include <cstdlib>
+
+#include "core/text.h"
+#include "cpu/kernel_table.h"
+#include "rapt/cpu.h"
+
+namespace rapt {
+
+namespace {
+
+std::atomic<const cpu::InstructionSet*> forced{nullptr};
+
+const cpu::InstructionSet& find(std::string_view name) {
+  std::string names;
+  for (const cpu::InstructionSet& set : cpu::instruction_sets()) {
+    if (name == set.name && set.runs_here()) return set;
+    if (name == set.name) throw Error(text("instruction set: this machine lacks ", name));
+    names += (names.empty() ? "" : ", ") + std::string(set.name);
+  }
+  throw Error(text("instruction set: there is no ", name, "; this build has ", names));
+}
+
+const cpu::InstructionSet& best() {
+  for (const cpu::InstructionSet& set : cpu::instruction_sets()) {
+    if (set.runs_here()) return set;
+  }
+  throw Error("instruction set: none of this build's runs here");
+}
+
+}  // namespace
+
+const cpu::InstructionSet& cpu::chosen_instruction_set() {
+  if (const InstructionSet* set = forced.load(std::memory_order_acquire)) return *set;
+  static const InstructionSet& initial = [&]() -> const InstructionSet& {
+    const char* name = std::getenv("RAPT_ISA");
+    return name != nullptr && *name != '\0' ? find(name) : best();
+  }();
+  return initial;
+}
+
+std::vector<InstructionSetInfo> instruction_sets() {
+  std::vector<InstructionSetInfo> sets;
+  for (const cpu::InstructionSet& set : cpu::instruction_sets()) {
+    sets.push_back({set.name, set.runs_here(), &set == &cpu::chosen_instruction_set()});
+  }
+  return sets;
+}
+
+void use_instruction_set(std::string_view name) {
+  forced.store(name.empty() ? &best() : &find(name), std::memory_order_release);
+}
+
+}  // namespace rapt

@@ -1,0 +1,71 @@
+// What the kernels of one instruction set offer to the engine, and what they are given to work on.
+#pragma once
+
+#include <cstdint>
+
+#include "core/arena.h"
+#include "core/problem.h"
+
+namespace rapt::cpu {
+
+// Keys form chunks at multiples of this, counted within their sequence. Each chunk has a softmax of its own, and chunks
+// are merged in ascending order: part of the arithmetic contract, so changing it changes bits.
+inline constexpr std::int64_t kChunk = 256;
+
+// A row is one query of one head; the heads that share a kv head are worked on together. Row r of a sequence and kv
+// head is query r / group of head kv_head · group + r % group.
+struct RowBlock {
+  const SequenceSpan* sequence = nullptr;
+  std::int64_t kv_head = 0;
+  std::int64_t first_row = 0;
+  std::int64_t row_count = 0;
+};
+
+// A block is worked on in tiles, each as many rows as an instruction set's registers hold side by side. Values are
+// packed once for each block, so it should have several.
+inline constexpr std::int64_t kTilesPerBlock = 6;
+
+// Each row's final maximum and sum, kept for the pass that writes weights: for (b, h, query) of the tensors.
+struct RowSums {
+  std::span<float> m, l;  // empty: nobody asked
+  std::int64_t heads = 0, queries = 0;
+
+  bool wanted() const { return !m.empty(); }
+  std::size_t place(std::int64_t b, std::int64_t h, std::int64_t query) const {
+    return static_cast<std::size_t>((b * heads + h) * queries + query);
+  }
+};
+
+// Some queries of a sequence, all heads: the unit of the pass that writes weights and scores.
+struct QueryBlock {
+  const SequenceSpan* sequence = nullptr;
+  std::span<const std::int64_t> queries;  // within the sequence, ascending; at most one tile of them
+};
+
+struct Kernels {
+  std::int64_t rows_per_tile = 0;
+  // Bytes that one worker needs for blocks of up to `rows` rows.
+  std::size_t (*scratch_bytes)(const ForwardProblem& problem, std::int64_t rows) = nullptr;
+  // Attention for one block: reads q, k, v and masks, writes out, lse and, where wanted, sums.
+  void (*attend)(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums,
+                 std::span<std::byte> scratch) = nullptr;
+  // Writes what was asked to be captured of these queries, from scores computed again and the sums that attend kept.
+  std::size_t (*capture_scratch_bytes)(const ForwardProblem& problem) = nullptr;
+  void (*capture)(const ForwardProblem& problem, const QueryBlock& block, const RowSums& sums,
+                  std::span<std::byte> scratch) = nullptr;
+};
+
+// One instruction set that the kernels were compiled for.
+struct InstructionSet {
+  const char* name;
+  bool (*runs_here)();
+  Kernels (*kernels)();
+};
+
+// All that were compiled, best first; the last one runs anywhere.
+std::span<const InstructionSet> instruction_sets();
+
+// The one in use: the best that runs here, or the one that RAPT_ISA or use_instruction_set() names.
+const InstructionSet& chosen_instruction_set();
+
+}  // namespace rapt::cpu

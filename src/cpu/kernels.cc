@@ -1,0 +1,80 @@
+// The kernels, compiled once for each instruction set that this compiler can target.
+// The order of these matters, so no tool may sort them:
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/kernels.cc"
+#include "hwy/foreach_target.h"  // includes this file again for each target
+#include "hwy/highway.h"
+#include "cpu/attend-inl.h"
+#include "cpu/capture-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::cpu::HWY_NAMESPACE {
+
+Kernels GetKernels() { return {kTileRows, ScratchBytes, Attend, CaptureScratchBytes, CaptureQueries}; }
+
+}  // namespace rapt::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+#include <array>
+#include <vector>
+
+namespace rapt::cpu {
+
+namespace {
+
+bool anywhere() { return true; }
+
+#if HWY_ARCH_X86
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
+}
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2");
+}
+bool has_sse4() { return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul"); }
+bool has_ssse3() { return __builtin_cpu_supports("ssse3"); }
+#endif
+
+}  // namespace
+
+std::span<const InstructionSet> instruction_sets() {
+  static const std::vector<InstructionSet> kSets = [] {
+    std::vector<InstructionSet> sets;
+#if HWY_TARGETS & HWY_AVX3
+    sets.push_back({"avx512", has_avx512, N_AVX3::GetKernels});
+#endif
+#if HWY_TARGETS & HWY_AVX2
+    sets.push_back({"avx2", has_avx2, N_AVX2::GetKernels});
+#endif
+#if HWY_TARGETS & HWY_SSE4
+    sets.push_back({"sse4", has_sse4, N_SSE4::GetKernels});
+#endif
+#if HWY_TARGETS & HWY_SSSE3
+    sets.push_back({"ssse3", has_ssse3, N_SSSE3::GetKernels});
+#endif
+#if HWY_TARGETS & HWY_NEON
+    sets.push_back({"neon", anywhere, N_NEON::GetKernels});
+#endif
+#if HWY_TARGETS & HWY_WASM
+    sets.push_back({"wasm", anywhere, N_WASM::GetKernels});
+#endif
+#if HWY_TARGETS & HWY_EMU128
+    sets.push_back({"emu128", anywhere, N_EMU128::GetKernels});
+#endif
+#if HWY_TARGETS & HWY_SCALAR
+    sets.push_back({"scalar", anywhere, N_SCALAR::GetKernels});
+#endif
+    return sets;
+  }();
+  return kSets;
+}
+
+}  // namespace rapt::cpu
+
+#endif  // HWY_ONCE

@@ -1,0 +1,126 @@
+// From tensors to the masked scores of one tile: loading q and k, and steps 1 to 5 in their order.
+#if defined(RAPT_CPU_MASKED_SCORES_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAPT_CPU_MASKED_SCORES_INL_H
+#undef RAPT_CPU_MASKED_SCORES_INL_H
+#else
+#define RAPT_CPU_MASKED_SCORES_INL_H
+#endif
+
+#include "cpu/scores-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::cpu::HWY_NAMESPACE {
+
+constexpr std::int64_t RoundUp(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
+
+// Rows of q, times scale, into lanes: (D, kTileRows).
+inline void LoadQueries(const ForwardProblem& problem, const TileRows& rows, float* row_memory, float* HWY_RESTRICT q) {
+  const ConstTensorView& view = problem.query;
+  const Vec scale = Set(static_cast<float>(problem.scale));
+  const std::int64_t size = problem.head_size;
+  const std::int64_t quads = size / 4 * 4;
+  for (std::int64_t v = 0; v < rows.vectors; ++v) {
+    const float* from[kLanes];
+    for (std::int64_t n = 0; n < kLanes; ++n) {
+      const auto lane = static_cast<std::size_t>(v * kLanes + n);
+      const std::int64_t offset = row_offset(view, rows.sequence->batch, rows.head[lane], rows.query(v * kLanes + n));
+      if (reads_in_place(view)) {
+        from[n] = static_cast<const float*>(view.data()) + offset;
+      } else {
+        float* row = row_memory + n * RoundUp(size, 4);
+        load_row(view.data(), view.dtype(), offset, view.stride(3), size, row);
+        from[n] = row;
+      }
+    }
+    float* to = q + v * kLanes;
+    for (std::int64_t d = 0; d < quads; d += 4, to += 4 * kTileRows) {
+      Vec c0, c1, c2, c3;
+      LoadFourColumns(from, d, c0, c1, c2, c3);
+      Store(hn::Mul(c0, scale), to);
+      Store(hn::Mul(c1, scale), to + kTileRows);
+      Store(hn::Mul(c2, scale), to + 2 * kTileRows);
+      Store(hn::Mul(c3, scale), to + 3 * kTileRows);
+    }
+    for (std::int64_t d = quads; d < size; ++d, to += kTileRows) {
+      for (std::int64_t n = 0; n < kLanes; ++n) to[n] = from[n][d] * static_cast<float>(problem.scale);
+    }
+  }
+}
+
+// Keys [range) of a chunk as rows of f32, in place where they are that already.
+inline KeyRows LoadKeys(const ForwardProblem& problem, const SequenceSpan& sequence, std::int64_t kv_head,
+                        KeyRange range, float* memory) {
+  const ConstTensorView& view = problem.key;
+  const std::int64_t base = row_offset(view, sequence.batch, kv_head, sequence.key_begin);
+  if (reads_in_place(view)) return {static_cast<const float*>(view.data()) + base, view.stride(2), 0};
+  for (std::int64_t j = range.first; j < range.last; ++j) {
+    load_row(view.data(), view.dtype(), base + j * view.stride(2), view.stride(3), problem.head_size,
+             memory + (j - range.first) * problem.head_size);
+  }
+  return {memory, problem.head_size, range.first};
+}
+
+// The keys of a chunk that a tile's rows see, and whether any of them must be hidden from some row.
+struct TileKeys {
+  KeyRange range;
+  bool masked = false;  // a keep or drop mask hides some of them
+};
+
+inline TileKeys VisibleTileKeys(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk) {
+  TileKeys keys = {{std::max(chunk.first, rows.any.first), std::min(chunk.last, rows.any.last)}, false};
+  for (const Mask& mask : problem.masks) {
+    if (mask.kind != Mask::Kind::keep && mask.kind != Mask::Kind::drop) continue;
+    if (keys.range.first >= keys.range.last) break;
+    const MaskedSpan span = VisibleSpan(mask, rows, keys.range);
+    keys = {span.range, keys.masked || !span.full};
+  }
+  return keys;
+}
+
+// Whether causal, window or length hide some of these keys from some row.
+HWY_INLINE bool IsEdge(const TileRows& rows, KeyRange range) {
+  return range.first < rows.all.first || range.last > rows.all.last;
+}
+
+// Steps 3 to 5: add, fill, hide.
+inline void ApplyMasks(const ForwardProblem& problem, const TileRows& rows, const TileKeys& keys, float* mask_memory,
+                       float* s) {
+  const std::int64_t first = keys.range.first;
+  const std::int64_t count = keys.range.last - first;
+  const auto apply = [&](Mask::Kind kind) {
+    for (const Mask& mask : problem.masks) {
+      if (mask.kind == kind) ApplyMask(mask, rows, first, count, mask_memory, s);
+    }
+  };
+  apply(Mask::Kind::add);
+  if (!problem.alibi_slopes.empty()) AddAlibi(problem, rows, first, count, s);
+  apply(Mask::Kind::fill);
+  if (keys.masked) {
+    apply(Mask::Kind::keep);
+    apply(Mask::Kind::drop);
+  }
+  if (IsEdge(rows, keys.range)) HideOutside(rows, first, count, s);
+}
+
+// Steps 1 to 5 for a tile's keys: s, and each row's maximum in `max`.
+inline void MaskedScores(const ForwardProblem& problem, const TileRows& rows, const TileKeys& keys, const float* q,
+                         const KeyRows& key_rows, float* mask_memory, float* s, float* max) {
+  const auto reset_max = [&] {
+    for (std::int64_t v = 0; v < rows.vectors; ++v) Store(NegativeInfinity(), max + v * kLanes);
+  };
+  reset_max();
+  Scores(rows.vectors, q, problem.head_size, key_rows, keys.range, s, max);
+  const bool terms = problem.softcap != 0.0 || !problem.alibi_slopes.empty() || !problem.masks.empty();
+  if (!terms && !IsEdge(rows, keys.range)) return;
+
+  const std::int64_t count = keys.range.last - keys.range.first;
+  if (problem.softcap != 0.0) Softcap(problem.softcap, rows.vectors, count, s);
+  ApplyMasks(problem, rows, keys, mask_memory, s);
+  reset_max();
+  FindMax(rows.vectors, count, s, max);
+}
+
+}  // namespace rapt::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,71 @@
+// The rows of one tile, and what each needs to know of itself.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "cpu/kernel_table.h"
+
+namespace rapt::cpu {
+
+struct TileRows {
+  static constexpr std::int64_t kMax = 48;
+
+  TileRows() = default;
+  // Rows first … first + rows − 1 of a sequence and kv head.
+  TileRows(const AttentionProblem& problem, const RowBlock& block, std::int64_t first, std::int64_t rows,
+           std::int64_t lanes)
+      : TileRows(problem, *block.sequence, rows, lanes, [&](std::int64_t n) {
+          return Row{block.kv_head * problem.group + (first + n) % problem.group, (first + n) / problem.group};
+        }) {}
+  // Some queries of one head.
+  TileRows(const AttentionProblem& problem, const QueryBlock& block, std::int64_t query_head, std::int64_t lanes)
+      : TileRows(problem, *block.sequence, static_cast<std::int64_t>(block.queries.size()), lanes, [&](std::int64_t n) {
+          return Row{query_head, block.queries[static_cast<std::size_t>(n)]};
+        }) {}
+
+  std::int64_t query(std::int64_t lane) const {
+    return sequence->query_begin + i[static_cast<std::size_t>(lane)];  // as a row of q
+  }
+
+  const SequenceSpan* sequence = nullptr;
+  std::int64_t count = 0;                  // rows that exist
+  std::int64_t vectors = 0;                // of lanes, the last one perhaps filled up
+  KeyRange any{0, 0};                      // keys that some row sees
+  KeyRange all{0, 0};                      // keys that every row sees
+  std::array<std::int64_t, kMax> i, head;  // for each lane; not set past the vectors in use
+  std::array<KeyRange, kMax> visible;
+
+ private:
+  struct Row {
+    std::int64_t head, i;
+  };
+
+  // Lanes past the last row repeat it, so that they read good memory and get in nobody's way; what they compute is not
+  // stored.
+  template <class RowOf>
+  TileRows(const AttentionProblem& problem, const SequenceSpan& of, std::int64_t rows, std::int64_t lanes,
+           const RowOf& row_of)
+      : sequence(&of), count(rows), vectors((rows + lanes - 1) / lanes) {
+    any = {AttentionProblem::kOpen, 0};
+    all = {0, AttentionProblem::kOpen};
+    for (std::int64_t n = 0; n < vectors * lanes; ++n) {
+      const Row row = row_of(std::min(n, rows - 1));
+      const auto lane = static_cast<std::size_t>(n);
+      i[lane] = row.i;
+      head[lane] = row.head;
+      const KeyRange range = visible[lane] = problem.visible_keys(of, row.i);
+      if (range.first < range.last) any = {std::min(any.first, range.first), std::max(any.last, range.last)};
+      all = {std::max(all.first, range.first), std::min(all.last, range.last)};
+    }
+    if (any.last == 0) any.first = 0;
+  }
+};
+
+// Where (b, h, l) of a (B, H, L, …) tensor begins, in elements.
+inline std::int64_t row_offset(const ConstTensorView& view, std::int64_t b, std::int64_t h, std::int64_t l) {
+  return b * view.stride(0) + h * view.stride(1) + l * view.stride(2);
+}
+
+}  // namespace rapt::cpu

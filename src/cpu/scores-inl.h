@@ -1,0 +1,140 @@
+// Steps 1 to 5 for one tile: scores of its rows with the keys of a chunk, then softcap, bias, fill and hiding.
+//
+// `s` has one row for each key of the chunk, kTileRows apart, and one lane for each row of the tile.
+#if defined(RAPT_CPU_SCORES_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAPT_CPU_SCORES_INL_H
+#undef RAPT_CPU_SCORES_INL_H
+#else
+#define RAPT_CPU_SCORES_INL_H
+#endif
+
+#include "cpu/mask_tile-inl.h"
+#include "cpu/product-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::cpu::HWY_NAMESPACE {
+
+// Rows of keys as f32, `stride` apart; `data` is the row of key `first`.
+struct KeyRows {
+  const float* data = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t first = 0;
+  const float* operator()(std::int64_t j) const { return data + (j - first) * stride; }
+};
+
+// Scores of keys [range) and, in `max`, each row's largest. q is scaled and transposed: (D, kTileRows).
+template <int kV>
+HWY_NOINLINE void Scores(const float* HWY_RESTRICT q, std::int64_t head_size, const KeyRows& keys, KeyRange range,
+                         float* HWY_RESTRICT s, float* HWY_RESTRICT max) {
+  Columns<kV> largest;
+  for (int v = 0; v < kV; ++v) largest[v] = Load(max + v * kLanes);
+  for (std::int64_t j = range.first; j < range.last; j += kBroadcasts, s += kBroadcasts * kTileRows) {
+    // Past the last key its row is read again: the sums are written past the range, where they harm nobody.
+    const float* rows[kBroadcasts];
+    for (std::int64_t r = 0; r < kBroadcasts; ++r) rows[r] = keys(std::min(j + r, range.last - 1));
+    Columns<kV> sums[kBroadcasts];
+    Product<kV>([&](int r, std::int64_t d) { return rows[r] + d; }, q, head_size, sums);
+    for (int r = 0; r < kBroadcasts; ++r) {
+      for (int v = 0; v < kV; ++v) {
+        Store(sums[r][v], s + r * kTileRows + v * kLanes);
+        largest[v] = hn::Max(largest[v], sums[r][v]);
+      }
+    }
+  }
+  for (int v = 0; v < kV; ++v) Store(largest[v], max + v * kLanes);
+}
+
+inline void Scores(std::int64_t vectors, const float* q, std::int64_t head_size, const KeyRows& keys, KeyRange range,
+                   float* s, float* max) {
+  if (vectors == 1) return Scores<1>(q, head_size, keys, range, s, max);
+  if (vectors == 2) return Scores<2>(q, head_size, keys, range, s, max);
+  Scores<kVectors>(q, head_size, keys, range, s, max);
+}
+
+// Calls change(s, lane) for each vector of keys [0, count): one pass over the tile.
+template <class Change>
+HWY_INLINE void ForEachVector(std::int64_t vectors, std::int64_t count, float* HWY_RESTRICT s, const Change& change) {
+  for (std::int64_t key = 0; key < count; ++key) {
+    for (std::int64_t v = 0; v < vectors; ++v) {
+      float* place = s + key * kTileRows + v * kLanes;
+      Store(change(Load(place), key, v * kLanes), place);
+    }
+  }
+}
+
+HWY_NOINLINE inline void Softcap(double cap, std::int64_t vectors, std::int64_t count, float* s) {
+  const Vec inverse = Set(static_cast<float>(1.0 / cap));
+  const Vec limit = Set(static_cast<float>(cap));
+  ForEachVector(vectors, count, s,
+                [&](Vec x, std::int64_t, std::int64_t) HWY_ATTR { return hn::Mul(limit, Tanh(hn::Mul(x, inverse))); });
+}
+
+// −slope · |position − j|, added.
+HWY_NOINLINE inline void AddAlibi(const AttentionProblem& problem, const TileRows& rows, std::int64_t first,
+                                  std::int64_t count, float* s) {
+  HWY_ALIGN float slope[TileRows::kMax];
+  HWY_ALIGN float position[TileRows::kMax];  // counted from the first key
+  for (std::int64_t n = 0; n < rows.vectors * kLanes; ++n) {
+    const auto lane = static_cast<std::size_t>(n);
+    slope[n] = static_cast<float>(problem.alibi_slopes[static_cast<std::size_t>(rows.head[lane])]);
+    position[n] = static_cast<float>(rows.i[lane] + rows.sequence->offset - first);
+  }
+  ForEachVector(rows.vectors, count, s, [&](Vec x, std::int64_t key, std::int64_t lane) HWY_ATTR {
+    const Vec distance = hn::Abs(hn::Sub(Load(position + lane), Set(static_cast<float>(key))));
+    return hn::NegMulAdd(Load(slope + lane), distance, x);
+  });
+}
+
+// One mask, whatever its kind. `tile` is room for its part.
+HWY_NOINLINE inline void ApplyMask(const Mask& mask, const TileRows& rows, std::int64_t first, std::int64_t count,
+                                   float* HWY_RESTRICT tile, float* HWY_RESTRICT s) {
+  LoadMaskTile(mask, rows, first, count, tile);
+  const auto each = [&](const auto& change) HWY_ATTR {
+    ForEachVector(rows.vectors, count, s, [&](Vec x, std::int64_t key, std::int64_t lane) HWY_ATTR {
+      return change(x, Load(tile + key * kTileRows + lane));
+    });
+  };
+  const Vec zero = hn::Zero(kF32);
+  const Vec fill = Set(static_cast<float>(mask.value));
+  switch (mask.kind) {
+    case Mask::Kind::add: return each([](Vec x, Vec m) HWY_ATTR { return hn::Add(x, m); });
+    case Mask::Kind::fill: return each([&](Vec x, Vec m) HWY_ATTR { return hn::IfThenElse(hn::Ne(m, zero), fill, x); });
+    case Mask::Kind::keep:
+      return each([&](Vec x, Vec m) HWY_ATTR { return hn::IfThenElse(hn::Ne(m, zero), x, NegativeInfinity()); });
+    case Mask::Kind::drop:
+      return each([&](Vec x, Vec m) HWY_ATTR { return hn::IfThenElse(hn::Ne(m, zero), NegativeInfinity(), x); });
+  }
+}
+
+// −inf where causal, window or length hide a key from a row.
+HWY_NOINLINE inline void HideOutside(const TileRows& rows, std::int64_t first, std::int64_t count, float* s) {
+  HWY_ALIGN float begin[TileRows::kMax];
+  HWY_ALIGN float end[TileRows::kMax];
+  const auto relative = [&](std::int64_t key) {  // within the chunk, hence exact in f32
+    return static_cast<float>(std::clamp<std::int64_t>(key - first, -1, 2 * kChunk));
+  };
+  for (std::int64_t n = 0; n < rows.vectors * kLanes; ++n) {
+    begin[n] = relative(rows.visible[static_cast<std::size_t>(n)].first);
+    end[n] = relative(rows.visible[static_cast<std::size_t>(n)].last);
+  }
+  ForEachVector(rows.vectors, count, s, [&](Vec x, std::int64_t key, std::int64_t lane) HWY_ATTR {
+    const Vec j = Set(static_cast<float>(key));
+    const VecMask seen = hn::And(hn::Ge(j, Load(begin + lane)), hn::Lt(j, Load(end + lane)));
+    return hn::IfThenElse(seen, x, NegativeInfinity());
+  });
+}
+
+// Each row's largest score, NaN left aside: it comes out in the sum.
+HWY_NOINLINE inline void FindMax(std::int64_t vectors, std::int64_t count, const float* HWY_RESTRICT s,
+                                 float* HWY_RESTRICT max) {
+  for (std::int64_t v = 0; v < vectors; ++v) {
+    Vec largest = Load(max + v * kLanes);
+    for (std::int64_t key = 0; key < count; ++key) largest = hn::Max(largest, Load(s + key * kTileRows + v * kLanes));
+    Store(largest, max + v * kLanes);
+  }
+}
+
+}  // namespace rapt::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

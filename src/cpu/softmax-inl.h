@@ -1,0 +1,124 @@
+// Steps 6 to 8 for one tile and one chunk: weights, dropout, p · V, and merging the chunk into the rows' running state.
+#if defined(RAPT_CPU_SOFTMAX_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAPT_CPU_SOFTMAX_INL_H
+#undef RAPT_CPU_SOFTMAX_INL_H
+#else
+#define RAPT_CPU_SOFTMAX_INL_H
+#endif
+
+#include "cpu/dropout-inl.h"
+#include "cpu/product-inl.h"
+#include "cpu/rows.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::cpu::HWY_NAMESPACE {
+
+constexpr float kLog2e = 1.44269504F;
+
+// What a tile has seen so far: for each row the maximum m, the sum l and the output o, all relative to exp(m).
+struct TileState {
+  float* m = nullptr;  // (kTileRows)
+  float* l = nullptr;  // (kTileRows)
+  float* o = nullptr;  // (Dv rounded up, kTileRows)
+};
+
+// −inf − −inf would be NaN. A row that has seen nothing takes 0 for its maximum: every exp(−inf − 0) is then 0.
+HWY_INLINE Vec Finite(Vec m) { return hn::IfThenElse(hn::Eq(m, NegativeInfinity()), hn::Zero(kF32), m); }
+
+// e^x for x ≤ 0.
+HWY_INLINE Vec Exp(Vec x) { return Exp2(hn::Mul(x, Set(kLog2e))); }
+
+// s becomes p = exp(s − m); `sum` becomes each row's sum, one chain, keys ascending.
+template <int kV>
+HWY_NOINLINE void Weights(std::int64_t count, const float* HWY_RESTRICT m, float* HWY_RESTRICT s,
+                          float* HWY_RESTRICT sum) {
+  Columns<kV> max, total;
+  for (int v = 0; v < kV; ++v) {
+    max[v] = Finite(Load(m + v * kLanes));
+    total[v] = hn::Zero(kF32);
+  }
+  for (std::int64_t key = 0; key < count; ++key, s += kTileRows) {
+    for (int v = 0; v < kV; ++v) {
+      const Vec p = Exp(hn::Sub(Load(s + v * kLanes), max[v]));
+      total[v] = hn::Add(total[v], p);
+      Store(p, s + v * kLanes);
+    }
+  }
+  for (int v = 0; v < kV; ++v) Store(total[v], sum + v * kLanes);
+}
+
+// p becomes 0 where it is dropped; the factor 1 / (1 − rate) waits for the end. `first` is the key of p's first row.
+HWY_NOINLINE inline void DropWeights(const ResolvedDropout& dropout, const TileRows& rows, std::int64_t first,
+                                     std::int64_t count, float* HWY_RESTRICT p) {
+  const U32 u32;
+  const auto threshold = hn::Set(u32, static_cast<std::uint32_t>(dropout.threshold));
+  const bool all = dropout.threshold > 0xFFFFFFFFU;
+  HWY_ALIGN std::uint32_t head[TileRows::kMax];
+  HWY_ALIGN std::uint32_t query[TileRows::kMax];
+  for (std::int64_t n = 0; n < rows.vectors * kLanes; ++n) {
+    const auto lane = static_cast<std::size_t>(n);
+    head[n] = dropout.head_start + static_cast<std::uint32_t>(rows.head[lane]);
+    query[n] = dropout.query_start + static_cast<std::uint32_t>(rows.i[lane]);
+  }
+  const auto batch = hn::Set(u32, dropout.batch_start + static_cast<std::uint32_t>(rows.sequence->index));
+  for (std::int64_t quad = first / 4; quad * 4 < first + count; ++quad) {
+    for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
+      VecU32 words[4] = {batch, hn::Load(u32, head + lane), hn::Load(u32, query + lane),
+                         hn::Set(u32, static_cast<std::uint32_t>(quad))};
+      Philox(words[0], words[1], words[2], words[3], dropout.key);
+      for (std::int64_t w = 0; w < 4; ++w) {
+        const std::int64_t key = quad * 4 + w - first;
+        if (key < 0 || key >= count) continue;
+        float* place = p + key * kTileRows + lane;
+        const auto keep = hn::RebindMask(kF32, hn::Not(hn::Lt(words[w], threshold)));
+        Store(all ? hn::Zero(kF32) : hn::IfThenElseZero(keep, Load(place)), place);
+      }
+    }
+  }
+}
+
+// One merge: how much of the old state and of the chunk remains under their common maximum.
+struct Merge {
+  Vec keep_old;
+  Vec keep_new;
+};
+
+// Joins a chunk's maximum and sum to a row's.
+HWY_INLINE Merge MergeSums(float* m, float* l, Vec chunk_max, Vec chunk_sum) {
+  const Vec old_max = Load(m);
+  const Vec max = hn::Max(old_max, chunk_max);
+  const Vec finite = Finite(max);
+  const Merge merge = {Exp(hn::Sub(old_max, finite)), Exp(hn::Sub(chunk_max, finite))};
+  Store(max, m);
+  Store(hn::MulAdd(chunk_sum, merge.keep_new, hn::Mul(Load(l), merge.keep_old)), l);
+  return merge;
+}
+
+// o = o · keep_old + (p · V) · keep_new. `values` is packed: for each group of kBroadcasts columns, (count,
+// kBroadcasts).
+template <int kV>
+HWY_NOINLINE void WeightedSum(const float* HWY_RESTRICT p, std::int64_t count, const float* HWY_RESTRICT values,
+                              std::int64_t panel_stride, std::int64_t panels, const float* chunk_max,
+                              const float* chunk_sum, const TileState& state) {
+  Merge merge[static_cast<std::size_t>(kV)];
+  for (int v = 0; v < kV; ++v) {
+    merge[v] = MergeSums(state.m + v * kLanes, state.l + v * kLanes, Load(chunk_max + v * kLanes),
+                         Load(chunk_sum + v * kLanes));
+  }
+  float* HWY_RESTRICT o = state.o;
+  for (std::int64_t panel = 0; panel < panels; ++panel, values += panel_stride, o += kBroadcasts * kTileRows) {
+    Columns<kV> sums[kBroadcasts];
+    Product<kV>([&](int r, std::int64_t j) { return values + j * kBroadcasts + r; }, p, count, sums);
+    for (int r = 0; r < kBroadcasts; ++r) {
+      for (int v = 0; v < kV; ++v) {
+        float* place = o + r * kTileRows + v * kLanes;
+        Store(hn::MulAdd(sums[r][v], merge[v].keep_new, hn::Mul(Load(place), merge[v].keep_old)), place);
+      }
+    }
+  }
+}
+
+}  // namespace rapt::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,173 @@
+// Small vector helpers: rows into lanes and back, and the two functions attention needs, exp2 and tanh.
+//
+// Throughout the kernels a vector holds one number for each of several rows: lane r belongs to row r. Everything that a
+// row needs happens in its own lane, so no row can see another and no sum crosses lanes.
+#if defined(RAPT_CPU_VECTORS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAPT_CPU_VECTORS_INL_H
+#undef RAPT_CPU_VECTORS_INL_H
+#else
+#define RAPT_CPU_VECTORS_INL_H
+#endif
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using I32 = hn::RebindToSigned<F32>;
+using U32 = hn::RebindToUnsigned<F32>;
+using Vec = hn::Vec<F32>;
+using VecMask = hn::Mask<F32>;
+constexpr F32 kF32;
+constexpr std::int64_t kLanes = HWY_TARGET == HWY_SCALAR ? 1 : HWY_MAX_BYTES / 4;
+
+// The register tile of a product: kBroadcasts numbers, each times kVectors vectors, summed in as many registers.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+constexpr std::int64_t kBroadcasts = 8;  // 32 registers
+constexpr std::int64_t kVectors = 3;
+#else
+constexpr std::int64_t kBroadcasts = 4;  // 16 registers: 12 sums, 3 vectors, 1 broadcast
+constexpr std::int64_t kVectors = 3;
+#endif
+constexpr std::int64_t kTileRows = kVectors * kLanes;
+
+HWY_INLINE Vec Load(const float* from) { return hn::Load(kF32, from); }
+HWY_INLINE void Store(Vec v, float* to) { hn::Store(v, kF32, to); }
+HWY_INLINE Vec Set(float value) { return hn::Set(kF32, value); }
+HWY_INLINE Vec NegativeInfinity() { return hn::Neg(hn::Inf(kF32)); }
+
+// ---------------------------------------------------------------- rows into lanes
+
+#if HWY_TARGET != HWY_SCALAR
+
+// 128 bits of each of kLanes/4 rows, every fourth one, side by side in one vector.
+HWY_INLINE Vec LoadEveryFourth(const float* const* rows, std::int64_t offset) {
+  const hn::Full128<float> block;
+#if HWY_MAX_BYTES == 16
+  (void)block;
+  return hn::LoadU(kF32, rows[0] + offset);
+#elif HWY_MAX_BYTES == 32
+  return hn::Combine(kF32, hn::LoadU(block, rows[4] + offset), hn::LoadU(block, rows[0] + offset));
+#else
+  const hn::Full256<float> half;
+  const auto low = hn::Combine(half, hn::LoadU(block, rows[4] + offset), hn::LoadU(block, rows[0] + offset));
+  const auto high = hn::Combine(half, hn::LoadU(block, rows[12] + offset), hn::LoadU(block, rows[8] + offset));
+  return hn::Combine(kF32, high, low);
+#endif
+}
+
+HWY_INLINE void StoreEveryFourth(Vec v, float* const* rows, std::int64_t offset) {
+  const hn::Full128<float> block;
+#if HWY_MAX_BYTES == 16
+  (void)block;
+  hn::StoreU(v, kF32, rows[0] + offset);
+#elif HWY_MAX_BYTES == 32
+  hn::StoreU(hn::LowerHalf(block, v), block, rows[0] + offset);
+  hn::StoreU(hn::UpperHalf(block, v), block, rows[4] + offset);
+#else
+  const hn::Full256<float> half;
+  const auto low = hn::LowerHalf(half, v);
+  const auto high = hn::UpperHalf(half, v);
+  hn::StoreU(hn::LowerHalf(block, low), block, rows[0] + offset);
+  hn::StoreU(hn::UpperHalf(block, low), block, rows[4] + offset);
+  hn::StoreU(hn::LowerHalf(block, high), block, rows[8] + offset);
+  hn::StoreU(hn::UpperHalf(block, high), block, rows[12] + offset);
+#endif
+}
+
+// Four vectors as the rows of a 4×4 matrix in each 128-bit block: transposed.
+HWY_INLINE void TransposeBlocks(Vec& v0, Vec& v1, Vec& v2, Vec& v3) {
+  const Vec x0 = hn::InterleaveLower(kF32, v0, v2);
+  const Vec x1 = hn::InterleaveLower(kF32, v1, v3);
+  const Vec x2 = hn::InterleaveUpper(kF32, v0, v2);
+  const Vec x3 = hn::InterleaveUpper(kF32, v1, v3);
+  v0 = hn::InterleaveLower(kF32, x0, x1);
+  v1 = hn::InterleaveUpper(kF32, x0, x1);
+  v2 = hn::InterleaveLower(kF32, x2, x3);
+  v3 = hn::InterleaveUpper(kF32, x2, x3);
+}
+
+// Elements offset … offset + 3 of kLanes rows: four vectors, row r in lane r.
+HWY_INLINE void LoadFourColumns(const float* const* rows, std::int64_t offset, Vec& c0, Vec& c1, Vec& c2, Vec& c3) {
+  c0 = LoadEveryFourth(rows + 0, offset);
+  c1 = LoadEveryFourth(rows + 1, offset);
+  c2 = LoadEveryFourth(rows + 2, offset);
+  c3 = LoadEveryFourth(rows + 3, offset);
+  TransposeBlocks(c0, c1, c2, c3);
+}
+
+// The way back.
+HWY_INLINE void StoreFourColumns(Vec c0, Vec c1, Vec c2, Vec c3, float* const* rows, std::int64_t offset) {
+  TransposeBlocks(c0, c1, c2, c3);
+  StoreEveryFourth(c0, rows + 0, offset);
+  StoreEveryFourth(c1, rows + 1, offset);
+  StoreEveryFourth(c2, rows + 2, offset);
+  StoreEveryFourth(c3, rows + 3, offset);
+}
+
+#else  // one lane: nothing to transpose
+
+HWY_INLINE void LoadFourColumns(const float* const* rows, std::int64_t offset, Vec& c0, Vec& c1, Vec& c2, Vec& c3) {
+  c0 = Set(rows[0][offset]), c1 = Set(rows[0][offset + 1]);
+  c2 = Set(rows[0][offset + 2]), c3 = Set(rows[0][offset + 3]);
+}
+HWY_INLINE void StoreFourColumns(Vec c0, Vec c1, Vec c2, Vec c3, float* const* rows, std::int64_t offset) {
+  Store(c0, rows[0] + offset), Store(c1, rows[0] + offset + 1);
+  Store(c2, rows[0] + offset + 2), Store(c3, rows[0] + offset + 3);
+}
+
+#endif
+
+// ---------------------------------------------------------------- functions
+
+// The larger of two, or x where x is NaN.
+HWY_INLINE Vec AtLeast(Vec floor, Vec x) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
+  return hn::Max(floor, x);  // x86 gives the second operand when one is NaN
+#else
+  return hn::IfThenElse(hn::Lt(x, floor), floor, x);
+#endif
+}
+
+// 2^x for x ≤ 0, as softmax needs it: exactly 1 at 0, exactly 0 below −126.5 and at −inf, NaN at NaN. Relative error
+// below 1.2e-7 (1 ulp) elsewhere.
+HWY_INLINE Vec Exp2(Vec x) {
+  // Adding this leaves round(x) + 127 in the low bits of the sum: shifted left it is 2^round(x), and 0 at −127.
+  const Vec magic = Set(0x1.8p23F + 127.0F);
+  x = AtLeast(Set(-127.0F), x);
+  const Vec shifted = hn::Add(x, magic);
+  const Vec f = hn::Sub(x, hn::Sub(shifted, magic));  // in [−1/2, 1/2], exact
+  const Vec scale = hn::BitCast(kF32, hn::ShiftLeft<23>(hn::BitCast(U32(), shifted)));
+  Vec p = Set(0x1.41fbbcp-13F);
+  p = hn::MulAdd(p, f, Set(0x1.5f3e52p-10F));
+  p = hn::MulAdd(p, f, Set(0x1.3b2d4cp-7F));
+  p = hn::MulAdd(p, f, Set(0x1.c6aee8p-5F));
+  p = hn::MulAdd(p, f, Set(0x1.ebfbdcp-3F));
+  p = hn::MulAdd(p, f, Set(0x1.62e430p-1F));
+  p = hn::MulAdd(p, f, Set(1.0F));
+  return hn::Mul(p, scale);
+}
+
+// tanh(x): an odd polynomial near 0, 1 − 2 / (e^2|x| + 1) beyond. Error below 2 ulp.
+HWY_INLINE Vec Tanh(Vec x) {
+  const Vec size = hn::Abs(x);
+  const Vec z = hn::Mul(x, x);
+  Vec p = Set(-0.0057049868F);
+  p = hn::MulAdd(p, z, Set(0.0206390871F));
+  p = hn::MulAdd(p, z, Set(-0.053739715F));
+  p = hn::MulAdd(p, z, Set(0.133314422F));
+  p = hn::MulAdd(p, z, Set(-0.333332819F));
+  const Vec near = hn::MulAdd(hn::Mul(p, z), x, x);
+  const Vec e = Exp2(hn::Mul(size, Set(-2.0F * 1.44269504F)));  // e^(−2|x|) ≤ 1: nothing overflows
+  const Vec far = hn::CopySignToAbs(hn::Div(hn::Sub(Set(1.0F), e), hn::Add(Set(1.0F), e)), x);
+  return hn::IfThenElse(hn::Lt(size, Set(0.625F)), near, far);
+}
+
+}  // namespace rapt::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
