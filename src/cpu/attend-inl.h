@@ -15,6 +15,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
+// From one panel of packed values to the next. The gap keeps panels from falling on the same cache lines.
+constexpr std::int64_t kPanel = kChunk * kBroadcasts + 16;
+
 // Everything one worker writes on the way, carved from its part of the workspace.
 struct Scratch {
   Scratch(Arena& arena, const ForwardProblem& problem, std::int64_t rows)
@@ -26,7 +29,7 @@ struct Scratch {
         l(arena.take<float>(tiles * kTileRows)),
         s(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
         mask(arena.take<float>(problem.masks.empty() ? 0 : kChunk * kTileRows)),
-        values(arena.take<float>(kChunk * padded_value_size)),
+        values(arena.take<float>(kPanel * padded_value_size / kBroadcasts)),
         keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
         rows_in(arena.take<float>(kLanes * RoundUp(std::max(problem.head_size, problem.value_size), 4))) {}
 
@@ -40,7 +43,7 @@ struct Scratch {
   std::span<float> o, m, l;  // for each tile its state
   std::span<float> s;        // (kChunk, kTileRows): scores, then weights
   std::span<float> mask;     // (kChunk, kTileRows): a mask's part
-  std::span<float> values;   // a chunk of v: for each group of kBroadcasts columns (keys, kBroadcasts)
+  std::span<float> values;   // a chunk of v: for each group of kBroadcasts columns a panel (keys, kBroadcasts)
   std::span<float> keys;     // a chunk of k as f32, where it cannot be read in place
   std::span<float> rows_in;  // (kLanes, D or Dv): rows on their way into lanes, or out
 };
@@ -62,7 +65,7 @@ inline void PackValues(const ForwardProblem& problem, const RowBlock& block, Key
     }
     float* to = scratch.values.data() + (j - range.first) * kBroadcasts;
     std::int64_t d = 0;
-    for (; d + kBroadcasts <= size; d += kBroadcasts, to += kChunk * kBroadcasts) {
+    for (; d + kBroadcasts <= size; d += kBroadcasts, to += kPanel) {
       for (std::int64_t n = 0; n < kBroadcasts; n += step) hn::StoreU(hn::LoadU(group, row + d + n), group, to + n);
     }
     for (; d < scratch.padded_value_size; ++d) *to++ = d < size ? row[d] : 0.0F;
@@ -82,8 +85,9 @@ void AttendChunk(const ForwardProblem& problem, const TileRows& rows, KeyRange c
   MaskedScores(problem, rows, keys, q, key_rows, scratch.mask.data(), scratch.s.data(), max);
   Weights<kV>(count, max, scratch.s.data(), sum);
   if (problem.dropout.on) DropWeights(problem.dropout, rows, keys.range.first, count, scratch.s.data());
-  WeightedSum<kV>(scratch.s.data(), count, scratch.values.data() + (keys.range.first - chunk.first) * kBroadcasts,
-                  kChunk * kBroadcasts, scratch.padded_value_size / kBroadcasts, max, sum, state);
+  WeightedSum<kV>(scratch.s.data(), Stretches(rows, keys.range, kLanes),
+                  scratch.values.data() + (keys.range.first - chunk.first) * kBroadcasts, kPanel,
+                  scratch.padded_value_size / kBroadcasts, max, sum, state);
 }
 
 inline void AttendChunk(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk, const float* q,
@@ -132,11 +136,9 @@ inline void StoreRows(const ForwardProblem& problem, const TileRows& rows, const
       to[n] = direct ? static_cast<float*>(out.data()) + offset : scratch.rows_in.data() + n * padded;
     }
     const Vec l = Load(state.l + lane);
-    const VecMask blind = hn::Eq(l, hn::Zero(kF32));
+    const Vec factor = hn::IfThenElse(hn::Eq(l, hn::Zero(kF32)), hn::Zero(kF32), hn::Div(keep, l));
     const auto column = [&](std::int64_t d) HWY_ATTR {
-      if (d >= size) return hn::Zero(kF32);
-      const Vec o = hn::Mul(Load(state.o + d * kTileRows + lane), keep);
-      return hn::IfThenElse(blind, hn::Zero(kF32), hn::Div(o, l));
+      return d < size ? hn::Mul(Load(state.o + d * kTileRows + lane), factor) : hn::Zero(kF32);
     };
     for (std::int64_t d = 0; d < padded; d += 4) {
       StoreFourColumns(column(d), column(d + 1), column(d + 2), column(d + 3), to, d);

@@ -11,6 +11,7 @@
 #include "cpu/convert.h"
 #include "cpu/rows.h"
 #include "cpu/vectors-inl.h"
+#include "hwy/cache_control.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
@@ -31,33 +32,44 @@ struct MaskRows {
   bool same = true;  // all rows of the tile share one row of the mask
 };
 
-// Elements 4k … 4k + 3 of each lane's row at once, where they lie side by side: f32 through a transpose, bool as one
-// 32-bit word for each row.
-HWY_INLINE void LoadFourKeysF32(const MaskRows& mask, std::int64_t key, std::int64_t v, float* HWY_RESTRICT tile) {
+// Keys of one vector of rows, four at a time, where they lie side by side; returns how many were done. f32 goes through
+// a transpose, bool as one 32-bit word for each row.
+HWY_INLINE std::int64_t LoadKeysF32(const MaskRows& mask, std::int64_t lane, std::int64_t count,
+                                    float* HWY_RESTRICT tile) {
   const float* rows[kLanes];
-  for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-    rows[lane] = static_cast<const float*>(mask.view.data()) + mask.offset[static_cast<std::size_t>(v * kLanes + lane)];
+  for (std::int64_t n = 0; n < kLanes; ++n) {
+    rows[n] = static_cast<const float*>(mask.view.data()) + mask.offset[static_cast<std::size_t>(lane + n)];
   }
-  Vec c0, c1, c2, c3;
-  LoadFourColumns(rows, key, c0, c1, c2, c3);
-  Store(c0, tile), Store(c1, tile + kTileRows), Store(c2, tile + 2 * kTileRows), Store(c3, tile + 3 * kTileRows);
+  std::int64_t key = 0;
+  for (; key + 4 <= count; key += 4, tile += 4 * kTileRows) {
+    Vec c0, c1, c2, c3;
+    LoadFourColumns(rows, key, c0, c1, c2, c3);
+    Store(c0, tile), Store(c1, tile + kTileRows), Store(c2, tile + 2 * kTileRows), Store(c3, tile + 3 * kTileRows);
+  }
+  return key;
 }
 
-HWY_INLINE void LoadFourKeysBool(const MaskRows& mask, std::int64_t key, std::int64_t v, float* HWY_RESTRICT tile) {
-  HWY_ALIGN std::uint32_t words[kLanes];
-  for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-    const auto* row = static_cast<const std::uint8_t*>(mask.view.data());
-    std::memcpy(&words[lane], row + mask.offset[static_cast<std::size_t>(v * kLanes + lane)] + key, 4);
+HWY_INLINE std::int64_t LoadKeysBool(const MaskRows& mask, std::int64_t lane, std::int64_t count,
+                                     float* HWY_RESTRICT tile) {
+  const std::uint8_t* rows[kLanes];
+  for (std::int64_t n = 0; n < kLanes; ++n) {
+    rows[n] = static_cast<const std::uint8_t*>(mask.view.data()) + mask.offset[static_cast<std::size_t>(lane + n)];
   }
   const U32 u32;
-  const auto word = hn::Load(u32, words);
-  const auto as_float = [&](auto bytes) {
+  const auto as_float = [&](auto bytes) HWY_ATTR {
     return hn::ConvertTo(kF32, hn::BitCast(I32(), hn::And(bytes, hn::Set(u32, 1U))));
   };
-  Store(as_float(word), tile);
-  Store(as_float(hn::ShiftRight<8>(word)), tile + kTileRows);
-  Store(as_float(hn::ShiftRight<16>(word)), tile + 2 * kTileRows);
-  Store(as_float(hn::ShiftRight<24>(word)), tile + 3 * kTileRows);
+  std::int64_t key = 0;
+  for (; key + 4 <= count; key += 4, tile += 4 * kTileRows) {
+    HWY_ALIGN std::uint32_t words[kLanes];
+    for (std::int64_t n = 0; n < kLanes; ++n) std::memcpy(&words[n], rows[n] + key, 4);
+    const auto word = hn::Load(u32, words);
+    Store(as_float(word), tile);
+    Store(as_float(hn::ShiftRight<8>(word)), tile + kTileRows);
+    Store(as_float(hn::ShiftRight<16>(word)), tile + 2 * kTileRows);
+    Store(as_float(hn::ShiftRight<24>(word)), tile + 3 * kTileRows);
+  }
+  return key;
 }
 
 // Keys first … first + count − 1 of a mask into `tile`, rows kTileRows apart.
@@ -75,21 +87,27 @@ inline void LoadMaskTile(const Mask& mask, const TileRows& rows, std::int64_t fi
     for (std::int64_t key = 0; key < count; ++key) std::fill_n(tile + key * kTileRows, lanes, element(0, key));
     return;
   }
-  std::int64_t key = 0;
-  if (view.stride(3) == 1 && (view.dtype() == DType::f32 || view.dtype() == DType::boolean)) {
-    for (; key + 4 <= count; key += 4) {
-      for (std::int64_t v = 0; v < rows.vectors; ++v) {
-        float* to = tile + key * kTileRows + v * kLanes;
-        if (view.dtype() == DType::f32) {
-          LoadFourKeysF32(source, key, v, to);
-        } else {
-          LoadFourKeysBool(source, key, v, to);
-        }
-      }
+  for (std::int64_t lane = 0; lane < lanes; lane += kLanes) {
+    std::int64_t key = 0;
+    if (view.stride(3) == 1 && view.dtype() == DType::f32) key = LoadKeysF32(source, lane, count, tile + lane);
+    if (view.stride(3) == 1 && view.dtype() == DType::boolean) key = LoadKeysBool(source, lane, count, tile + lane);
+    for (; key < count; ++key) {
+      for (std::int64_t n = lane; n < lane + kLanes; ++n) tile[key * kTileRows + n] = element(n, key);
     }
   }
-  for (; key < count; ++key) {
-    for (std::int64_t lane = 0; lane < lanes; ++lane) tile[key * kTileRows + lane] = element(lane, key);
+}
+
+// Asks for a mask's part ahead of its use, while the scores are computed: its rows are short and far apart, so that the
+// processor does not see them coming.
+inline void PrefetchMask(const Mask& mask, const TileRows& rows, KeyRange range) {
+  if (mask.view.stride(3) != 1) return;
+  const MaskRows source(mask, rows, range.first);
+  const auto bytes = static_cast<std::int64_t>(size_of(mask.view.dtype()));
+  const std::int64_t lanes = source.same ? 1 : rows.count;
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    const auto* row =
+        static_cast<const std::byte*>(mask.view.data()) + source.offset[static_cast<std::size_t>(lane)] * bytes;
+    for (std::int64_t n = 0; n < (range.last - range.first) * bytes; n += 64) hwy::Prefetch(row + n);
   }
 }
 

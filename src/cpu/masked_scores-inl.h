@@ -102,18 +102,52 @@ inline void ApplyMasks(const ForwardProblem& problem, const TileRows& rows, cons
   if (IsEdge(rows, keys.range)) HideOutside(rows, first, count, s);
 }
 
+// Scores under nothing but causal, window and length: keys that every row sees need no hiding, and vectors of rows that
+// see none of a stretch of keys are left out of it.
+inline void RaggedScores(const TileRows& rows, KeyRange range, const float* q, std::int64_t head_size,
+                         const KeyRows& key_rows, float* s, float* max) {
+  const Stretches keys(rows, range, kLanes);
+  const std::int64_t last = rows.vectors - 1;
+  HWY_ALIGN float unused[TileRows::kMax] = {};
+  const auto score = [&](std::int64_t v0, std::int64_t v1, std::int64_t begin, std::int64_t end, float* largest) {
+    if (begin >= end) return;
+    Scores(v1 - v0, q + v0 * kLanes, head_size, key_rows, {range.first + begin, range.first + end},
+           s + begin * kTileRows + v0 * kLanes, largest + v0 * kLanes);
+  };
+  // What all rows see, in whole register tiles: the rest of a tile would be wasted here and again beyond.
+  const std::int64_t begin = std::clamp(rows.all.first - range.first, keys.begin[last], keys.end[0]);
+  const std::int64_t seen = std::min(rows.all.last - range.first, keys.end[0]) - begin;
+  const std::int64_t end = begin + (seen > 0 ? seen / kBroadcasts * kBroadcasts : 0);
+
+  for (std::int64_t v = 0; v < last; ++v) score(0, v + 1, keys.begin[v], keys.begin[v + 1], unused);
+  score(0, last + 1, keys.begin[last], begin, unused);
+  score(0, last + 1, begin, end, max);
+  score(0, last + 1, end, keys.end[0], unused);
+  for (std::int64_t v = 0; v < last; ++v) score(v + 1, last + 1, keys.end[v], keys.end[v + 1], unused);
+
+  const auto hide = [&](std::int64_t from, std::int64_t to) {
+    HideOutside(rows, range.first + from, to - from, s + from * kTileRows);
+    FindMax(rows.vectors, to - from, s + from * kTileRows, max);
+  };
+  if (begin > 0) hide(0, begin);
+  if (end < range.last - range.first) hide(end, range.last - range.first);
+}
+
 // Steps 1 to 5 for a tile's keys: s, and each row's maximum in `max`.
 inline void MaskedScores(const ForwardProblem& problem, const TileRows& rows, const TileKeys& keys, const float* q,
                          const KeyRows& key_rows, float* mask_memory, float* s, float* max) {
   const auto reset_max = [&] {
     for (std::int64_t v = 0; v < rows.vectors; ++v) Store(NegativeInfinity(), max + v * kLanes);
   };
-  reset_max();
-  Scores(rows.vectors, q, problem.head_size, key_rows, keys.range, s, max);
-  const bool terms = problem.softcap != 0.0 || !problem.alibi_slopes.empty() || !problem.masks.empty();
-  if (!terms && !IsEdge(rows, keys.range)) return;
-
+  const std::int64_t size = problem.head_size;
   const std::int64_t count = keys.range.last - keys.range.first;
+  const bool terms = problem.softcap != 0.0 || !problem.alibi_slopes.empty() || !problem.masks.empty();
+  reset_max();
+  if (!terms && !IsEdge(rows, keys.range)) return Scores(rows.vectors, q, size, key_rows, keys.range, s, max);
+  if (!terms) return RaggedScores(rows, keys.range, q, size, key_rows, s, max);
+
+  for (const Mask& mask : problem.masks) PrefetchMask(mask, rows, keys.range);
+  Scores(rows.vectors, q, size, key_rows, keys.range, s, max);
   if (problem.softcap != 0.0) Softcap(problem.softcap, rows.vectors, count, s);
   ApplyMasks(problem, rows, keys, mask_memory, s);
   reset_max();

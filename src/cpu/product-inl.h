@@ -16,21 +16,26 @@ namespace rapt::cpu::HWY_NAMESPACE {
 template <int kV>
 using Columns = Vec[static_cast<std::size_t>(kV)];
 
-// `a(r, k)` gives the address of a number that is multiplied with all vectors of row k of b; rows of b are kTileRows
-// apart.
-template <int kV, class Address>
-HWY_INLINE void Product(const Address& a, const float* HWY_RESTRICT b, std::int64_t count,
-                        Columns<kV> (&sums)[kBroadcasts]) {
-  for (auto& row : sums) {
-    for (Vec& sum : row) sum = hn::Zero(kF32);
-  }
-  for (std::int64_t k = 0; k < count; ++k, b += kTileRows) {
+// Vectors kFirst … kLast − 1 of the sums, for rows k = begin … end − 1 of b, which are kTileRows apart. `a(r, k)` gives
+// the address of the number that multiplies row k.
+template <int kFirst, int kLast, int kV, class Address>
+HWY_INLINE void AddProducts(const Address& a, const float* HWY_RESTRICT b, std::int64_t begin, std::int64_t end,
+                            Columns<kV> (&sums)[kBroadcasts]) {
+  b += begin * kTileRows;
+  for (std::int64_t k = begin; k < end; ++k, b += kTileRows) {
     Columns<kV> columns;
-    for (int v = 0; v < kV; ++v) columns[v] = Load(b + v * kLanes);
+    for (int v = kFirst; v < kLast; ++v) columns[v] = Load(b + v * kLanes);
     for (int r = 0; r < kBroadcasts; ++r) {
       const Vec factor = Set(*a(r, k));
-      for (int v = 0; v < kV; ++v) sums[r][v] = hn::MulAdd(factor, columns[v], sums[r][v]);
+      for (int v = kFirst; v < kLast; ++v) sums[r][v] = hn::MulAdd(factor, columns[v], sums[r][v]);
     }
+  }
+}
+
+template <int kV>
+HWY_INLINE void SetZero(Columns<kV> (&sums)[kBroadcasts]) {
+  for (auto& row : sums) {
+    for (Vec& sum : row) sum = hn::Zero(kF32);
   }
 }
 

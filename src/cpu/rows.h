@@ -63,6 +63,29 @@ struct TileRows {
   }
 };
 
+// Rows stand in ascending order, so under a causal mask or a window each vector of them sees its own stretch of keys,
+// and both ends of these stretches ascend. `begin` and `end` count from the first key of `range`.
+//
+//     keys ->   . . # # # # # . . .     vector 0
+//               . . . # # # # # # .     vector 1
+//               . . . . # # # # # #     vector 2
+struct Stretches {
+  Stretches(const TileRows& rows, KeyRange range, std::int64_t lanes) {
+    const auto relative = [&](std::int64_t key) { return std::clamp(key, range.first, range.last) - range.first; };
+    for (std::int64_t v = 0; v < rows.vectors; ++v) {
+      begin[v] = relative(rows.visible[static_cast<std::size_t>(v * lanes)].first);
+      end[v] = relative(rows.visible[static_cast<std::size_t>((v + 1) * lanes - 1)].last);
+    }
+    if (begin[rows.vectors - 1] <= end[0]) return;
+    for (std::int64_t v = 0; v < rows.vectors; ++v) {  // no key is common to all: take them all for each
+      begin[v] = 0;
+      end[v] = range.last - range.first;
+    }
+  }
+
+  std::int64_t begin[3]{}, end[3]{};
+};
+
 // Where (b, h, l) of a (B, H, L, …) tensor begins, in elements.
 inline std::int64_t row_offset(const ConstTensorView& view, std::int64_t b, std::int64_t h, std::int64_t l) {
   return b * view.stride(0) + h * view.stride(1) + l * view.stride(2);

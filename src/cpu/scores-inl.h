@@ -33,7 +33,8 @@ HWY_NOINLINE void Scores(const float* HWY_RESTRICT q, std::int64_t head_size, co
     const float* rows[kBroadcasts];
     for (std::int64_t r = 0; r < kBroadcasts; ++r) rows[r] = keys(std::min(j + r, range.last - 1));
     Columns<kV> sums[kBroadcasts];
-    Product<kV>([&](int r, std::int64_t d) { return rows[r] + d; }, q, head_size, sums);
+    SetZero<kV>(sums);
+    AddProducts<0, kV, kV>([&](int r, std::int64_t d) { return rows[r] + d; }, q, 0, head_size, sums);
     for (int r = 0; r < kBroadcasts; ++r) {
       for (int v = 0; v < kV; ++v) {
         Store(sums[r][v], s + r * kTileRows + v * kLanes);
@@ -124,14 +125,21 @@ HWY_NOINLINE inline void HideOutside(const TileRows& rows, std::int64_t first, s
   });
 }
 
-// Each row's largest score, NaN left aside: it comes out in the sum.
-HWY_NOINLINE inline void FindMax(std::int64_t vectors, std::int64_t count, const float* HWY_RESTRICT s,
-                                 float* HWY_RESTRICT max) {
-  for (std::int64_t v = 0; v < vectors; ++v) {
-    Vec largest = Load(max + v * kLanes);
-    for (std::int64_t key = 0; key < count; ++key) largest = hn::Max(largest, Load(s + key * kTileRows + v * kLanes));
-    Store(largest, max + v * kLanes);
+// Each row's largest score, or `max` if that is larger. NaN is left aside: it comes out in the sum.
+template <int kV>
+HWY_NOINLINE void FindMax(std::int64_t count, const float* HWY_RESTRICT s, float* HWY_RESTRICT max) {
+  Columns<kV> largest;
+  for (int v = 0; v < kV; ++v) largest[v] = Load(max + v * kLanes);
+  for (std::int64_t key = 0; key < count; ++key, s += kTileRows) {
+    for (int v = 0; v < kV; ++v) largest[v] = hn::Max(largest[v], Load(s + v * kLanes));
   }
+  for (int v = 0; v < kV; ++v) Store(largest[v], max + v * kLanes);
+}
+
+inline void FindMax(std::int64_t vectors, std::int64_t count, const float* s, float* max) {
+  if (vectors == 1) return FindMax<1>(count, s, max);
+  if (vectors == 2) return FindMax<2>(count, s, max);
+  FindMax<kVectors>(count, s, max);
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

@@ -94,10 +94,21 @@ HWY_INLINE Merge MergeSums(float* m, float* l, Vec chunk_max, Vec chunk_sum) {
   return merge;
 }
 
+// Σ_j p_j v_j for kV vectors of rows, each over its own stretch of keys: outside it p is 0 and would change nothing.
+template <int kV, class Address>
+HWY_INLINE void AddRagged(const Address& values, const float* p, const Stretches& keys,
+                          Columns<kV> (&sums)[kBroadcasts]) {
+  if constexpr (kV > 1) AddProducts<0, 1, kV>(values, p, keys.begin[0], keys.begin[1], sums);
+  if constexpr (kV > 2) AddProducts<0, 2, kV>(values, p, keys.begin[1], keys.begin[2], sums);
+  AddProducts<0, kV, kV>(values, p, keys.begin[kV - 1], keys.end[0], sums);
+  if constexpr (kV > 1) AddProducts<1, kV, kV>(values, p, keys.end[0], keys.end[1], sums);
+  if constexpr (kV > 2) AddProducts<2, kV, kV>(values, p, keys.end[1], keys.end[2], sums);
+}
+
 // o = o · keep_old + (p · V) · keep_new. `values` is packed: for each group of kBroadcasts columns, (count,
 // kBroadcasts).
 template <int kV>
-HWY_NOINLINE void WeightedSum(const float* HWY_RESTRICT p, std::int64_t count, const float* HWY_RESTRICT values,
+HWY_NOINLINE void WeightedSum(const float* HWY_RESTRICT p, const Stretches& keys, const float* HWY_RESTRICT values,
                               std::int64_t panel_stride, std::int64_t panels, const float* chunk_max,
                               const float* chunk_sum, const TileState& state) {
   Merge merge[static_cast<std::size_t>(kV)];
@@ -108,7 +119,8 @@ HWY_NOINLINE void WeightedSum(const float* HWY_RESTRICT p, std::int64_t count, c
   float* HWY_RESTRICT o = state.o;
   for (std::int64_t panel = 0; panel < panels; ++panel, values += panel_stride, o += kBroadcasts * kTileRows) {
     Columns<kV> sums[kBroadcasts];
-    Product<kV>([&](int r, std::int64_t j) { return values + j * kBroadcasts + r; }, p, count, sums);
+    SetZero<kV>(sums);
+    AddRagged<kV>([&](int r, std::int64_t j) { return values + j * kBroadcasts + r; }, p, keys, sums);
     for (int r = 0; r < kBroadcasts; ++r) {
       for (int v = 0; v < kV; ++v) {
         float* place = o + r * kTileRows + v * kLanes;
