@@ -1,0 +1,69 @@
+# The few commands people type. Each is one or two CMake presets (CMakePresets.json), built in build/<preset>.
+#   make run        make test        make help
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+# So that a test run piped through anything still fails when a test does.
+.SHELLFLAGS := -eu -o pipefail -c
+# The targets below are steps, and ninja and ctest are parallel by themselves.
+.NOTPARALLEL:
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+# Passed to ctest, for example: make test TESTS='-R Mask'
+TESTS ?=
+
+.PHONY: help
+help: ## what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build/release/build.ninja ## build the command, then walk a sentence through attention: rapt explain
+	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
+	build/release/rapt explain
+
+.PHONY: build
+build: build-release ## build the library, the command, the examples and the tests, optimised
+
+.PHONY: test
+test: test-release ## build and run every test
+
+.PHONY: test-dev test-clang test-shared test-asan test-ubsan test-tsan test-release test-dev-clang
+test-dev: ## every test, built by g++ with warnings as errors
+test-clang: test-dev-clang ## every test, built by clang++ with warnings as errors
+test-shared: ## the installed package once more, with a shared library
+test-asan: ## every test under AddressSanitizer
+test-ubsan: ## every test under UndefinedBehaviorSanitizer
+test-tsan: ## every test under ThreadSanitizer
+
+test-dev test-dev-clang test-release test-shared test-asan test-ubsan test-tsan: test-%: build-%
+	ctest --preset $* --parallel $(JOBS) $(TESTS)
+
+.PHONY: bench
+bench: build ## time the reference engine, each answer checked first
+	build/release/bench/reference_bench
+
+.PHONY: lint
+lint: setup-lint ## formatting, clang-tidy, shell and Python: no finding allowed
+	scripts/lint.sh
+
+.PHONY: format
+format: setup-lint ## format every C++ file in place
+	scripts/format.sh
+
+.PHONY: clean
+clean: ## remove build/
+	rm -rf build
+
+.PHONY: setup setup-lint
+setup: ## install what is missing (Debian and its relatives)
+	@scripts/setup.sh build
+setup-lint:
+	@scripts/setup.sh build lint
+
+# Ninja reconfigures by itself when a CMake file changed; only a new folder, or changed presets, needs a configure here.
+build/%/build.ninja: CMakePresets.json | setup
+	cmake --preset $*
+build/dev-clang/build.ninja: | setup-lint
+
+.PHONY: build-release build-shared build-dev build-dev-clang build-asan build-ubsan build-tsan
+build-release build-shared build-dev build-dev-clang build-asan build-ubsan build-tsan: build-%: build/%/build.ninja
+	cmake --build --preset $* --parallel $(JOBS)

@@ -1,0 +1,15 @@
+# Builds for 64-bit Arm on another processor, with Debian's g++-aarch64-linux-gnu; what it builds runs under
+# qemu-aarch64 (package qemu-user).
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
+
+# Highway's headers are the same for every processor, but lie among those of this machine's C library, which are not:
+# a folder of their own keeps those out.
+set(headers ${CMAKE_BINARY_DIR}/headers)
+if(NOT EXISTS ${headers}/hwy)
+  file(MAKE_DIRECTORY ${headers})
+  file(CREATE_LINK /usr/include/hwy ${headers}/hwy SYMBOLIC)
+endif()
+include_directories(SYSTEM ${headers})

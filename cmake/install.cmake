@@ -1,0 +1,44 @@
+# cmake --install: headers, library, command, and what find_package(rapt) and pkg-config read. The installed tree can be
+# moved: every path in it is relative.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rapt)
+
+install(TARGETS rapt EXPORT raptTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY include/rapt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(EXPORT raptTargets NAMESPACE rapt:: DESTINATION ${package_dir})
+
+if(TARGET rapt_cli)
+  # With a shared library, the command finds it next door.
+  file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_target_properties(rapt_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+  install(TARGETS rapt_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+get_target_property(library_type rapt TYPE)
+set(RAPT_IS_STATIC OFF)
+set(RAPT_PC_LIBS "-L\${libdir} -lrapt")
+if(library_type STREQUAL "STATIC_LIBRARY")
+  # A static library carries no list of what it needs, so its users link the threads themselves.
+  set(RAPT_IS_STATIC ON)
+  string(APPEND RAPT_PC_LIBS " -pthread")
+endif()
+
+configure_package_config_file(cmake/raptConfig.cmake.in ${PROJECT_BINARY_DIR}/raptConfig.cmake
+  INSTALL_DESTINATION ${package_dir})
+# Before 1.0 a minor version may break what came before it.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/raptConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/raptConfig.cmake ${PROJECT_BINARY_DIR}/raptConfigVersion.cmake
+  DESTINATION ${package_dir})
+
+file(RELATIVE_PATH RAPT_PC_TO_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" RAPT_PC_TO_PREFIX "${RAPT_PC_TO_PREFIX}")
+file(RELATIVE_PATH RAPT_PC_LIBDIR ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_LIBDIR})
+file(RELATIVE_PATH RAPT_PC_INCLUDEDIR ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+configure_file(cmake/rapt.pc.in ${PROJECT_BINARY_DIR}/rapt.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/rapt.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

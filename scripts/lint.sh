@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Formatting, clang-tidy, shell scripts and Python: the first kind with a finding ends it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+jobs=${JOBS:-$(nproc)}
+
+echo "lint: clang-format"
+scripts/cxx-files.sh | xargs --no-run-if-empty clang-format --dry-run -Werror
+
+echo "lint: shell"
+# Programs without a suffix are known by their first line.
+mapfile -t shell < <(grep --recursive --files-with-matches --max-count=1 --include='*.sh' --include=run '^#!/usr/bin/env bash' scripts .ci tests)
+for script in "${shell[@]}"; do bash -n "$script"; done
+if command -v shellcheck >/dev/null; then shellcheck "${shell[@]}"; fi
+
+echo "lint: python"
+folders=()
+for folder in scripts tests bench bindings examples docs; do [ -d "$folder" ] && folders+=("$folder"); done
+find "${folders[@]}" -name '*.py' -print0 | xargs -0 --no-run-if-empty python3 -c '
+import ast, sys
+for path in sys.argv[1:]:
+    ast.parse(open(path, encoding="utf-8").read(), path)'  # parsed only: compiling would leave files in the tree
+
+echo "lint: clang-tidy"
+[ -f build/dev/build.ninja ] || cmake --preset dev >/dev/null
+cmake --build build/dev --target build.ninja >/dev/null  # compile_commands.json knows files that are new
+
+# A file that was clean is not read again until it, a header or the rules change.
+stamps=build/lint
+mkdir -p "$stamps"
+common=$({ cat .clang-tidy scripts/lint.sh; scripts/cxx-files.sh '*.h' | xargs cat; } | sha256sum)
+tidy() {
+  local stamp
+  stamp=$stamps/$({ echo "$common $1"; cat "$1"; } | sha256sum | cut -c1-32)
+  [ -f "$stamp" ] && return
+  # Notes on how many warnings of foreign headers were left out go to stderr; findings go to stdout.
+  if ! clang-tidy --quiet -p build/dev "$1" 2>"$stamp.log"; then
+    grep -v 'warnings generated' "$stamp.log" >&2 || true
+    rm -f "$stamp.log"
+    return 1
+  fi
+  rm -f "$stamp.log"
+  touch "$stamp"
+}
+export -f tidy
+export stamps common
+# Only what the build compiles: tests/consumer has its own build.
+# shellcheck disable=SC2016  # $1 is for the inner shell
+scripts/cxx-files.sh '*.cc' | grep -v '^tests/consumer/' |
+  xargs --no-run-if-empty -P "$jobs" -I{} bash -c 'tidy "$1"' tidy {}
+
+echo "lint: clean"

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Installs what building and testing rapt needs and this machine lacks, from the distribution's own packages.
+#
+#   scripts/setup.sh [group…]      groups: build (the default), lint
+#
+# Idempotent. Prints every package it installs, and touches no network when none is missing.
+set -euo pipefail
+
+packages_of() {
+  case "$1" in
+    build) echo "g++ cmake ninja-build pkg-config libhwy-dev libgtest-dev libgmock-dev libfmt-dev libcli11-dev nlohmann-json3-dev python3" ;;
+    lint) echo "clang clang-format clang-tidy shellcheck" ;;
+    *)
+      echo "setup: unknown group '$1'; the groups are build and lint" >&2
+      return 1
+      ;;
+  esac
+}
+
+if [ $# -eq 0 ]; then set -- build; fi
+wanted=()
+for group in "$@"; do
+  list=$(packages_of "$group")
+  read -ra names <<<"$list"
+  wanted+=("${names[@]}")
+done
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  # Another system: its packages have other names, so only the programs can be looked for.
+  missing=()
+  for group in "$@"; do
+    case "$group" in
+      build) programs="c++ cmake ninja pkg-config python3" ;;
+      lint) programs="clang++ clang-format clang-tidy" ;;
+    esac
+    for program in $programs; do
+      command -v "$program" >/dev/null || missing+=("$program")
+    done
+  done
+  [ ${#missing[@]} -eq 0 ] && exit 0
+  cat >&2 <<TEXT
+setup: this is not a Debian-like system, so nothing was installed. Not found here: ${missing[*]}
+rapt needs:
+  to build  a C++20 compiler (g++ 12 or clang 14, or later), CMake 3.25 or later, Ninja, pkg-config, Python 3,
+            and the development files of Highway, GoogleTest with GoogleMock, {fmt}, CLI11 and nlohmann-json 3
+  to lint   clang, clang-format 14 and clang-tidy 14
+(on Debian: ${wanted[*]})
+TEXT
+  exit 1
+fi
+
+missing=()
+for name in "${wanted[@]}"; do
+  # "virtual" packages have no status of their own, so every name above is a real one.
+  status=$(dpkg-query --show --showformat='${db:Status-Status}' "$name" 2>/dev/null || true)
+  [ "$status" = installed ] || missing+=("$name")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "setup: missing: ${missing[*]}" >&2
+    echo "setup: installing them needs root or sudo; as root: apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+
+echo "setup: installing ${missing[*]}"
+"${as_root[@]}" apt-get update -qq
+# env, because sudo drops the caller's variables.
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+echo "setup: installed ${missing[*]}"

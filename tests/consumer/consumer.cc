@@ -1,0 +1,34 @@
+// Uses the installed package as anyone would, and returns 0 only where the answer is right.
+#include <cmath>
+#include <cstdio>
+
+#include <rapt/attention.h>
+#include <rapt/dtype.h>
+#include <rapt/error.h>
+#include <rapt/parallel.h>
+#include <rapt/random.h>
+#include <rapt/tensor.h>
+
+int main() {
+  // One head, two tokens of size 1. Causal: token 0 sees itself; token 1 sees both with equal scores.
+  const rapt::Tensor q = rapt::Tensor::from<float>({1, 1, 2, 1}, {1.0F, 0.0F});
+  const rapt::Tensor v = rapt::Tensor::from<float>({1, 1, 2, 1}, {3.0F, 5.0F});
+  const rapt::Tensor out = rapt::attention(q, q, v, {.causal = true});
+  const auto values = out.values<float>();
+  if (std::abs(values[0] - 3.0F) > 1e-6F || std::abs(values[1] - 4.0F) > 1e-6F) {
+    std::printf("consumer: got %g and %g, expected 3 and 4\n", static_cast<double>(values[0]),
+                static_cast<double>(values[1]));
+    return 1;
+  }
+
+  // An exception must cross the library's edge as the type its header declares.
+  try {
+    const rapt::Tensor other = rapt::Tensor::from<float>({1, 1, 2, 2}, {1.0F, 2.0F, 3.0F, 4.0F});
+    (void)rapt::attention(q, other, v);
+  } catch (const rapt::Error& error) {
+    std::printf("consumer: right answer; refused as it should be: %s\n", error.what());
+    return 0;
+  }
+  std::printf("consumer: a key of another head size was accepted\n");
+  return 1;
+}

@@ -1,0 +1,51 @@
+# Tests of the project rather than of attention: its includes, its headers, its examples and its installed package.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(sanitizer_flags)
+if(RAPT_SANITIZE)
+  set(sanitizer_flags -fsanitize=${RAPT_SANITIZE})  # who links a sanitized library must be sanitized too
+endif()
+
+add_test(NAME IncludeRules COMMAND Python3::Interpreter ${CMAKE_CURRENT_LIST_DIR}/include_rules.py ${PROJECT_SOURCE_DIR})
+add_test(NAME IncludeRulesNoticeEveryBreach
+  COMMAND Python3::Interpreter ${CMAKE_CURRENT_LIST_DIR}/include_rules.py --self-test)
+add_test(NAME ReadmeShowsCompiledCode
+  COMMAND Python3::Interpreter ${CMAKE_CURRENT_LIST_DIR}/readme_code.py ${PROJECT_SOURCE_DIR})
+
+# Each public header alone, twice: it includes what it needs, and may be included again.
+file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/include/rapt/*.h)
+foreach(header ${headers})
+  get_filename_component(name ${header} NAME_WE)
+  set(alone ${CMAKE_CURRENT_BINARY_DIR}/headers/${name}.cc)
+  file(CONFIGURE OUTPUT ${alone} CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
+  add_test(NAME HeaderCompilesAlone.${name}
+    COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -Wall -Wextra -Wpedantic -Werror -fsyntax-only
+            -I ${PROJECT_SOURCE_DIR}/include ${alone})
+endforeach()
+
+foreach(example attention masks)
+  if(TARGET example_${example})
+    add_test(NAME ExampleRuns.${example} COMMAND example_${example})
+  endif()
+endforeach()
+
+# The installed package, as a stranger's project meets it.
+if(RAPT_INSTALL)
+  include(GNUInstallDirs)
+  set(installed ${CMAKE_CURRENT_BINARY_DIR}/installed)
+  add_test(NAME PackageInstalls
+    COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR} -D CONFIG=$<CONFIG> -D PREFIX=${installed}
+            -P ${CMAKE_CURRENT_LIST_DIR}/consumer/install.cmake)
+  add_test(NAME InstalledPackageServesAConsumer
+    COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test
+            ${CMAKE_CURRENT_LIST_DIR}/consumer ${CMAKE_CURRENT_BINARY_DIR}/consumer
+            --build-generator ${CMAKE_GENERATOR} --build-noclean
+            --build-options -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_CXX_FLAGS=${sanitizer_flags}
+                            -DCMAKE_PREFIX_PATH=${installed}
+            --test-command consumer)
+  add_test(NAME InstalledPackageServesAConsumerThroughPkgConfig
+    COMMAND ${CMAKE_CURRENT_LIST_DIR}/consumer/through_pkg_config.sh ${CMAKE_CXX_COMPILER} ${installed}
+            ${CMAKE_INSTALL_LIBDIR} ${CMAKE_CURRENT_BINARY_DIR}/consumer_pkg_config ${sanitizer_flags})
+  set_tests_properties(PackageInstalls PROPERTIES FIXTURES_SETUP installed_package)
+  set_tests_properties(InstalledPackageServesAConsumer InstalledPackageServesAConsumerThroughPkgConfig
+    PROPERTIES FIXTURES_REQUIRED installed_package)
+endif()
