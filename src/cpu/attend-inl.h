@@ -61,7 +61,7 @@ inline void PackValues(const ForwardProblem& problem, const RowBlock& block, Key
     if (in_place) {
       row = static_cast<const float*>(view.data()) + base + j * view.stride(2);
     } else {
-      load_row(view.data(), view.dtype(), base + j * view.stride(2), view.stride(3), size, scratch.rows_in.data());
+      LoadRow(view, base + j * view.stride(2), view.stride(3), size, scratch.rows_in.data());
     }
     float* to = scratch.values.data() + (j - range.first) * kBroadcasts;
     std::int64_t d = 0;
@@ -147,8 +147,7 @@ inline void StoreRows(const ForwardProblem& problem, const TileRows& rows, const
       const auto row = static_cast<std::size_t>(lane + n);
       const std::int64_t b = rows.sequence->batch;
       if (!in_place) {
-        store_row(to[n], size, out.data(), out.dtype(), row_offset(out, b, rows.head[row], rows.query(lane + n)),
-                  out.stride(3));
+        StoreRow(to[n], size, out, row_offset(out, b, rows.head[row], rows.query(lane + n)), out.stride(3));
       }
       if (sums.wanted()) {
         const std::size_t place = sums.place(b, rows.head[row], rows.query(lane + n));
@@ -165,7 +164,8 @@ inline void StoreRows(const ForwardProblem& problem, const TileRows& rows, const
   }
 }
 
-void Attend(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums, std::span<std::byte> memory) {
+inline void Attend(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums,
+                   std::span<std::byte> memory) {
   Arena arena(memory);
   const Scratch scratch(arena, problem, block.row_count);
 
@@ -205,7 +205,7 @@ void Attend(const ForwardProblem& problem, const RowBlock& block, const RowSums&
   }
 }
 
-std::size_t ScratchBytes(const ForwardProblem& problem, std::int64_t rows) {
+inline std::size_t ScratchBytes(const ForwardProblem& problem, std::int64_t rows) {
   Arena counter;
   const Scratch sizes(counter, problem, rows);
   return counter.used();

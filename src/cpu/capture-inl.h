@@ -72,7 +72,7 @@ class CaptureRows {
       for (std::int64_t n = 0; n < std::min(kLanes, rows_.count - v * kLanes); ++n) {
         for_each_row(head, v * kLanes + n, [&](std::int64_t row) {
           const std::int64_t column = (rows_.sequence->key_begin + range.first) * last_stride();
-          store_row(out[n], count, to.data(), to.dtype(), row + column, last_stride());
+          StoreRow(out[n], count, to, row + column, last_stride());
         });
       }
     }
@@ -127,6 +127,10 @@ inline void FinalWeights(const TileRows& rows, const RowSums& sums, std::int64_t
   });
 }
 
+inline std::size_t HeadCount(const ForwardProblem& problem, const Selection& of) {
+  return of.heads.empty() ? static_cast<std::size_t>(problem.query_heads) : of.heads.size();
+}
+
 // Takes a stage's tile to all captures of that stage: to its rows, or into a mean.
 inline void Emit(const ForwardProblem& problem, const TileRows& rows, std::int64_t head, Stage stage, KeyRange range,
                  const CaptureScratch& scratch) {
@@ -138,10 +142,13 @@ inline void Emit(const ForwardProblem& problem, const TileRows& rows, std::int64
       if (!captures[n].of.mean_over_heads) {
         return CaptureRows(captures[n], rows).write(place, range, scratch.s.data(), scratch.rows.data());
       }
+      // Each head brings its share, so that a sum of large scores does not overflow on the way to a mean that is
+      // finite.
+      const Vec share = Set(1.0F / static_cast<float>(HeadCount(problem, captures[n].of)));
       const float* s = scratch.s.data();
       ForEachVector(rows.vectors, count, scratch.means[n].data(),
                     [&](Vec x, std::int64_t key, std::int64_t lane)
-                        HWY_ATTR { return hn::Add(x, Load(s + key * kTileRows + lane)); });
+                        HWY_ATTR { return hn::MulAdd(Load(s + key * kTileRows + lane), share, x); });
     });
   }
 }
@@ -184,23 +191,17 @@ inline void CaptureHead(const ForwardProblem& problem, const TileRows& rows, std
   Emit(problem, rows, head, Stage::dropped_weights, chunk, scratch);
 }
 
-// Divides the sums over heads and writes them.
 inline void WriteMeans(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk,
                        const CaptureScratch& scratch) {
   const std::vector<Capture>& captures = problem.outputs.captures;
   for (std::size_t n = 0; n < captures.size(); ++n) {
     if (!captures[n].of.mean_over_heads) continue;
-    const std::size_t heads =
-        captures[n].of.heads.empty() ? static_cast<std::size_t>(problem.query_heads) : captures[n].of.heads.size();
-    const Vec divisor = Set(static_cast<float>(heads));
-    ForEachVector(rows.vectors, chunk.last - chunk.first, scratch.means[n].data(),
-                  [&](Vec x, std::int64_t, std::int64_t) HWY_ATTR { return hn::Div(x, divisor); });
     CaptureRows(captures[n], rows).write(0, chunk, scratch.means[n].data(), scratch.rows.data());
   }
 }
 
-void CaptureQueries(const ForwardProblem& problem, const QueryBlock& block, const RowSums& sums,
-                    std::span<std::byte> memory) {
+inline void CaptureQueries(const ForwardProblem& problem, const QueryBlock& block, const RowSums& sums,
+                           std::span<std::byte> memory) {
   Arena arena(memory);
   const CaptureScratch scratch(arena, problem);
   const SequenceSpan& sequence = *block.sequence;
@@ -234,7 +235,7 @@ void CaptureQueries(const ForwardProblem& problem, const QueryBlock& block, cons
   }
 }
 
-std::size_t CaptureScratchBytes(const ForwardProblem& problem) {
+inline std::size_t CaptureScratchBytes(const ForwardProblem& problem) {
   Arena counter;
   const CaptureScratch sizes(counter, problem);
   return counter.used();

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "cpu/convert.h"
+#include "cpu/convert-inl.h"
 #include "cpu/rows.h"
 #include "cpu/vectors-inl.h"
 #include "hwy/cache_control.h"

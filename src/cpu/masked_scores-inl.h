@@ -28,7 +28,7 @@ inline void LoadQueries(const ForwardProblem& problem, const TileRows& rows, flo
         from[n] = static_cast<const float*>(view.data()) + offset;
       } else {
         float* row = row_memory + n * RoundUp(size, 4);
-        load_row(view.data(), view.dtype(), offset, view.stride(3), size, row);
+        LoadRow(view, offset, view.stride(3), size, row);
         from[n] = row;
       }
     }
@@ -54,8 +54,8 @@ inline KeyRows LoadKeys(const ForwardProblem& problem, const SequenceSpan& seque
   const std::int64_t base = row_offset(view, sequence.batch, kv_head, sequence.key_begin);
   if (reads_in_place(view)) return {static_cast<const float*>(view.data()) + base, view.stride(2), 0};
   for (std::int64_t j = range.first; j < range.last; ++j) {
-    load_row(view.data(), view.dtype(), base + j * view.stride(2), view.stride(3), problem.head_size,
-             memory + (j - range.first) * problem.head_size);
+    LoadRow(view, base + j * view.stride(2), view.stride(3), problem.head_size,
+            memory + (j - range.first) * problem.head_size);
   }
   return {memory, problem.head_size, range.first};
 }

@@ -1,0 +1,84 @@
+// Rows of any type and stride as f32, and back.
+#if defined(RAPT_CPU_CONVERT_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAPT_CPU_CONVERT_INL_H
+#undef RAPT_CPU_CONVERT_INL_H
+#else
+#define RAPT_CPU_CONVERT_INL_H
+#endif
+
+#include "cpu/convert.h"
+#include "cpu/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::cpu::HWY_NAMESPACE {
+
+using U16 = hn::Rebind<std::uint16_t, F32>;  // half as many bits, as many lanes
+using VecU16 = hn::Vec<U16>;
+
+// bf16 is the upper half of an f32.
+HWY_INLINE Vec FromBf16(VecU16 bits) { return hn::BitCast(kF32, hn::ShiftLeft<16>(hn::PromoteTo(U32(), bits))); }
+
+// To nearest, ties to even; NaN stays NaN.
+HWY_INLINE VecU16 ToBf16(Vec x) {
+  const U32 u32;
+  const auto bits = hn::BitCast(u32, x);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u32, 1U));
+  const auto rounded = hn::Add(bits, hn::Add(hn::Set(u32, 0x7FFFU), odd));
+  const auto quiet = hn::Or(bits, hn::Set(u32, 0x400000U));
+  const auto is_nan = hn::RebindMask(u32, hn::IsNaN(x));
+  return hn::TruncateTo(U16(), hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded)));
+}
+
+// Exact, subnormals, infinities and NaN included.
+HWY_INLINE Vec FromF16(VecU16 bits) {
+#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
+  return hn::PromoteTo(kF32, hn::BitCast(hn::Rebind<hwy::float16_t, F32>(), bits));
+#else
+  const U32 u32;
+  const auto wide = hn::PromoteTo(u32, bits);
+  const auto sign = hn::ShiftLeft<16>(hn::And(wide, hn::Set(u32, 0x8000U)));
+  const auto size = hn::ShiftLeft<13>(hn::And(wide, hn::Set(u32, 0x7FFFU)));
+  // Exponent and mantissa are in place; what is left is the difference of the two biases.
+  const auto finite = hn::BitCast(u32, hn::Mul(hn::BitCast(kF32, size), Set(0x1p112F)));
+  const auto special = hn::Gt(hn::BitCast(I32(), size), hn::Set(I32(), 0x0F7FFFFF));  // exponent 31
+  const auto value = hn::IfThenElse(hn::RebindMask(u32, special), hn::Or(size, hn::Set(u32, 0x7F800000U)), finite);
+  return hn::BitCast(kF32, hn::Or(sign, value));
+#endif
+}
+
+// `count` elements from `offset` on, `stride` apart. Exact for the 16-bit types.
+inline void LoadRow(const ConstTensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
+                    float* HWY_RESTRICT to) {
+  std::int64_t n = 0;
+  const auto convert = [&](const auto& from_bits) HWY_ATTR {
+    const auto* from = static_cast<const std::uint16_t*>(view.data()) + offset;
+    for (; n + kLanes <= count; n += kLanes) hn::StoreU(from_bits(hn::LoadU(U16(), from + n)), kF32, to + n);
+  };
+  if (stride == 1 && view.dtype() == DType::bf16) convert([](VecU16 bits) HWY_ATTR { return FromBf16(bits); });
+  if (stride == 1 && view.dtype() == DType::f16) convert([](VecU16 bits) HWY_ATTR { return FromF16(bits); });
+  load_row(view.data(), view.dtype(), offset + n * stride, stride, count - n, to + n);
+}
+
+// The way back, rounded once.
+inline void StoreRow(const float* HWY_RESTRICT from, std::int64_t count, const TensorView& view, std::int64_t offset,
+                     std::int64_t stride) {
+  std::int64_t n = 0;
+  auto* to = static_cast<std::uint16_t*>(view.data()) + (size_of(view.dtype()) == 2 ? offset : 0);
+  if (stride == 1 && view.dtype() == DType::bf16) {
+    for (; n + kLanes <= count; n += kLanes) hn::StoreU(ToBf16(hn::LoadU(kF32, from + n)), U16(), to + n);
+  }
+#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
+  if (stride == 1 && view.dtype() == DType::f16) {
+    for (; n + kLanes <= count; n += kLanes) {
+      const auto half = hn::DemoteTo(hn::Rebind<hwy::float16_t, F32>(), hn::LoadU(kF32, from + n));
+      hn::StoreU(hn::BitCast(U16(), half), U16(), to + n);
+    }
+  }
+#endif
+  store_row(from + n, count - n, view.data(), view.dtype(), offset + n * stride, stride);
+}
+
+}  // namespace rapt::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
