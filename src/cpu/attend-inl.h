@@ -6,10 +6,10 @@
 #define RAPT_CPU_ATTEND_INL_H
 #endif
 
-#include <cmath>
 #include <limits>
 
 #include "cpu/masked_scores-inl.h"
+#include "cpu/narrow-inl.h"
 #include "cpu/softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,11 +27,12 @@ struct Scratch {
         o(arena.take<float>(tiles * padded_value_size * kTileRows)),
         m(arena.take<float>(tiles * kTileRows)),
         l(arena.take<float>(tiles * kTileRows)),
-        s(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
+        s(arena.take<float>((kChunk + std::max(kBroadcasts, kLanes)) * kTileRows)),
         mask(arena.take<float>(problem.masks.empty() ? 0 : kChunk * kTileRows)),
         values(arena.take<float>(kPanel * padded_value_size / kBroadcasts)),
         keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
-        rows_in(arena.take<float>(kLanes * RoundUp(std::max(problem.head_size, problem.value_size), 4))) {}
+        rows_in(arena.take<float>(kNarrowKeys * RoundUp(std::max(problem.head_size, problem.value_size), 16))),
+        row_states(arena.take<float>(2 * kNarrowRows * RowState::floats(problem.value_size))) {}
 
   TileState state(std::int64_t tile) const {
     return {m.data() + tile * kTileRows, l.data() + tile * kTileRows, o.data() + tile * padded_value_size * kTileRows};
@@ -39,13 +40,14 @@ struct Scratch {
 
   std::int64_t tiles;
   std::int64_t padded_value_size;
-  std::span<float> q;        // for each tile (D, kTileRows): scaled queries
-  std::span<float> o, m, l;  // for each tile its state
-  std::span<float> s;        // (kChunk, kTileRows): scores, then weights
-  std::span<float> mask;     // (kChunk, kTileRows): a mask's part
-  std::span<float> values;   // a chunk of v: for each group of kBroadcasts columns a panel (keys, kBroadcasts)
-  std::span<float> keys;     // a chunk of k as f32, where it cannot be read in place
-  std::span<float> rows_in;  // (kLanes, D or Dv): rows on their way into lanes, or out
+  std::span<float> q;           // for each tile (D, kTileRows): scaled queries
+  std::span<float> o, m, l;     // for each tile its state
+  std::span<float> s;           // (kChunk, kTileRows): scores, then weights
+  std::span<float> mask;        // (kChunk, kTileRows): a mask's part
+  std::span<float> values;      // a chunk of v: for each group of kBroadcasts columns a panel (keys, kBroadcasts)
+  std::span<float> keys;        // a chunk of k as f32, where it cannot be read in place
+  std::span<float> rows_in;     // (kNarrowKeys, D or Dv): rows on their way into lanes, or out
+  std::span<float> row_states;  // of few rows: their states, and those of the chunk at hand
 };
 
 // Values [range) of a chunk, packed for WeightedSum: for each group of kBroadcasts columns (kChunk, kBroadcasts).
@@ -117,7 +119,22 @@ inline void AddSinks(const ForwardProblem& problem, const TileRows& rows, const 
   }
 }
 
-// out = o / l, and lse = m + log l. A row that saw nothing has l = 0 and gives 0 and −inf.
+// lse = m + log l, and what a later pass needs of a row.
+inline void StoreSums(const ForwardProblem& problem, const TileRows& rows, std::int64_t lane, float m, float l,
+                      const RowSums& sums) {
+  const std::int64_t b = rows.sequence->batch;
+  const std::int64_t head = rows.head[static_cast<std::size_t>(lane)];
+  if (sums.wanted()) {
+    const std::size_t place = sums.place(b, head, rows.query(lane));
+    sums.m[place] = m;
+    sums.l[place] = l;
+  }
+  if (const TensorView& lse = problem.outputs.lse; lse.defined()) {
+    static_cast<float*>(lse.data())[row_offset(lse, b, head, rows.query(lane))] = LogSumExp(m, l);
+  }
+}
+
+// out = o / l. A row that saw nothing has l = 0 and gives 0.
 inline void StoreRows(const ForwardProblem& problem, const TileRows& rows, const TileState& state,
                       const Scratch& scratch, const RowSums& sums) {
   const TensorView& out = problem.outputs.out;
@@ -144,30 +161,121 @@ inline void StoreRows(const ForwardProblem& problem, const TileRows& rows, const
       StoreFourColumns(column(d), column(d + 1), column(d + 2), column(d + 3), to, d);
     }
     for (std::int64_t n = 0; n < count; ++n) {
-      const auto row = static_cast<std::size_t>(lane + n);
-      const std::int64_t b = rows.sequence->batch;
       if (!in_place) {
-        StoreRow(to[n], size, out, row_offset(out, b, rows.head[row], rows.query(lane + n)), out.stride(3));
+        const std::int64_t offset =
+            row_offset(out, rows.sequence->batch, rows.head[static_cast<std::size_t>(lane + n)], rows.query(lane + n));
+        StoreRow(to[n], size, out, offset, out.stride(3));
       }
-      if (sums.wanted()) {
-        const std::size_t place = sums.place(b, rows.head[row], rows.query(lane + n));
-        sums.m[place] = state.m[lane + n];
-        sums.l[place] = state.l[lane + n];
-      }
-      if (const TensorView& lse = problem.outputs.lse; lse.defined()) {
-        const double sum = state.l[lane + n];
-        const double value = sum == 0.0 ? -std::numeric_limits<double>::infinity() : state.m[lane + n] + std::log(sum);
-        static_cast<float*>(lse.data())[row_offset(lse, b, rows.head[row], rows.query(lane + n))] =
-            static_cast<float>(value);
-      }
+      StoreSums(problem, rows, lane + n, state.m[lane + n], state.l[lane + n], sums);
     }
   }
 }
+
+// ---------------------------------------------------------------- few rows, and chunks apart
+
+// With tiles narrower than that (one lane), there is nothing to gain.
+inline bool IsNarrow(const RowBlock& block) { return kTileRows >= kNarrowRows && block.row_count <= kNarrowRows; }
+
+// One chunk of keys for few rows: their states after this chunk alone.
+inline void AttendNarrowChunk(const ForwardProblem& problem, const RowBlock& block, const TileRows& rows,
+                              KeyRange chunk, const Scratch& scratch, const RowState* states) {
+  for (std::int64_t r = 0; r < rows.count; ++r) states[r].clear();
+  const TileKeys keys = VisibleTileKeys(problem, rows, chunk);
+  if (keys.range.first >= keys.range.last) return;
+  const std::int64_t count = keys.range.last - keys.range.first;
+  float* s = scratch.s.data();
+  const CacheRows key_rows(problem.key, block, scratch.rows_in.data());
+  const CacheRows value_rows(problem.value, block, scratch.rows_in.data());
+  HWY_ALIGN float max[TileRows::kMax];
+  HWY_ALIGN float sum[TileRows::kMax];
+
+  for (std::int64_t j = keys.range.first; j < keys.range.last; j += kLanes) {
+    const std::int64_t some = std::min(kLanes, keys.range.last - j);
+    const float* from[kLanes];
+    key_rows.load(j, some, from);
+    key_rows.prefetch(j + some, std::min(j + some + kLanes, keys.range.last));
+    for (std::int64_t n = some; n < kLanes; ++n) from[n] = from[some - 1];
+    float* to = s + (j - keys.range.first) * kTileRows;
+    if (rows.count <= 4) {
+      NarrowScores<4>(scratch.q.data(), problem.head_size, from, to);
+    } else {
+      NarrowScores<8>(scratch.q.data(), problem.head_size, from, to);
+    }
+  }
+  if (HasTerms(problem) || IsEdge(rows, keys.range)) {
+    MaskScores(problem, rows, keys, scratch.mask.data(), s, max);
+  } else {
+    ResetMax(rows, max);
+    FindMax(rows.vectors, count, s, max);
+  }
+  Weights(rows.vectors, count, max, s, sum);
+  if (problem.dropout.on) DropWeights(problem.dropout, rows, keys.range.first, count, s);
+
+  float* o[kNarrowRows];
+  for (std::int64_t r = 0; r < rows.count; ++r) {
+    states[r].m() = max[r];
+    states[r].l() = sum[r];
+    o[r] = states[r].o();
+  }
+  for (std::int64_t j = 0; j < count; j += kNarrowKeys) {
+    const std::int64_t some = std::min(kNarrowKeys, count - j);
+    const float* from[kNarrowKeys];
+    value_rows.load(keys.range.first + j, some, from);
+    value_rows.prefetch(keys.range.first + j + some, keys.range.first + std::min(j + some + kNarrowKeys, count));
+    const float* p = s + j * kTileRows;
+    std::int64_t r = 0;
+    for (; r + 4 <= rows.count; r += 4) NarrowWeightedSum<4>(p + r, from, some, problem.value_size, o + r);
+    for (; r + 2 <= rows.count; r += 2) NarrowWeightedSum<2>(p + r, from, some, problem.value_size, o + r);
+    for (; r < rows.count; ++r) NarrowWeightedSum<1>(p + r, from, some, problem.value_size, o + r);
+  }
+}
+
+// The end of one row: sink, division, and writing.
+inline void FinishRow(const ForwardProblem& problem, const TileRows& rows, std::int64_t lane, const RowState& state,
+                      const RowSums& sums) {
+  const TensorView& out = problem.outputs.out;
+  const std::int64_t head = rows.head[static_cast<std::size_t>(lane)];
+  if (const ConstTensorView& sinks = problem.sinks; sinks.defined()) {
+    state.add_sink(static_cast<float>(load(sinks.data(), sinks.dtype(), head * sinks.stride(0))));
+  }
+  StoreSums(problem, rows, lane, state.m(), state.l(), sums);
+  state.normalise(static_cast<float>(problem.dropout.keep_scale));
+  StoreRow(state.o(), problem.value_size, out, row_offset(out, rows.sequence->batch, head, rows.query(lane)),
+           out.stride(3));
+}
+
+// A block of few rows, from its first key to its last.
+inline void AttendNarrow(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums,
+                         const Scratch& scratch) {
+  const TileRows rows(problem, block, block.first_row, block.row_count, kLanes);
+  LoadQueries(problem, rows, scratch.rows_in.data(), scratch.q.data());
+  const auto states = [&](std::int64_t first) {
+    std::vector<RowState> list;
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+      const std::int64_t floats = RowState::floats(problem.value_size);
+      list.emplace_back(scratch.row_states.data() + (first + r) * floats, problem.value_size);
+    }
+    return list;
+  };
+  const std::vector<RowState> whole = states(0);
+  const std::vector<RowState> part = states(kNarrowRows);
+  for (const RowState& state : whole) state.clear();
+  for (std::int64_t start = rows.any.first / kChunk * kChunk; start < rows.any.last; start += kChunk) {
+    AttendNarrowChunk(problem, block, rows, {start, std::min(start + kChunk, rows.any.last)}, scratch, part.data());
+    for (std::size_t r = 0; r < whole.size(); ++r) whole[r].merge(part[r]);
+  }
+  for (std::int64_t r = 0; r < rows.count; ++r) {
+    FinishRow(problem, rows, r, whole[static_cast<std::size_t>(r)], sums);
+  }
+}
+
+// ---------------------------------------------------------------- a block
 
 inline void Attend(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums,
                    std::span<std::byte> memory) {
   Arena arena(memory);
   const Scratch scratch(arena, problem, block.row_count);
+  if (IsNarrow(block)) return AttendNarrow(problem, block, sums, scratch);
 
   // Tiles of even width: a last tile of one vector would leave the multipliers waiting.
   const std::int64_t vectors = (block.row_count + kLanes - 1) / kLanes;

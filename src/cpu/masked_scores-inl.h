@@ -6,12 +6,11 @@
 #define RAPT_CPU_MASKED_SCORES_INL_H
 #endif
 
+#include "cpu/row_state-inl.h"
 #include "cpu/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
-
-constexpr std::int64_t RoundUp(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 
 // Rows of q, times scale, into lanes: (D, kTileRows).
 inline void LoadQueries(const ForwardProblem& problem, const TileRows& rows, float* row_memory, float* HWY_RESTRICT q) {
@@ -133,25 +132,36 @@ inline void RaggedScores(const TileRows& rows, KeyRange range, const float* q, s
   if (end < range.last - range.first) hide(end, range.last - range.first);
 }
 
+HWY_INLINE bool HasTerms(const ForwardProblem& problem) {
+  return problem.softcap != 0.0 || !problem.alibi_slopes.empty() || !problem.masks.empty();
+}
+
+HWY_INLINE void ResetMax(const TileRows& rows, float* max) {
+  for (std::int64_t v = 0; v < rows.vectors; ++v) Store(NegativeInfinity(), max + v * kLanes);
+}
+
+// Steps 2 to 5 on raw scores, and each row's maximum.
+inline void MaskScores(const ForwardProblem& problem, const TileRows& rows, const TileKeys& keys, float* mask_memory,
+                       float* s, float* max) {
+  const std::int64_t count = keys.range.last - keys.range.first;
+  if (problem.softcap != 0.0) Softcap(problem.softcap, rows.vectors, count, s);
+  ApplyMasks(problem, rows, keys, mask_memory, s);
+  ResetMax(rows, max);
+  FindMax(rows.vectors, count, s, max);
+}
+
 // Steps 1 to 5 for a tile's keys: s, and each row's maximum in `max`.
 inline void MaskedScores(const ForwardProblem& problem, const TileRows& rows, const TileKeys& keys, const float* q,
                          const KeyRows& key_rows, float* mask_memory, float* s, float* max) {
-  const auto reset_max = [&] {
-    for (std::int64_t v = 0; v < rows.vectors; ++v) Store(NegativeInfinity(), max + v * kLanes);
-  };
   const std::int64_t size = problem.head_size;
-  const std::int64_t count = keys.range.last - keys.range.first;
-  const bool terms = problem.softcap != 0.0 || !problem.alibi_slopes.empty() || !problem.masks.empty();
-  reset_max();
-  if (!terms && !IsEdge(rows, keys.range)) return Scores(rows.vectors, q, size, key_rows, keys.range, s, max);
-  if (!terms) return RaggedScores(rows, keys.range, q, size, key_rows, s, max);
-
+  ResetMax(rows, max);
+  if (!HasTerms(problem)) {
+    if (IsEdge(rows, keys.range)) return RaggedScores(rows, keys.range, q, size, key_rows, s, max);
+    return Scores(rows.vectors, q, size, key_rows, keys.range, s, max);
+  }
   for (const Mask& mask : problem.masks) PrefetchMask(mask, rows, keys.range);
   Scores(rows.vectors, q, size, key_rows, keys.range, s, max);
-  if (problem.softcap != 0.0) Softcap(problem.softcap, rows.vectors, count, s);
-  ApplyMasks(problem, rows, keys, mask_memory, s);
-  reset_max();
-  FindMax(rows.vectors, count, s, max);
+  MaskScores(problem, rows, keys, mask_memory, s, max);
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

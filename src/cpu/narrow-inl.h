@@ -1,0 +1,124 @@
+// The two products for few rows, as in decoding, where reading k and v is all the work: each is read once, in order.
+//
+// With one row to a lane most lanes would be empty. So scores are computed with keys in lanes, and p·V with columns in
+// lanes. Each number is the same chain of multiply-adds as for many rows, so its bits are the same.
+#if defined(RAPT_CPU_NARROW_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAPT_CPU_NARROW_INL_H
+#undef RAPT_CPU_NARROW_INL_H
+#else
+#define RAPT_CPU_NARROW_INL_H
+#endif
+
+#include "cpu/convert-inl.h"
+#include "cpu/kernel_table.h"
+#include "cpu/row_state-inl.h"
+#include "hwy/cache_control.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::cpu::HWY_NAMESPACE {
+
+// Rows j of k or v for one kv head of one sequence, as f32: in place where they are that, else converted a few at a
+// time.
+class CacheRows {
+ public:
+  CacheRows(const ConstTensorView& view, const RowBlock& block, float* memory)
+      : view_(view),
+        base_(row_offset(view, block.sequence->batch, block.kv_head, block.sequence->key_begin)),
+        memory_(memory) {}
+
+  // The address of row first + n, for n < count. `memory` holds kNarrowKeys rows.
+  void load(std::int64_t first, std::int64_t count, const float** rows) const {
+    const std::int64_t size = view_.size(3);
+    for (std::int64_t n = 0; n < count; ++n) {
+      const std::int64_t offset = base_ + (first + n) * view_.stride(2);
+      if (reads_in_place(view_)) {
+        rows[n] = static_cast<const float*>(view_.data()) + offset;
+      } else {
+        float* row = memory_ + n * RoundUp(size, 16);
+        LoadRow(view_, offset, view_.stride(3), size, row);
+        rows[n] = row;
+      }
+    }
+  }
+
+  // Asks for rows ahead of their use: they are read a few bytes at a time, which hides from the processor that they
+  // follow one another.
+  void prefetch(std::int64_t first, std::int64_t last) const {
+    if (view_.stride(3) != 1) return;
+    const auto bytes = static_cast<std::int64_t>(size_of(view_.dtype()));
+    for (std::int64_t j = first; j < last; ++j) {
+      const auto* row = static_cast<const std::byte*>(view_.data()) + (base_ + j * view_.stride(2)) * bytes;
+      for (std::int64_t n = 0; n < view_.size(3) * bytes; n += 64) hwy::Prefetch(row + n);
+    }
+  }
+
+ private:
+  const ConstTensorView& view_;
+  std::int64_t base_;
+  float* memory_;
+};
+
+// Keys that are worked on together.
+constexpr std::int64_t kNarrowKeys = kLanes < 16 ? 16 : kLanes;
+
+// Scores of kRows rows with kLanes keys. q is (D, kTileRows); sums go to s: (keys, kTileRows).
+template <int kRows>
+HWY_NOINLINE void NarrowScores(const float* HWY_RESTRICT q, std::int64_t head_size, const float* const* keys,
+                               float* HWY_RESTRICT s) {
+  Columns<kRows> sums;
+  for (Vec& sum : sums) sum = hn::Zero(kF32);
+  const auto add = [&](Vec column, const float* row) HWY_ATTR {
+    for (int r = 0; r < kRows; ++r) sums[r] = hn::MulAdd(Set(row[r]), column, sums[r]);
+  };
+  std::int64_t d = 0;
+  for (; d + 4 <= head_size; d += 4, q += 4 * kTileRows) {
+    Vec c0, c1, c2, c3;
+    LoadFourColumns(keys, d, c0, c1, c2, c3);
+    add(c0, q), add(c1, q + kTileRows), add(c2, q + 2 * kTileRows), add(c3, q + 3 * kTileRows);
+  }
+  for (; d < head_size; ++d, q += kTileRows) {
+    HWY_ALIGN float column[kLanes];
+    for (std::int64_t n = 0; n < kLanes; ++n) column[n] = keys[n][d];
+    add(Load(column), q);
+  }
+  float* rows[kLanes];
+  for (std::int64_t n = 0; n < kLanes; ++n) rows[n] = s + n * kTileRows;
+  static_assert(kRows % 4 == 0);
+  for (int r = 0; r < kRows; r += 4) StoreFourColumns(sums[r], sums[r + 1], sums[r + 2], sums[r + 3], rows, r);
+}
+
+// o[r] += Σ_j p[j][r] · v_j for kRows rows, over a few keys: columns [d, d + kVectors · lanes of the tag).
+template <int kRows, int kV, class D>
+HWY_INLINE void NarrowColumns(D tag, const float* HWY_RESTRICT p, const float* const* values, std::int64_t count,
+                              std::int64_t d, float* const* o) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(tag));
+  hn::Vec<D> sums[static_cast<std::size_t>(kRows)][static_cast<std::size_t>(kV)];
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kV; ++v) sums[r][v] = hn::LoadU(tag, o[r] + d + v * lanes);
+  }
+  for (std::int64_t j = 0; j < count; ++j, p += kTileRows) {
+    hn::Vec<D> columns[static_cast<std::size_t>(kV)];
+    for (int v = 0; v < kV; ++v) columns[v] = hn::LoadU(tag, values[j] + d + v * lanes);
+    for (int r = 0; r < kRows; ++r) {
+      const hn::Vec<D> weight = hn::Set(tag, p[r]);
+      for (int v = 0; v < kV; ++v) sums[r][v] = hn::MulAdd(weight, columns[v], sums[r][v]);
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kV; ++v) hn::StoreU(sums[r][v], tag, o[r] + d + v * lanes);
+  }
+}
+
+template <int kRows>
+HWY_NOINLINE void NarrowWeightedSum(const float* p, const float* const* values, std::int64_t count, std::int64_t size,
+                                    float* const* o) {
+  std::int64_t d = 0;
+  for (; d + 2 * kLanes <= size; d += 2 * kLanes) NarrowColumns<kRows, 2>(kF32, p, values, count, d, o);
+  for (; d + kLanes <= size; d += kLanes) NarrowColumns<kRows, 1>(kF32, p, values, count, d, o);
+  for (; d < size; ++d) NarrowColumns<kRows, 1>(hn::CappedTag<float, 1>(), p, values, count, d, o);
+}
+
+}  // namespace rapt::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
