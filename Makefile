@@ -37,9 +37,22 @@ test-tsan: ## every test under ThreadSanitizer
 test-dev test-dev-clang test-release test-shared test-asan test-ubsan test-tsan: test-%: build-%
 	ctest --preset $* --parallel $(JOBS) $(TESTS)
 
+# How many random configurations, and the seed of the first: a failure names its own, which `rapt check --case` repeats.
+LONG_CASES ?= 20000
+LONG_SEED ?= 1
+LONG_CASES_EMULATED ?= 300
+.PHONY: test-long
+test-long: build-release setup-cross ## thousands of random cases on every instruction set here, and on an emulated Arm
+	build/release/rapt check --random $(LONG_CASES) --seed $(LONG_SEED)
+	cmake -S tests/long -B build/aarch64 -G Ninja --toolchain $(CURDIR)/cmake/aarch64.cmake
+	cmake --build build/aarch64 --parallel $(JOBS)
+	qemu-aarch64 build/aarch64/rapt_check $(LONG_CASES_EMULATED) $(LONG_SEED)
+
 .PHONY: bench
-bench: build ## time the reference engine, each answer checked first
-	build/release/bench/reference_bench
+bench: build/release/build.ninja ## time rapt beside sgemm, PyTorch and ONNX Runtime, and write docs/benchmarks.md
+	@scripts/setup.sh build bench
+	cmake --build --preset release --parallel $(JOBS) --target rapt_cli rapt_peer_api
+	bench/peers/run.sh build/release
 
 .PHONY: lint
 lint: setup-lint ## formatting, clang-tidy, shell and Python: no finding allowed
@@ -53,11 +66,13 @@ format: setup-lint ## format every C++ file in place
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: setup setup-lint
+.PHONY: setup setup-lint setup-cross
 setup: ## install what is missing (Debian and its relatives)
 	@scripts/setup.sh build
 setup-lint:
 	@scripts/setup.sh build lint
+setup-cross:
+	@scripts/setup.sh build cross
 
 # Ninja reconfigures by itself when a CMake file changed; only a new folder, or changed presets, needs a configure here.
 build/%/build.ninja: CMakePresets.json | setup

@@ -2,13 +2,15 @@
 #include <cstdio>
 #include <exception>
 #include <string>
-#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "bench.h"
+#include "check.h"
 #include "exit_code.h"
 #include "explain.h"
+#include "info.h"
 
 namespace rapt::cli {
 namespace {
@@ -24,11 +26,21 @@ ExitCode run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   ExplainOptions explain_options;
   const CLI::App* explain = add_explain(app, explain_options);
+  InfoOptions info_options;
+  const CLI::App* info = add_info(app, info_options);
+  CheckOptions check_options;
+  const CLI::App* check = add_check(app, check_options);
+  BenchOptions bench_options;
+  const CLI::App* bench = add_bench(app, bench_options);
   const CLI::App* help = app.add_subcommand("help", "Print this help");
   app.footer("rapt COMMAND --help tells more about a command.");
 
   // Taken now: once a subcommand is parsed, CLI11 gives that one's help instead.
   const std::string overview = app.help();
+  const auto given = [&]() -> const CLI::App* {  // the subcommand that was named, once the line is read
+    const auto parsed = app.get_subcommands();
+    return parsed.empty() ? nullptr : parsed.front();
+  };
 
   try {
     app.parse(argc, argv);
@@ -36,14 +48,17 @@ ExitCode run(int argc, char** argv) {
     fmt::print("{}\n", version.what());
     return ExitCode::good;
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", explain->parsed() ? explain->help("rapt") : overview);
+    fmt::print("{}", given() != nullptr && given() != help ? given()->help("rapt") : overview);
     return ExitCode::good;
   } catch (const CLI::ParseError& error) {
-    const std::string_view more = explain->parsed() ? "rapt explain --help" : "rapt --help";
+    const std::string more = given() != nullptr ? fmt::format("rapt {} --help", given()->get_name()) : "rapt --help";
     return complain(ExitCode::wrong_usage, fmt::format("{} ({} lists what there is)", error.what(), more));
   }
 
   if (explain->parsed()) return run_explain(explain_options);
+  if (info->parsed()) return run_info(info_options);
+  if (check->parsed()) return run_check_command(check_options);
+  if (bench->parsed()) return run_bench(bench_options);
   if (help->parsed()) {
     fmt::print("{}", overview);
     return ExitCode::good;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing rapt needs and this machine lacks, from the distribution's own packages.
 #
-#   scripts/setup.sh [group…]      groups: build (the default), lint
+#   scripts/setup.sh [group…]      groups: build (the default), lint, cross
 #
 # Idempotent. Prints every package it installs, and touches no network when none is missing.
 set -euo pipefail
@@ -10,8 +10,11 @@ packages_of() {
   case "$1" in
     build) echo "g++ cmake ninja-build pkg-config libhwy-dev libgtest-dev libgmock-dev libfmt-dev libcli11-dev nlohmann-json3-dev python3" ;;
     lint) echo "clang clang-format clang-tidy shellcheck" ;;
+    # Two matrix products: which is the faster depends on the CPU, and rapt is held against that one.
+    bench) echo "libopenblas0-pthread libdnnl2 python3-venv" ;;
+    cross) echo "g++-aarch64-linux-gnu qemu-user" ;;
     *)
-      echo "setup: unknown group '$1'; the groups are build and lint" >&2
+      echo "setup: unknown group '$1'; the groups are build, lint and cross" >&2
       return 1
       ;;
   esac
@@ -32,6 +35,8 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     case "$group" in
       build) programs="c++ cmake ninja pkg-config python3" ;;
       lint) programs="clang++ clang-format clang-tidy" ;;
+      bench) programs="python3" ;;
+      cross) programs="aarch64-linux-gnu-g++ qemu-aarch64" ;;
     esac
     for program in $programs; do
       command -v "$program" >/dev/null || missing+=("$program")
@@ -44,6 +49,8 @@ rapt needs:
   to build  a C++20 compiler (g++ 12 or clang 14, or later), CMake 3.25 or later, Ninja, pkg-config, Python 3,
             and the development files of Highway, GoogleTest with GoogleMock, {fmt}, CLI11 and nlohmann-json 3
   to lint   clang, clang-format 14 and clang-tidy 14
+  to bench  OpenBLAS or oneDNN, as a library to load, and Python's venv
+  to run the long tests   a g++ that builds for aarch64, and qemu's user-mode emulator of it
 (on Debian: ${wanted[*]})
 TEXT
   exit 1

@@ -33,7 +33,7 @@ void with_workspace(const char* function, std::size_t bytes, std::span<std::byte
 
 void attention(const AttentionOutputs& outputs, const ConstTensorView& query, const ConstTensorView& key,
                const ConstTensorView& value, const AttentionOptions& options) {
-  const ForwardProblem problem = resolve_forward("attention", outputs, query, key, value, options);
+  ForwardProblem problem = resolve_forward("attention", outputs, query, key, value, options);
   const EngineTable& engine = choose_engine(options.engine, problem);
   with_workspace("attention", engine.forward_workspace(problem), options.workspace,
                  [&](std::span<std::byte> workspace) { engine.forward(problem, workspace); });
@@ -51,15 +51,14 @@ Tensor attention(const ConstTensorView& query, const ConstTensorView& key, const
 std::size_t attention_workspace_bytes(const AttentionOutputs& outputs, const ConstTensorView& query,
                                       const ConstTensorView& key, const ConstTensorView& value,
                                       const AttentionOptions& options) {
-  const ForwardProblem problem = resolve_forward("attention_workspace_bytes", outputs, query, key, value, options);
+  ForwardProblem problem = resolve_forward("attention_workspace_bytes", outputs, query, key, value, options);
   return choose_engine(options.engine, problem).forward_workspace(problem) + kSlack;
 }
 
 void attention_backward(const AttentionGradients& gradients, const AttentionUpstream& upstream,
                         const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
                         const AttentionOptions& options) {
-  const BackwardProblem problem =
-      resolve_backward("attention_backward", gradients, upstream, query, key, value, options);
+  BackwardProblem problem = resolve_backward("attention_backward", gradients, upstream, query, key, value, options);
   const EngineTable& engine = choose_engine(options.engine, problem);
   with_workspace("attention_backward", engine.backward_workspace(problem), options.workspace,
                  [&](std::span<std::byte> workspace) { engine.backward(problem, workspace); });
@@ -68,7 +67,7 @@ void attention_backward(const AttentionGradients& gradients, const AttentionUpst
 std::size_t attention_backward_workspace_bytes(const AttentionGradients& gradients, const AttentionUpstream& upstream,
                                                const ConstTensorView& query, const ConstTensorView& key,
                                                const ConstTensorView& value, const AttentionOptions& options) {
-  const BackwardProblem problem =
+  BackwardProblem problem =
       resolve_backward("attention_backward_workspace_bytes", gradients, upstream, query, key, value, options);
   return choose_engine(options.engine, problem).backward_workspace(problem) + kSlack;
 }

@@ -5,16 +5,18 @@
 
 namespace rapt {
 
-const EngineTable& choose_engine(Engine wanted, const ForwardProblem& problem) {
+const EngineTable& choose_engine(Engine wanted, ForwardProblem& problem) {
   if (wanted == Engine::reference) return reference_engine();
   const bool able = !problem.sums_in_f64();
   if (wanted == Engine::cpu && !able) {
     throw Error("attention: the cpu engine works in f32; f64 goes to the reference engine");
   }
-  return able ? cpu_engine() : reference_engine();
+  const EngineTable& engine = able ? cpu_engine() : reference_engine();
+  problem.variant = engine.variant();
+  return engine;
 }
 
-const EngineTable& choose_engine(Engine wanted, const BackwardProblem& /*problem*/) {
+const EngineTable& choose_engine(Engine wanted, BackwardProblem& /*problem*/) {
   if (wanted == Engine::cpu) throw Error("attention_backward: the cpu engine has no backward yet");
   return reference_engine();
 }

@@ -5,8 +5,9 @@
 
 namespace rapt {
 
-// The engine that a call asks for, or the fastest that can do it. Throws where the one asked for cannot.
-const EngineTable& choose_engine(Engine wanted, const ForwardProblem& problem);
-const EngineTable& choose_engine(Engine wanted, const BackwardProblem& problem);
+// The engine that a call asks for, or the fastest that can do it, and which variant of it. Throws where the one asked
+// for cannot.
+const EngineTable& choose_engine(Engine wanted, ForwardProblem& problem);
+const EngineTable& choose_engine(Engine wanted, BackwardProblem& problem);
 
 }  // namespace rapt

@@ -1,5 +1,6 @@
 #include "cases/compare.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -30,26 +31,58 @@ double relative_error(const ConstTensorView& got, const ConstTensorView& wanted)
   return norm == 0.0 ? kInfinity : std::sqrt(difference / norm);
 }
 
+namespace {
+
+// About how large scores are: products of two inputs, and ALiBi's slope times the longest distance.
+double score_size(const CaseSpec& spec) {
+  double size = 16.0 * spec.spread * spec.spread;
+  if (!spec.alibi) return size;
+  double offset = 0.0;
+  for (const std::int64_t value : spec.alignment.values)
+    offset = std::max(offset, std::abs(static_cast<double>(value)));
+  const double slope = std::exp2(-8.0 / static_cast<double>(std::max<std::int64_t>(1, spec.query_heads)));
+  return size + slope * (static_cast<double>(spec.queries + spec.keys) + offset);
+}
+
+// The norm of the difference over that of the answer, each number counting as at least 1: what matters of a logarithm,
+// or of a score that becomes an exponent, is its absolute error.
+double absolute_error(const Tensor& got, const Tensor& wanted) {
+  const double relative = relative_error(got, wanted);
+  if (relative == 0.0 || std::isinf(relative)) return got.count() == 0 ? 0.0 : relative;
+  double norm = 0.0;
+  double finite = 0.0;
+  for (const double value : wanted.values<double>()) {
+    if (!std::isfinite(value)) continue;
+    norm += value * value;
+    finite += 1.0;
+  }
+  return relative * std::sqrt(norm / std::max(norm, finite));
+}
+
+}  // namespace
+
 double tolerance(const CaseSpec& spec, DType output) {
+  if (spec.query_type == DType::f64) return 1e-12;
   // Half a unit in the last place of the output, the most that one rounding can do.
   const double rounding = output == DType::bf16 ? 0x1p-8 : output == DType::f16 ? 0x1p-11 : 0.0;
-  if (spec.query_type == DType::f64) return 1e-12;
-  // A score of size s carries an error of about s · 2^-24 · √D into the exponent, hence into the weight.
-  const double score = std::max(1.0, spec.spread * spec.spread);
-  return rounding + 1e-6 * score;
+  // A score of size s carries an error of about s · 2^-24 into the exponent, hence into the weight.
+  return rounding + 0x1p-24 * std::max(16.0, score_size(spec));
 }
 
 std::string mismatch(const CaseSpec& spec, const Answer& got, const Answer& wanted) {
   std::ostringstream text;
   const DType sums = spec.query_type == DType::f64 ? DType::f64 : DType::f32;
-  const auto check = [&](const std::string& name, const Tensor& a, const Tensor& b, double allowed) {
-    const double error = relative_error(a, b);
+  const auto check = [&](const std::string& name, double error, double allowed) {
     if (!(error <= allowed)) text << name << " differs by " << error << ", allowed " << allowed << "; ";
   };
-  check("out", got.out, wanted.out, tolerance(spec, spec.query_type));
-  if (spec.lse) check("lse", got.lse, wanted.lse, tolerance(spec, sums));
+  check("out", relative_error(got.out, wanted.out), tolerance(spec, spec.query_type));
+  if (spec.lse) check("lse", absolute_error(got.lse, wanted.lse), tolerance(spec, sums));
   for (std::size_t n = 0; n < got.captures.size(); ++n) {
-    check("capture " + std::to_string(n), got.captures[n], wanted.captures[n], tolerance(spec, sums));
+    const Stage stage = spec.captures[n].first;
+    const bool weights = stage == Stage::weights || stage == Stage::dropped_weights;
+    const double error = weights ? relative_error(got.captures[n], wanted.captures[n])
+                                 : absolute_error(got.captures[n], wanted.captures[n]);
+    check("capture " + std::to_string(n), error, tolerance(spec, sums));
   }
   return text.str();
 }

@@ -70,6 +70,9 @@ struct AttentionProblem {
 
   int threads = 1;
   ParallelFor parallel_for;
+  // Which variant of its engine a call uses, where there are several (instruction sets). Asked once: a call keeps to
+  // the one it began with, even if another is chosen meanwhile.
+  const void* variant = nullptr;
 
   // Scores are sums in this type: f64 for f64 input, f32 for all others. It shows where a term of −1e9 swallows a
   // score.
@@ -96,6 +99,7 @@ struct BackwardProblem : AttentionProblem {
 // One engine: a name and its functions. A workspace is aligned to 64 bytes and as large as was asked for.
 struct EngineTable {
   const char* name;
+  const void* (*variant)();
   std::size_t (*forward_workspace)(const ForwardProblem& problem);
   void (*forward)(const ForwardProblem& problem, std::span<std::byte> workspace);
   std::size_t (*backward_workspace)(const BackwardProblem& problem);

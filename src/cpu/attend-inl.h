@@ -27,7 +27,7 @@ struct Scratch {
         o(arena.take<float>(tiles * padded_value_size * kTileRows)),
         m(arena.take<float>(tiles * kTileRows)),
         l(arena.take<float>(tiles * kTileRows)),
-        s(arena.take<float>((kChunk + std::max(kBroadcasts, kLanes)) * kTileRows)),
+        s(arena.take<float>((kChunk + std::max(kBroadcasts, kNarrowKeys)) * kTileRows)),
         mask(arena.take<float>(problem.masks.empty() ? 0 : kChunk * kTileRows)),
         values(arena.take<float>(kPanel * padded_value_size / kBroadcasts)),
         keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
@@ -189,17 +189,17 @@ inline void AttendNarrowChunk(const ForwardProblem& problem, const RowBlock& blo
   HWY_ALIGN float max[TileRows::kMax];
   HWY_ALIGN float sum[TileRows::kMax];
 
-  for (std::int64_t j = keys.range.first; j < keys.range.last; j += kLanes) {
-    const std::int64_t some = std::min(kLanes, keys.range.last - j);
-    const float* from[kLanes];
+  for (std::int64_t j = keys.range.first; j < keys.range.last; j += kNarrowKeys) {
+    const std::int64_t some = std::min(kNarrowKeys, keys.range.last - j);
+    const float* from[kNarrowKeys];
     key_rows.load(j, some, from);
-    key_rows.prefetch(j + some, std::min(j + some + kLanes, keys.range.last));
-    for (std::int64_t n = some; n < kLanes; ++n) from[n] = from[some - 1];
+    for (std::int64_t n = some; n < kNarrowKeys; ++n) from[n] = from[some - 1];
+    const CacheRows::Ahead ahead = key_rows.ahead(j + some, std::min(j + some + kNarrowKeys, keys.range.last));
     float* to = s + (j - keys.range.first) * kTileRows;
     if (rows.count <= 4) {
-      NarrowScores<4>(scratch.q.data(), problem.head_size, from, to);
+      NarrowScores<4>(scratch.q.data(), problem.head_size, from, ahead, to);
     } else {
-      NarrowScores<8>(scratch.q.data(), problem.head_size, from, to);
+      NarrowScores<8>(scratch.q.data(), problem.head_size, from, ahead, to);
     }
   }
   if (HasTerms(problem) || IsEdge(rows, keys.range)) {
@@ -221,12 +221,13 @@ inline void AttendNarrowChunk(const ForwardProblem& problem, const RowBlock& blo
     const std::int64_t some = std::min(kNarrowKeys, count - j);
     const float* from[kNarrowKeys];
     value_rows.load(keys.range.first + j, some, from);
-    value_rows.prefetch(keys.range.first + j + some, keys.range.first + std::min(j + some + kNarrowKeys, count));
+    const CacheRows::Ahead ahead =
+        value_rows.ahead(keys.range.first + j + some, keys.range.first + std::min(j + some + kNarrowKeys, count));
     const float* p = s + j * kTileRows;
     std::int64_t r = 0;
-    for (; r + 4 <= rows.count; r += 4) NarrowWeightedSum<4>(p + r, from, some, problem.value_size, o + r);
-    for (; r + 2 <= rows.count; r += 2) NarrowWeightedSum<2>(p + r, from, some, problem.value_size, o + r);
-    for (; r < rows.count; ++r) NarrowWeightedSum<1>(p + r, from, some, problem.value_size, o + r);
+    for (; r + 4 <= rows.count; r += 4) NarrowWeightedSum<4>(p + r, from, some, problem.value_size, ahead, o + r);
+    for (; r + 2 <= rows.count; r += 2) NarrowWeightedSum<2>(p + r, from, some, problem.value_size, ahead, o + r);
+    for (; r < rows.count; ++r) NarrowWeightedSum<1>(p + r, from, some, problem.value_size, ahead, o + r);
   }
 }
 

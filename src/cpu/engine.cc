@@ -11,6 +11,10 @@ namespace cpu {
 
 namespace {
 
+Kernels kernels_of(const ForwardProblem& problem) {
+  return static_cast<const InstructionSet*>(problem.variant)->kernels();
+}
+
 // Blocks of rows, longest first, so that the last ones to finish are short.
 std::vector<RowBlock> plan(const ForwardProblem& problem, std::int64_t rows_per_block) {
   std::vector<RowBlock> blocks;
@@ -96,12 +100,12 @@ std::vector<QueryBlock> plan_captures(const ForwardProblem& problem, const Kerne
 
 std::size_t forward_workspace(const ForwardProblem& problem) {
   Arena counter;
-  const Workspace sizes(counter, problem, chosen_instruction_set().kernels());
+  const Workspace sizes(counter, problem, kernels_of(problem));
   return counter.used();
 }
 
 void forward(const ForwardProblem& problem, std::span<std::byte> memory) {
-  const Kernels kernels = chosen_instruction_set().kernels();
+  const Kernels kernels = kernels_of(problem);
   Arena arena(memory);
   const Workspace workspace(arena, problem, kernels);
 
@@ -124,7 +128,12 @@ void forward(const ForwardProblem& problem, std::span<std::byte> memory) {
 }  // namespace cpu
 
 const EngineTable& cpu_engine() {
-  static constexpr EngineTable kEngine = {"cpu", cpu::forward_workspace, cpu::forward, nullptr, nullptr};
+  static constexpr EngineTable kEngine = {"cpu",
+                                          [] { return static_cast<const void*>(&cpu::chosen_instruction_set()); },
+                                          cpu::forward_workspace,
+                                          cpu::forward,
+                                          nullptr,
+                                          nullptr};
   return kEngine;
 }
 

@@ -41,15 +41,33 @@ class CacheRows {
     }
   }
 
-  // Asks for rows ahead of their use: they are read a few bytes at a time, which hides from the processor that they
-  // follow one another.
-  void prefetch(std::int64_t first, std::int64_t last) const {
-    if (view_.stride(3) != 1) return;
-    const auto bytes = static_cast<std::int64_t>(size_of(view_.dtype()));
-    for (std::int64_t j = first; j < last; ++j) {
-      const auto* row = static_cast<const std::byte*>(view_.data()) + (base_ + j * view_.stride(2)) * bytes;
-      for (std::int64_t n = 0; n < view_.size(3) * bytes; n += 64) hwy::Prefetch(row + n);
+  // Memory that will be read next, asked for in small portions while the rows at hand are worked on.
+  class Ahead {
+   public:
+    Ahead() = default;
+    Ahead(const std::byte* row, std::int64_t row_bytes, std::int64_t stride_bytes, std::int64_t rows)
+        : row_(row), row_bytes_(row_bytes), stride_(stride_bytes), rows_(rows) {}
+
+    HWY_INLINE void fetch(int lines) {
+      for (; lines > 0 && rows_ > 0; --lines) {
+        hwy::Prefetch(row_ + at_);
+        at_ += 64;
+        if (at_ < row_bytes_) continue;
+        at_ = 0;
+        row_ += stride_;
+        --rows_;
+      }
     }
+
+   private:
+    const std::byte* row_ = nullptr;
+    std::int64_t row_bytes_ = 0, stride_ = 0, rows_ = 0, at_ = 0;
+  };
+  Ahead ahead(std::int64_t first, std::int64_t last) const {
+    if (view_.stride(3) != 1 || first >= last) return {};
+    const auto bytes = static_cast<std::int64_t>(size_of(view_.dtype()));
+    return {static_cast<const std::byte*>(view_.data()) + (base_ + first * view_.stride(2)) * bytes,
+            view_.size(3) * bytes, view_.stride(2) * bytes, last - first};
   }
 
  private:
@@ -58,33 +76,42 @@ class CacheRows {
   float* memory_;
 };
 
-// Keys that are worked on together.
-constexpr std::int64_t kNarrowKeys = kLanes < 16 ? 16 : kLanes;
+// Keys that are worked on together: two vectors of them, so that one chain of sums does not wait for another.
+constexpr std::int64_t kNarrowKeys = 2 * kLanes;
 
-// Scores of kRows rows with kLanes keys. q is (D, kTileRows); sums go to s: (keys, kTileRows).
+// Scores of kRows rows with kNarrowKeys keys. q is (D, kTileRows); sums go to s: (keys, kTileRows).
 template <int kRows>
 HWY_NOINLINE void NarrowScores(const float* HWY_RESTRICT q, std::int64_t head_size, const float* const* keys,
-                               float* HWY_RESTRICT s) {
-  Columns<kRows> sums;
-  for (Vec& sum : sums) sum = hn::Zero(kF32);
-  const auto add = [&](Vec column, const float* row) HWY_ATTR {
-    for (int r = 0; r < kRows; ++r) sums[r] = hn::MulAdd(Set(row[r]), column, sums[r]);
+                               CacheRows::Ahead ahead, float* HWY_RESTRICT s) {
+  static_assert(kRows % 4 == 0);
+  Columns<kRows> low, high;  // of the first kLanes keys, and of the others
+  for (int r = 0; r < kRows; ++r) low[r] = high[r] = hn::Zero(kF32);
+  const auto add = [&](Vec first, Vec second, const float* row) HWY_ATTR {
+    for (int r = 0; r < kRows; ++r) {
+      const Vec factor = Set(row[r]);
+      low[r] = hn::MulAdd(factor, first, low[r]);
+      high[r] = hn::MulAdd(factor, second, high[r]);
+    }
   };
   std::int64_t d = 0;
   for (; d + 4 <= head_size; d += 4, q += 4 * kTileRows) {
-    Vec c0, c1, c2, c3;
-    LoadFourColumns(keys, d, c0, c1, c2, c3);
-    add(c0, q), add(c1, q + kTileRows), add(c2, q + 2 * kTileRows), add(c3, q + 3 * kTileRows);
+    Vec a0, a1, a2, a3, b0, b1, b2, b3;
+    LoadFourColumns(keys, d, a0, a1, a2, a3);
+    LoadFourColumns(keys + kLanes, d, b0, b1, b2, b3);
+    ahead.fetch(kLanes / 2);
+    add(a0, b0, q), add(a1, b1, q + kTileRows), add(a2, b2, q + 2 * kTileRows), add(a3, b3, q + 3 * kTileRows);
   }
   for (; d < head_size; ++d, q += kTileRows) {
-    HWY_ALIGN float column[kLanes];
-    for (std::int64_t n = 0; n < kLanes; ++n) column[n] = keys[n][d];
-    add(Load(column), q);
+    HWY_ALIGN float column[kNarrowKeys];
+    for (std::int64_t n = 0; n < kNarrowKeys; ++n) column[n] = keys[n][d];
+    add(Load(column), Load(column + kLanes), q);
   }
-  float* rows[kLanes];
-  for (std::int64_t n = 0; n < kLanes; ++n) rows[n] = s + n * kTileRows;
-  static_assert(kRows % 4 == 0);
-  for (int r = 0; r < kRows; r += 4) StoreFourColumns(sums[r], sums[r + 1], sums[r + 2], sums[r + 3], rows, r);
+  float* rows[kNarrowKeys];
+  for (std::int64_t n = 0; n < kNarrowKeys; ++n) rows[n] = s + n * kTileRows;
+  for (int r = 0; r < kRows; r += 4) {
+    StoreFourColumns(low[r], low[r + 1], low[r + 2], low[r + 3], rows, r);
+    StoreFourColumns(high[r], high[r + 1], high[r + 2], high[r + 3], rows + kLanes, r);
+  }
 }
 
 // o[r] += Σ_j p[j][r] · v_j for kRows rows, over a few keys: columns [d, d + kVectors · lanes of the tag).
@@ -111,9 +138,13 @@ HWY_INLINE void NarrowColumns(D tag, const float* HWY_RESTRICT p, const float* c
 
 template <int kRows>
 HWY_NOINLINE void NarrowWeightedSum(const float* p, const float* const* values, std::int64_t count, std::int64_t size,
-                                    float* const* o) {
+                                    CacheRows::Ahead ahead, float* const* o) {
+  constexpr int kWide = kRows <= 2 ? 4 : 2;
   std::int64_t d = 0;
-  for (; d + 2 * kLanes <= size; d += 2 * kLanes) NarrowColumns<kRows, 2>(kF32, p, values, count, d, o);
+  for (; d + kWide * kLanes <= size; d += kWide * kLanes) {
+    ahead.fetch(static_cast<int>(kWide * kLanes * count / 16));  // as many bytes as are read here
+    NarrowColumns<kRows, kWide>(kF32, p, values, count, d, o);
+  }
   for (; d + kLanes <= size; d += kLanes) NarrowColumns<kRows, 1>(kF32, p, values, count, d, o);
   for (; d < size; ++d) NarrowColumns<kRows, 1>(hn::CappedTag<float, 1>(), p, values, count, d, o);
 }

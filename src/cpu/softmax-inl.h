@@ -85,6 +85,10 @@ HWY_NOINLINE inline void DropWeights(const ResolvedDropout& dropout, const TileR
 
 // One merge: how much of the old state and of the chunk remains under their common maximum.
 struct Merge {
+  // Written out: a constructor made by the compiler would not be compiled for the instruction set at hand.
+  HWY_INLINE Merge() {}  // NOLINT(modernize-use-equals-default)
+  HWY_INLINE Merge(Vec keep_old_part, Vec keep_new_part) : keep_old(keep_old_part), keep_new(keep_new_part) {}
+
   Vec keep_old;
   Vec keep_new;
 };
@@ -94,7 +98,7 @@ HWY_INLINE Merge MergeSums(float* m, float* l, Vec chunk_max, Vec chunk_sum) {
   const Vec old_max = Load(m);
   const Vec max = hn::Max(old_max, chunk_max);
   const Vec finite = Finite(max);
-  const Merge merge = {Exp(hn::Sub(old_max, finite)), Exp(hn::Sub(chunk_max, finite))};
+  const Merge merge(Exp(hn::Sub(old_max, finite)), Exp(hn::Sub(chunk_max, finite)));
   Store(max, m);
   Store(hn::MulAdd(chunk_sum, merge.keep_new, hn::Mul(Load(l), merge.keep_old)), l);
   return merge;

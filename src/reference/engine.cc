@@ -5,8 +5,12 @@
 namespace rapt {
 
 const EngineTable& reference_engine() {
-  static constexpr EngineTable kEngine = {"reference", reference::forward_workspace, reference::forward,
-                                          reference::backward_workspace, reference::backward};
+  static constexpr EngineTable kEngine = {"reference",
+                                          [] { return static_cast<const void*>(nullptr); },
+                                          reference::forward_workspace,
+                                          reference::forward,
+                                          reference::backward_workspace,
+                                          reference::backward};
   return kEngine;
 }
 

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Times rapt, PyTorch and ONNX Runtime on the same cases, taking turns, and writes what it saw as JSON.
+
+    compare.py LIBRARY RESULT.json [--rounds N] [--quick]
+
+In every round each contestant computes every case of a group once, in an order that changes from round to round; ratios
+are taken within a round. Answers are compared before anything is timed.
+"""
+
+import argparse
+import datetime
+import gc
+import itertools
+import json
+import os
+import statistics
+import sys
+import time
+
+import numpy
+
+import cases
+import contestants
+
+MOST_ERROR = 1e-5
+SHORTEST_SAMPLE = 0.01  # seconds; a faster call is repeated within a sample
+LONG_CALL = 0.05  # seconds; a shorter call first runs once untimed, to warm the caches and wake its threads
+# Threads of PyTorch and ONNX Runtime keep spinning for a while after a call, in wait of the next: by this pause they
+# sleep, and take nothing from whoever is next. Nobody's settings are touched.
+SETTLE = 0.1
+
+
+def timed(run, repeats=1):
+    start = time.perf_counter()
+    for _ in range(repeats):
+        run()
+    return (time.perf_counter() - start) / repeats
+
+
+class Entry:
+    """One contestant on one case with one number of threads."""
+
+    def __init__(self, contestant, case, inputs, threads):
+        self.contestant, self.case, self.threads = contestant, case, threads
+        self.seconds = []
+        self.way = None
+        prepared = contestant.prepare(case, inputs, threads)
+        if isinstance(prepared, dict):
+            best = {}
+            for way, run in prepared.items():
+                run()
+                best[way] = min(timed(run) for _ in range(3))
+            self.way = min(best, key=best.get)
+            self.run = prepared[self.way]
+        else:
+            self.run = prepared
+        self.answer = numpy.array(self.run())
+        one = timed(self.run)
+        self.short = one < LONG_CALL
+        self.repeats = max(1, round(SHORTEST_SAMPLE / one + 0.5)) if one < SHORTEST_SAMPLE else 1
+
+    def sample(self):
+        if self.short:
+            self.run()
+        self.seconds.append(timed(self.run, self.repeats))
+
+    def settle(self):
+        if self.threads > 1 and self.contestant.name != "rapt":
+            time.sleep(SETTLE)
+
+
+def require_agreement(entries):
+    ours = next(entry for entry in entries if entry.contestant.name == "rapt")
+    for entry in entries:
+        error = float(numpy.linalg.norm(entry.answer - ours.answer) / numpy.linalg.norm(ours.answer))
+        if not error <= MOST_ERROR:
+            sys.exit(f"compare: {entry.case.name}: {entry.contestant.name} and rapt differ by {error:.1e}")
+
+
+def show_progress(now):
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{now}", end="", file=sys.stderr, flush=True)
+
+
+def run_group(group, everyone, rounds, cores):
+    entries = []
+    for case in group.cases:
+        inputs = cases.Inputs(case)
+        of_case = [
+            Entry(contestant, case, inputs, threads)
+            for threads in group.threads if threads <= cores
+            for contestant in everyone if contestant.name == "rapt" or contestant.name in group.peers
+        ]
+        require_agreement(of_case)
+        for entry in of_case:
+            entry.answer = None
+            entry.settle()
+        entries += of_case
+    for turn in range(rounds):
+        first = turn * 5 % len(entries)
+        for entry in itertools.chain(entries[first:], entries[:first]):
+            entry.sample()
+            entry.settle()
+        show_progress(f"round {turn + 1} of {rounds}")
+    show_progress("")
+    return entries
+
+
+def as_data(group, entries):
+    return {
+        "cases": [case.name for case in group.cases],
+        "entries": [
+            {
+                "case": entry.case.name,
+                "length": entry.case.length,
+                "dim": entry.case.dim,
+                "causal": entry.case.causal,
+                "contestant": entry.contestant.name,
+                "way": entry.way,
+                "threads": entry.threads,
+                "flops": entry.case.flops,
+                "ms": [1e3 * each for each in entry.seconds],
+            }
+            for entry in entries
+        ],
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("library")
+    parser.add_argument("result")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--quick", action="store_true", help="small cases, to try the scripts")
+    arguments = parser.parse_args()
+
+    cores = len(os.sched_getaffinity(0))
+    ours = contestants.Rapt(arguments.library)
+    everyone = [ours, contestants.PyTorch(), contestants.OnnxRuntime()]
+    data = {
+        "date": datetime.date.today().isoformat(),
+        "cores": cores,
+        "isa": ours.instruction_set,
+        "rounds": arguments.rounds,
+        "versions": {each.name: each.version for each in everyone[1:]},
+        "groups": [],
+    }
+    for group in cases.groups(arguments.quick):
+        print("; ".join(case.name for case in group.cases), file=sys.stderr)
+        entries = run_group(group, everyone, arguments.rounds, cores)
+        data["groups"].append(as_data(group, entries))
+        for entry in entries:
+            print(f"  {entry.case.name:34} t{entry.threads} {entry.contestant.name:13}"
+                  f"{1e3 * statistics.median(entry.seconds):10.3f} ms", file=sys.stderr)
+        del entries
+        gc.collect()
+    with open(arguments.result, "w", encoding="utf-8") as file:
+        json.dump(data, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Times rapt against the machine's matrix product and against PyTorch and ONNX Runtime, and writes docs/benchmarks.md.
+#
+#   bench/peers/run.sh BUILD [--quick]     BUILD: where rapt was built with RAPT_BUILD_BENCH=ON
+#
+# --quick takes small cases, to try the scripts, and writes the page beside the results instead.
+# RAPT_PEERS_VENV names a virtual environment that has requirements.txt installed; otherwise build/peers-venv is made.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+here=bench/peers
+build=${1:?usage: bench/peers/run.sh BUILD [--quick]}
+quick=${2:-}
+if [ -n "$quick" ] && [ "$quick" != --quick ]; then
+  echo "run.sh: '$quick' is not --quick" >&2
+  exit 2
+fi
+results=build/bench
+mkdir -p "$results"
+
+venv=${RAPT_PEERS_VENV:-}
+if [ -z "$venv" ]; then
+  venv=build/peers-venv
+  # Made again when the versions change.
+  if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then
+    echo "peers: installing into $venv" >&2
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$here/requirements.txt"
+    cp "$here/requirements.txt" "$venv/installed.txt"
+  fi
+fi
+
+# Contention hits unequally: a peer whose threads spin at a barrier waits for the one that has no core.
+read -r load _ </proc/loadavg
+if [ "${load%.*}" -ge 1 ]; then echo "peers: this machine is busy (load $load); wait, or do not trust the ratios" >&2; fi
+
+sizes=(--queries "512,1024,2048,4096" --dim "64,128" --reps 11)
+page=docs/benchmarks.md
+if [ -n "$quick" ]; then
+  sizes=(--queries "64,128" --dim 32 --reps 3)
+  page=$results/quick.md
+fi
+threads=1
+if [ "$(nproc)" -gt 1 ]; then threads=1,2; fi
+"$build/rapt" bench attention "${sizes[@]}" --causal both --threads "$threads" --baseline --json \
+  --plot "$results/own.svg" >"$results/own.json"
+
+compare=("$build/bench/librapt_peer_api.so" "$results/peers.json")
+if [ -n "$quick" ]; then compare+=(--quick --rounds 3); fi
+# -B: no compiled files in the tree.
+"$venv/bin/python" -B "$here/compare.py" "${compare[@]}"
+"$venv/bin/python" -B "$here/report.py" "$results/own.json" "$results/peers.json" "$page"
+echo "peers: wrote $page" >&2

@@ -1,0 +1,33 @@
+// `rapt bench attention`: how fast attention is on this machine, held against what the machine can do.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "bench_case.h"
+#include "exit_code.h"
+#include "rapt/attention.h"
+#include "terminal.h"
+
+namespace rapt::cli {
+
+struct BenchOptions {
+  BenchSweep sweep;
+  Engine engine = Engine::automatic;
+  bool baseline = false;
+  std::int64_t rounds = 9;
+  double shortest_sample = 0.02;  // seconds
+  bool json = false;
+  bool csv = false;
+  std::optional<std::string> plot;  // a file
+  ColorChoice color = ColorChoice::automatic;
+};
+
+CLI::App* add_bench(CLI::App& app, BenchOptions& options);
+ExitCode run_bench(const BenchOptions& options);
+
+}  // namespace rapt::cli

@@ -1,0 +1,193 @@
+#include "bench_report.h"
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "bench_peak.h"
+#include "rapt/cpu.h"
+#include "rapt/parallel.h"
+#include "text.h"
+
+namespace rapt::cli {
+namespace {
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+struct Ratios {
+  std::optional<double> sgemm, fma, stream;
+};
+
+Ratios ratios_of(const BenchReport& report, const BenchResult& result) {
+  const BenchBaseline* baseline = report.baseline_of(result);
+  if (baseline == nullptr) return {};
+  return {median_ratio(result.gflops, baseline->sgemm_gflops), median_ratio(result.gflops, baseline->fma_gflops),
+          median_ratio(result.gbps, baseline->stream_gbps)};
+}
+
+nlohmann::ordered_json or_null(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+std::optional<double> median_of(const Samples& samples) {
+  return samples.empty() ? std::nullopt : std::optional(samples.median());
+}
+
+nlohmann::ordered_json as_json(const BenchBaseline& baseline) {
+  nlohmann::ordered_json data;
+  data["threads"] = baseline.threads;
+  data["sgemm_gflops"] = or_null(median_of(baseline.sgemm_gflops));
+  data["fma_gflops"] = or_null(median_of(baseline.fma_gflops));
+  data["stream_gbps"] = or_null(median_of(baseline.stream_gbps));
+  data["sgemm_library"] =
+      baseline.sgemm_library.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(baseline.sgemm_library);
+  return data;
+}
+
+nlohmann::ordered_json as_json(const BenchReport& report, const BenchResult& result) {
+  const BenchCase& c = result.parameters;
+  nlohmann::ordered_json data;
+  data["name"] = c.name();
+  data["batch"] = c.batch;
+  data["heads"] = c.heads;
+  data["kv_heads"] = c.kv_heads;
+  data["queries"] = c.queries;
+  data["keys"] = c.keys;
+  data["dim"] = c.dim;
+  data["dtype"] = rapt::name_of(c.dtype);
+  data["causal"] = c.causal;
+  data["window"] = name_of(c.window);
+  data["mask"] = name_of(c.mask);
+  data["weights"] = name_of(c.weights);
+  data["threads"] = c.threads;
+  data["error"] = result.check.error;
+  data["rounds"] = result.ms.values().size();
+  data["ms_median"] = result.ms.median();
+  data["ms_min"] = result.ms.min();
+  data["ms_max"] = result.ms.max();
+  data["ms_q1"] = result.ms.quantile(0.25);
+  data["ms_q3"] = result.ms.quantile(0.75);
+  data["flops"] = c.flops();
+  data["bytes"] = c.key_value_bytes();
+  data["gflops"] = result.gflops.median();
+  data["gbps"] = result.gbps.median();
+  if (report.baseline_of(result) != nullptr) {
+    const Ratios ratios = ratios_of(report, result);
+    data["over_sgemm"] = or_null(ratios.sgemm);
+    data["over_fma"] = or_null(ratios.fma);
+    data["over_stream"] = or_null(ratios.stream);
+  }
+  return data;
+}
+
+// Half the way from the first to the third quartile, in percent of the median.
+std::string spread(const Samples& ms) {
+  const double half = (ms.quantile(0.75) - ms.quantile(0.25)) / 2.0;
+  return fmt::format("±{:.1f}%", 100.0 * half / ms.median());
+}
+
+std::string number(double value) {
+  return value >= 100  ? fmt::format("{:.0f}", value)
+         : value >= 10 ? fmt::format("{:.1f}", value)
+         : value >= 1  ? fmt::format("{:.2f}", value)
+                       : fmt::format("{:.3f}", value);
+}
+
+std::string ratio(const std::optional<double>& value) { return value ? fmt::format("{:.3f}", *value) : "–"; }
+
+}  // namespace
+
+BenchMachine BenchMachine::here() {
+  BenchMachine machine;
+  machine.cpu = cpu_name();
+  for (const InstructionSetInfo& set : instruction_sets()) {
+    if (set.in_use) machine.isa = set.name;
+  }
+  machine.fma = fma_instructions();
+  machine.threads = thread_count();
+  machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return machine;
+}
+
+void show_bench(Page& page, const BenchMachine& machine, const BenchReport& report) {
+  const Terminal& terminal = page.terminal();
+  page.heading("rapt bench attention", fmt::format("{} · {}", machine.cpu, machine.isa));
+  for (const BenchBaseline& each : report.baselines) {
+    const std::string sgemm =
+        each.sgemm_gflops.empty()
+            ? "no sgemm"
+            : fmt::format("sgemm {} ({})", number(each.sgemm_gflops.median()), each.sgemm_library);
+    page.line(fmt::format("{}  {} · FMA peak {} ({}) GFLOP/s · stream {} GB/s",
+                          each.threads == 1 ? "1 thread " : fmt::format("{} threads", each.threads), sgemm,
+                          number(each.fma_gflops.median()), machine.fma, number(each.stream_gbps.median())));
+  }
+
+  std::vector<std::vector<std::string>> rows{{"case", "ms", "spread", "GFLOP/s", "GB/s"}};
+  const bool compared = !report.baselines.empty();
+  if (compared) rows[0].insert(rows[0].end(), {"/sgemm", "/FMA", "/stream"});
+  for (const BenchResult& result : report.results) {
+    rows.push_back({result.parameters.name(), number(result.ms.median()), spread(result.ms),
+                    number(result.gflops.median()), number(result.gbps.median())});
+    if (!compared) continue;
+    const Ratios ratios = ratios_of(report, result);
+    rows.back().insert(rows.back().end(), {ratio(ratios.sgemm), ratio(ratios.fma), ratio(ratios.stream)});
+  }
+  std::vector<int> widths(rows[0].size());
+  for (const auto& row : rows) {
+    for (std::size_t n = 0; n < row.size(); ++n) widths[n] = std::max(widths[n], columns(row[n]));
+  }
+  page.line();
+  for (const auto& row : rows) {
+    std::string text = pad_right(row[0], widths[0]);
+    for (std::size_t n = 1; n < row.size(); ++n) text += "  " + pad_left(row[n], widths[n]);
+    page.line(&row == rows.data() ? terminal.dim(text) : text);
+  }
+  page.line();
+  page.quiet(
+      "Medians over rounds; spread is half the interquartile range. GFLOP/s of useful work: only visible pairs count. "
+      "GB/s of keys and values, read once.");
+}
+
+std::string bench_as_csv(const BenchReport& report) {
+  // The same columns as the data, in its order.
+  std::string text;
+  for (const BenchResult& result : report.results) {
+    const nlohmann::ordered_json data = as_json(report, result);
+    if (text.empty()) {
+      for (const auto& [key, value] : data.items()) text += (text.empty() ? "" : ",") + key;
+      text += "\n";
+    }
+    std::string line;
+    for (const auto& [key, value] : data.items()) {
+      if (!line.empty()) line += ",";
+      // Strings are quoted because a window has a comma in it; nothing of ours contains a quote.
+      line += value.is_null() ? "" : value.dump();
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+nlohmann::ordered_json bench_as_json(const BenchMachine& machine, const BenchReport& report) {
+  nlohmann::ordered_json data;
+  data["schema"] = 1;
+  data["machine"] = {{"cpu", machine.cpu},         {"isa", machine.isa},     {"fma", machine.fma},
+                     {"threads", machine.threads}, {"cores", machine.cores}, {"version", RAPT_VERSION}};
+  data["baseline"] = report.baselines.empty() ? nlohmann::ordered_json(nullptr) : as_json(report.baselines[0]);
+  data["baselines"] = nlohmann::ordered_json::array();  // one per number of threads; `baseline` is the first
+  for (const BenchBaseline& each : report.baselines) data["baselines"].push_back(as_json(each));
+  data["cases"] = nlohmann::ordered_json::array();
+  for (const BenchResult& each : report.results) data["cases"].push_back(as_json(report, each));
+  return data;
+}
+
+}  // namespace rapt::cli

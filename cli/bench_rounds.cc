@@ -1,0 +1,206 @@
+#include "bench_rounds.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "bench_peak.h"
+#include "bench_sgemm.h"
+
+namespace rapt::cli {
+namespace {
+
+constexpr double kFmaSeconds = 0.02;
+
+double seconds(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Long enough for another library's threads to fall asleep after their last job.
+void settle(int threads) {
+  if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+}
+
+class SgemmBaseline {
+ public:
+  static constexpr std::int64_t kSize = 2048;
+
+  SgemmBaseline() : libraries_(SgemmLibrary::find()) {
+    if (libraries_.empty()) return;
+    constexpr auto kCount = static_cast<std::size_t>(kSize * kSize);
+    a_.resize(kCount), b_.resize(kCount), c_.resize(kCount);
+    for (std::size_t n = 0; n < kCount; ++n) {
+      a_[n] = static_cast<float>(n % 7) - 3.0F;
+      b_[n] = static_cast<float>(n % 5) - 2.0F;
+    }
+  }
+
+  // The library that is fastest with so many threads, after a warm-up of each; null where there is none.
+  const SgemmLibrary* fastest(int threads) {
+    const SgemmLibrary* best = nullptr;
+    double best_rate = 0.0;
+    for (const SgemmLibrary& library : libraries_) {
+      const double rate = std::max(gflops(library, threads), gflops(library, threads));
+      require_right(library);
+      if (rate > best_rate) best = &library, best_rate = rate;
+    }
+    return best;
+  }
+
+  double gflops(const SgemmLibrary& library, int threads) {
+    library.set_threads(threads);
+    const double taken = seconds([&] { library.multiply(kSize, a_.data(), b_.data(), c_.data()); });
+    settle(threads);
+    return 2.0 * static_cast<double>(kSize * kSize * kSize) / taken / 1e9;
+  }
+
+ private:
+  // Small whole numbers: any order of summing gives the same f32.
+  void require_right(const SgemmLibrary& library) const {
+    for (const std::int64_t row : {std::int64_t{0}, kSize - 1}) {
+      const std::int64_t column = kSize - 2;
+      double expected = 0.0;
+      for (std::int64_t k = 0; k < kSize; ++k) {
+        expected += static_cast<double>(a_[static_cast<std::size_t>(row * kSize + k)]) *
+                    static_cast<double>(b_[static_cast<std::size_t>(k * kSize + column)]);
+      }
+      if (static_cast<double>(c_[static_cast<std::size_t>(row * kSize + column)]) != expected) {
+        throw std::runtime_error(fmt::format("bench: the matrix product of {} is wrong", library.name()));
+      }
+    }
+  }
+
+  std::vector<SgemmLibrary> libraries_;
+  std::vector<float> a_, b_, c_;
+};
+
+// All that the machine is asked, per number of threads.
+class Baselines {
+ public:
+  explicit Baselines(const BenchPlan& plan, std::vector<BenchBaseline>& results) : plan_(plan), results_(results) {
+    for (const BenchCase& c : plan.cases) {
+      const auto same = [&](const BenchBaseline& each) { return each.threads == c.threads; };
+      if (std::none_of(results.begin(), results.end(), same)) results.push_back({.threads = c.threads});
+    }
+    for (BenchBaseline& each : results) {
+      plan.progress(fmt::format("warming up: sgemm, {} threads", each.threads));
+      libraries_.push_back(sgemm_.fastest(each.threads));
+      if (libraries_.back() != nullptr) each.sgemm_library = libraries_.back()->name();
+    }
+    // Warm, then as many rounds as take the time a sample should.
+    constexpr std::int64_t kTrial = 1 << 20;
+    fma_rounds(kTrial);
+    const double taken = seconds([] { fma_rounds(kTrial); });
+    fma_count_ = std::max<std::int64_t>(1, std::llround(kFmaSeconds / taken * static_cast<double>(kTrial)));
+  }
+
+  void sample() {
+    for (std::size_t n = 0; n < results_.size(); ++n) {
+      BenchBaseline& each = results_[n];
+      plan_.progress(fmt::format("baseline, {} threads", each.threads));
+      if (libraries_[n] != nullptr) each.sgemm_gflops.add(sgemm_.gflops(*libraries_[n], each.threads));
+
+      const double operations = fma_rounds(1) * static_cast<double>(fma_count_) * each.threads;
+      const double fma = seconds_on_threads(each.threads, [&](int) { fma_rounds(fma_count_); });
+      each.fma_gflops.add(operations / fma / 1e9);
+
+      std::vector<std::uint64_t> sums(static_cast<std::size_t>(each.threads));
+      const double read = seconds_on_threads(
+          each.threads, [&](int index) { sums[static_cast<std::size_t>(index)] = stream_.read(index, each.threads); });
+      std::uint64_t sum = 0;
+      for (const std::uint64_t part : sums) sum += part;
+      if (sum != StreamBuffer::kBytes / sizeof(std::uint64_t))
+        throw std::runtime_error("bench: the stream was misread");
+      each.stream_gbps.add(static_cast<double>(StreamBuffer::kBytes) / read / 1e9);
+    }
+  }
+
+ private:
+  const BenchPlan& plan_;
+  std::vector<BenchBaseline>& results_;
+  SgemmBaseline sgemm_;
+  std::vector<const SgemmLibrary*> libraries_;
+  StreamBuffer stream_;
+  std::int64_t fma_count_ = 1;
+};
+
+struct TimedCall {
+  BenchCall call;
+  std::int64_t repeats = 1;
+};
+
+void sample(const TimedCall& timed, BenchResult& result) {
+  if (timed.repeats > 1) timed.call.run();  // a short call would mostly time how cold the caches are
+  const double taken = seconds([&] {
+    for (std::int64_t n = 0; n < timed.repeats; ++n) timed.call.run();
+  });
+  const double each = taken / static_cast<double>(timed.repeats);
+  result.ms.add(each * 1e3);
+  result.gflops.add(result.parameters.flops() / each / 1e9);
+  result.gbps.add(result.parameters.key_value_bytes() / each / 1e9);
+}
+
+}  // namespace
+
+double Samples::quantile(double fraction) const {
+  std::vector<double> sorted = values_;
+  std::sort(sorted.begin(), sorted.end());
+  const double place = fraction * static_cast<double>(sorted.size() - 1);
+  const auto low = static_cast<std::size_t>(place);
+  const std::size_t high = std::min(low + 1, sorted.size() - 1);
+  return sorted[low] + (place - static_cast<double>(low)) * (sorted[high] - sorted[low]);
+}
+
+std::optional<double> median_ratio(const Samples& a, const Samples& b) {
+  if (a.empty() || a.values().size() != b.values().size()) return std::nullopt;
+  Samples ratios;
+  for (std::size_t n = 0; n < a.values().size(); ++n) ratios.add(a.values()[n] / b.values()[n]);
+  return ratios.median();
+}
+
+const BenchBaseline* BenchReport::baseline_of(const BenchResult& result) const {
+  for (const BenchBaseline& each : baselines) {
+    if (each.threads == result.parameters.threads) return &each;
+  }
+  return nullptr;
+}
+
+BenchReport run_rounds(const BenchPlan& plan) {
+  BenchReport report;
+  BenchMemory memory(plan.cases);
+  std::vector<TimedCall> calls;
+  bool all_good = true;
+  for (const BenchCase& c : plan.cases) {
+    plan.progress("checking " + c.name());
+    calls.push_back({BenchCall(c, memory, plan.engine)});
+    report.results.push_back({.parameters = c, .check = check(c, calls.back().call)});
+    all_good = all_good && report.results.back().check.good();
+  }
+  if (!all_good) return report;
+
+  for (TimedCall& timed : calls) {  // the check ran each once already: this is the second
+    const double taken = seconds([&] { timed.call.run(); });
+    constexpr double kMostRepeats = 1e6;
+    timed.repeats = std::llround(std::clamp(std::ceil(plan.shortest_sample / taken), 1.0, kMostRepeats));
+  }
+  std::unique_ptr<Baselines> baselines;
+  if (plan.baseline) baselines = std::make_unique<Baselines>(plan, report.baselines);
+  for (std::int64_t round = 0; round < plan.rounds; ++round) {
+    if (baselines != nullptr) baselines->sample();
+    for (std::size_t n = 0; n < calls.size(); ++n) {
+      plan.progress(fmt::format("round {} of {}: {}", round + 1, plan.rounds, plan.cases[n].name()));
+      sample(calls[n], report.results[n]);
+    }
+  }
+  plan.progress("");
+  return report;
+}
+
+}  // namespace rapt::cli

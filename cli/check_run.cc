@@ -1,0 +1,124 @@
+#include "check_run.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <exception>
+
+#include "cases/compare.h"
+#include "cases/list.h"
+#include "rapt/cpu.h"
+
+namespace rapt::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Puts the instruction set back that was in use, whatever happens in between.
+class InstructionSetInUse {
+ public:
+  InstructionSetInUse() {
+    for (const InstructionSetInfo& set : instruction_sets()) {
+      if (set.in_use) name_ = set.name;
+    }
+  }
+  ~InstructionSetInUse() { use_instruction_set(name_); }
+  InstructionSetInUse(const InstructionSetInUse&) = delete;
+  InstructionSetInUse& operator=(const InstructionSetInUse&) = delete;
+
+ private:
+  std::string name_;
+};
+
+cases::CaseSpec case_by_name(const std::string& name) {
+  for (cases::CaseSpec& spec : cases::all_cases()) {
+    if (spec.name == name) return std::move(spec);
+  }
+  constexpr std::string_view kRandom = "Random";
+  std::uint64_t seed = 0;
+  if (name.starts_with(kRandom)) {
+    const char* end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data() + kRandom.size(), end, seed);
+    if (error == std::errc() && stop == end) return cases::random_case(seed);
+  }
+  throw Error("check: there is no case " + name + "; give a name of the list, or Random and a seed, such as Random17");
+}
+
+// What is wrong with the answer of one engine; empty: nothing. `score` takes note of it.
+std::string judge(const cases::Case& test, const cases::Answer& truth, CheckScore& score) {
+  const Clock::time_point start = Clock::now();
+  bool untouched = false;
+  const cases::Answer got = cases::run(test, &untouched);
+  score.seconds += since(start);
+
+  const double part = cases::relative_error(got.out, truth.out) / cases::tolerance(test.spec, test.spec.query_type);
+  if (part > score.worst) score.worst = part, score.worst_case = test.spec.name;
+  const std::string wrong = cases::mismatch(test.spec, got, truth);
+  return untouched ? wrong : wrong + "memory around `out` was written; ";
+}
+
+}  // namespace
+
+bool CheckReport::good() const {
+  return std::all_of(scores.begin(), scores.end(), [](const CheckScore& score) { return score.differ == 0; });
+}
+
+std::vector<cases::CaseSpec> planned_cases(const CheckPlan& plan) {
+  if (!plan.case_name.empty()) return {case_by_name(plan.case_name)};
+  std::vector<cases::CaseSpec> list = cases::all_cases();
+  for (std::int64_t n = 0; n < plan.random; ++n) {
+    list.push_back(cases::random_case(plan.seed + static_cast<std::uint64_t>(n)));
+  }
+  return list;
+}
+
+std::vector<CheckTarget> planned_targets(const CheckPlan& plan) {
+  if (!plan.instruction_set.empty()) {
+    const InstructionSetInUse before;
+    use_instruction_set(plan.instruction_set);  // says what is wrong with it
+    return {{Engine::cpu, plan.instruction_set}};
+  }
+  std::vector<CheckTarget> targets = {{Engine::reference, ""}};
+  for (const InstructionSetInfo& set : instruction_sets()) {
+    if (set.runs_here) targets.push_back({Engine::cpu, set.name});
+  }
+  return targets;
+}
+
+CheckReport run_check(const CheckPlan& plan, const CheckProgress& progress) {
+  const Clock::time_point start = Clock::now();
+  const std::vector<cases::CaseSpec> specs = planned_cases(plan);
+  CheckReport report;
+  for (CheckTarget& target : planned_targets(plan)) report.scores.push_back({.target = std::move(target)});
+
+  const InstructionSetInUse before;
+  std::int64_t done = 0, wrong = 0;
+  for (const cases::CaseSpec& spec : specs) {
+    cases::Case test(spec);
+    const cases::Answer truth = cases::truth(test);
+    for (CheckScore& score : report.scores) {
+      if (score.target.engine == Engine::cpu && spec.query_type == DType::f64) continue;
+      test.options.engine = score.target.engine;
+      if (score.target.engine == Engine::cpu) use_instruction_set(score.target.instruction_set);
+      std::string what;
+      try {
+        what = judge(test, truth, score);
+      } catch (const std::exception& error) {
+        what = error.what();
+      }
+      ++score.cases;
+      if (what.empty()) continue;
+      ++score.differ, ++wrong;
+      if (static_cast<std::int64_t>(report.failures.size()) < plan.most_failures) {
+        report.failures.push_back({score.target, what, spec.name, describe(spec), spec.seed});
+      }
+    }
+    progress(++done, static_cast<std::int64_t>(specs.size()), wrong);
+  }
+  report.seconds = since(start);
+  return report;
+}
+
+}  // namespace rapt::cli

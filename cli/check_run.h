@@ -1,0 +1,65 @@
+// The work behind `rapt check`: cases through every engine and instruction set, each answer held against the truth.
+//
+// It needs nothing but the library and the case list, so that tests/long can carry it to a bare machine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cases/case.h"
+
+namespace rapt::cli {
+
+struct CheckPlan {
+  std::int64_t random = 0;           // so many random cases, of seeds `seed`, `seed` + 1, …
+  std::uint64_t seed = 1;            //
+  std::string case_name{};           // only this case: one of the list, or "Random" and a seed; empty: all
+  std::string instruction_set{};     // only this one, and no other engine; empty: every one that runs here
+  std::int64_t most_failures = 100;  // no more are kept than this
+};
+
+// One engine, on one instruction set where it has several.
+struct CheckTarget {
+  Engine engine = Engine::cpu;
+  std::string instruction_set;
+
+  std::string name() const { return engine == Engine::reference ? "reference" : "cpu " + instruction_set; }
+};
+
+struct CheckFailure {
+  CheckTarget target;
+  std::string what;       // "out differs by …", or what was thrown
+  std::string case_name;  // what CheckPlan::case_name takes
+  std::string description;
+  std::uint64_t seed = 0;
+};
+
+struct CheckScore {
+  CheckTarget target;
+  std::int64_t cases = 0;    // that were run: f64 goes to the reference only
+  std::int64_t differ = 0;   // that were wrong
+  double worst = 0.0;        // the largest error of an output, as a part of what is allowed
+  std::string worst_case{};  //
+  double seconds = 0.0;      // in this engine
+};
+
+struct CheckReport {
+  std::vector<CheckScore> scores;
+  std::vector<CheckFailure> failures;
+  double seconds = 0.0;  // in all, the truth included
+
+  bool good() const;
+};
+
+// The cases that a plan stands for. Throws Error where it names one that does not exist.
+std::vector<cases::CaseSpec> planned_cases(const CheckPlan& plan);
+// The engines that a plan stands for. Throws Error where it names an instruction set that does not exist or run here.
+std::vector<CheckTarget> planned_targets(const CheckPlan& plan);
+
+// `progress` is told after each case how many are done and how many answers were wrong.
+using CheckProgress = std::function<void(std::int64_t done, std::int64_t total, std::int64_t wrong)>;
+CheckReport run_check(const CheckPlan& plan, const CheckProgress& progress);
+
+}  // namespace rapt::cli

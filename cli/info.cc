@@ -1,0 +1,142 @@
+#include "info.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include "rapt/cpu.h"
+#include "rapt/error.h"
+#include "rapt/parallel.h"
+
+namespace rapt::cli {
+namespace {
+
+struct EngineInfo {
+  std::string_view name;
+  std::string_view does;
+};
+constexpr EngineInfo kEngines[] = {
+    {"cpu", "forward in f32, bf16, f16: tiled, vectorised, threaded"},
+    {"reference", "forward and backward in every type: the formula as it reads, in f64"},
+};
+
+struct Machine {
+  std::string model = "unknown";
+  int cores = 1;     // that are online
+  int affinity = 1;  // that this process may run on
+};
+
+Machine look_around() {
+  Machine machine;
+  machine.cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  machine.affinity = static_cast<int>(std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) machine.affinity = CPU_COUNT(&allowed);
+#endif
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) {
+      machine.model = line.substr(colon + 2);
+      break;
+    }
+  }
+  return machine;
+}
+
+// Why thread_count() is what it is, as far as can be seen from here: of the things that set it, the one that fits.
+std::string reason_for(int threads, const Machine& machine) {
+  const char* asked = std::getenv("RAPT_NUM_THREADS");
+  std::string ignored;
+  if (asked != nullptr && *asked != '\0') {
+    char* end = nullptr;
+    const long value = std::strtol(asked, &end, 10);
+    const bool whole = std::string_view(end).find_first_not_of(" \t\r\n") == std::string_view::npos;
+    if (whole && value >= 1) {
+      return value == threads ? fmt::format("RAPT_NUM_THREADS={}", asked)
+                              : fmt::format("RAPT_NUM_THREADS={}, of which at most {} are used", asked, threads);
+    }
+    ignored = fmt::format(" (RAPT_NUM_THREADS={} is no positive whole number, so it is ignored)", asked);
+  }
+  std::string reason = "every core";
+  if (threads < machine.affinity) {
+    reason = "the container's CPU quota";
+  } else if (machine.affinity < machine.cores) {
+    reason = "the cores this process may run on (affinity)";
+  }
+  return reason + ignored;
+}
+
+std::vector<InstructionSetInfo> sets_or_usage_error() {
+  try {
+    return instruction_sets();
+  } catch (const Error& error) {  // only a name in the environment can be wrong
+    const char* asked = std::getenv("RAPT_ISA");
+    throw UsageError(fmt::format("RAPT_ISA={}: {}", asked == nullptr ? "" : asked, error.what()));
+  }
+}
+
+void print_text(const Machine& machine, const std::vector<InstructionSetInfo>& sets) {
+  const int threads = thread_count();
+  fmt::print("rapt {}\n\n", RAPT_VERSION);
+  fmt::print("processor         {}\n", machine.model);
+  fmt::print("cores             {}\n", machine.cores);
+  fmt::print("threads           {}: {}\n", threads, reason_for(threads, machine));
+  fmt::print("\ninstruction sets, best first (RAPT_ISA=NAME uses another)\n");
+  for (const InstructionSetInfo& set : sets) {
+    fmt::print("  {:<16}{}\n", set.name, set.in_use ? "in use" : set.runs_here ? "runs here" : "not on this machine");
+  }
+  fmt::print("\nengines\n");
+  for (const EngineInfo& engine : kEngines) fmt::print("  {:<16}{}\n", engine.name, engine.does);
+}
+
+void print_json(const Machine& machine, const std::vector<InstructionSetInfo>& sets) {
+  const int threads = thread_count();
+  nlohmann::ordered_json data = {{"schema", 1},
+                                 {"version", RAPT_VERSION},
+                                 {"processor", machine.model},
+                                 {"cores", machine.cores},
+                                 {"affinity", machine.affinity},
+                                 {"threads", threads},
+                                 {"threads_because", reason_for(threads, machine)}};
+  for (const InstructionSetInfo& set : sets) {
+    data["instruction_sets"].push_back({{"name", set.name}, {"runs_here", set.runs_here}, {"in_use", set.in_use}});
+  }
+  for (const EngineInfo& engine : kEngines) {
+    data["engines"].push_back({{"name", engine.name}, {"does", engine.does}});
+  }
+  // A processor's name, or a variable's value, may hold any bytes.
+  fmt::print("{}\n", data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+}  // namespace
+
+CLI::App* add_info(CLI::App& app, InfoOptions& options) {
+  CLI::App* command = app.add_subcommand("info", "Show the processor, threads, instruction sets and engines");
+  command->add_flag("--json", options.json, "Print the same as data");
+  return command;
+}
+
+ExitCode run_info(const InfoOptions& options) {
+  const std::vector<InstructionSetInfo> sets = sets_or_usage_error();
+  const Machine machine = look_around();
+  if (options.json) {
+    print_json(machine, sets);
+  } else {
+    print_text(machine, sets);
+  }
+  return ExitCode::good;
+}
+
+}  // namespace rapt::cli

@@ -1,0 +1,107 @@
+// Error against the f64 reference: at most twice PyTorch's own in f32, with scores up to ±100 too.
+#include <cmath>
+#include <fstream>
+#include <map>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "cases/case.h"
+#include "cases/compare.h"
+#include "support/every_instruction_set.h"
+#include "support/relative_error.h"
+#include "support/vector_case.h"
+
+namespace rapt::test {
+namespace {
+
+class Accuracy : public EveryInstructionSet {};
+RAPT_ON_EVERY_INSTRUCTION_SET(Accuracy);
+
+const nlohmann::json& measured() {
+  static const nlohmann::json data = nlohmann::json::parse(std::ifstream(RAPT_TEST_DATA "/accuracy.json"));
+  return data;
+}
+
+// The same numbers as bell() in tests/data/make_accuracy.py.
+Tensor bell(std::uint64_t seed, std::uint32_t number, const Dims& shape, double spread) {
+  Tensor tensor(shape);
+  cases::Stream stream(seed, number);
+  for (float& x : tensor.values<float>()) {
+    double sum = stream.uniform();
+    for (int n = 0; n < 3; ++n) sum += stream.uniform();
+    x = static_cast<float>((sum - 2.0) * std::sqrt(3.0) * spread);
+  }
+  return tensor;
+}
+
+struct Inputs {
+  explicit Inputs(const nlohmann::json& from)
+      : shape{1, 2, from.at("length").get<std::int64_t>(), from.at("size").get<std::int64_t>()},
+        seed(from.at("seed").get<std::uint64_t>()),
+        query(bell(seed, 1, shape, from.at("spread").get<double>())),
+        key(bell(seed, 2, shape, 1.0)),
+        value(bell(seed, 3, shape, 1.0)),
+        causal(from.at("causal").get<bool>()) {}
+
+  Dims shape;
+  std::uint64_t seed;
+  Tensor query, key, value;
+  bool causal;
+};
+
+// The truth takes seconds for all shapes: computed once for all instruction sets of this process.
+const Tensor& truth(const Inputs& inputs) {
+  static std::map<std::uint64_t, Tensor> known;
+  Tensor& answer = known[inputs.seed];
+  if (answer.count() == 0) {
+    answer = attention(inputs.query.to(DType::f64), inputs.key.to(DType::f64), inputs.value.to(DType::f64),
+                       {.causal = inputs.causal});
+  }
+  return answer;
+}
+
+TEST(AccuracyInputs, AreTheNumbersThatPyTorchWasGiven) {
+  const Inputs inputs(measured().at("cases")[0]);
+  for (std::size_t n = 0; n < 4; ++n) {
+    EXPECT_EQ(inputs.query.values<float>()[n], measured().at("first_inputs")[n].get<float>()) << n;
+  }
+}
+
+TEST(AccuracyInputs, HaveScoresUpToAHundred) {
+  double largest = 0.0;
+  for (const auto& one : measured().at("cases")) largest = std::max(largest, one.at("largest_score").get<double>());
+  EXPECT_GE(largest, 100.0);
+}
+
+TEST_P(Accuracy, IsAtWorstTwiceAsFarFromTheTruthAsPyTorchOnLargeShapes) {
+  for (const auto& one : measured().at("cases")) {
+    const Inputs inputs(one);
+    const Tensor out =
+        attention(inputs.query, inputs.key, inputs.value, {.causal = inputs.causal, .engine = Engine::cpu});
+    const double ours = cases::relative_error(out, truth(inputs));
+    const double theirs =
+        std::min(one.at("torch_fused_error").get<double>(), one.at("torch_plain_error").get<double>());
+    EXPECT_LE(ours, 2.0 * theirs) << one.dump();
+    RecordProperty("error_over_torch_" + std::to_string(inputs.seed), std::to_string(ours / theirs));
+  }
+}
+
+// On small cases either error is a matter of luck, so all of PyTorch's answers are taken together.
+TEST_P(Accuracy, IsAtWorstTwiceAsFarFromTheTruthAsPyTorchOverAllSmallCases) {
+  double ours = 0.0, theirs = 0.0;
+  for (const VectorName& name : vector_names()) {
+    const VectorCase vector(name);
+    if (vector.only_f32()) continue;
+    const Results results =
+        run_case(vector, {.engine = Engine::automatic, .query = DType::f32, .key_value = DType::f32});
+    const Tensor& exact = vector.answer("out", DType::f64);
+    ours += std::pow(relative_error(results.at("out"), exact), 2);
+    theirs += std::pow(relative_error(vector.answer("out", DType::f32), exact), 2);
+  }
+  EXPECT_LE(std::sqrt(ours), 2.0 * std::sqrt(theirs));
+  RecordProperty("error_over_torch", std::to_string(std::sqrt(ours / theirs)));
+}
+
+}  // namespace
+}  // namespace rapt::test

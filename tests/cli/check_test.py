@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""`rapt info` and `rapt check` as a user meets them.
+
+    check_test.py COMMAND [unittest arguments]
+"""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+COMMAND = "rapt"
+
+
+def rapt(*arguments, cores=None, **changes):
+    clean = {k: v for k, v in os.environ.items() if k not in ("RAPT_ISA", "RAPT_NUM_THREADS")}
+    limit = (lambda: os.sched_setaffinity(0, cores)) if cores else None
+    return subprocess.run([COMMAND, *arguments], capture_output=True, env={**clean, **changes}, encoding="utf-8",
+                          preexec_fn=limit)
+
+
+def info(**changes):
+    result = rapt("info", "--json", **changes)
+    assert (result.returncode, result.stderr) == (0, ""), result.stderr
+    return json.loads(result.stdout)
+
+
+def sets_here():
+    return [one["name"] for one in info()["instruction_sets"] if one["runs_here"]]
+
+
+class Info(unittest.TestCase):
+    def test_text_and_data_tell_the_same(self):
+        text = rapt("info").stdout
+        data = info()
+        self.assertEqual(data["schema"], 1)
+        self.assertTrue(text.startswith(f"rapt {data['version']}\n"))
+        self.assertIn(data["processor"], text)
+        self.assertIn(f"{data['threads']}: {data['threads_because']}", text)
+        for one in data["instruction_sets"] + data["engines"]:
+            self.assertIn(one["name"], text)
+        self.assertEqual([one["name"] for one in data["engines"]], ["cpu", "reference"])
+
+    def test_the_best_set_is_in_use_unless_another_is_named(self):
+        self.assertEqual([one["name"] for one in info()["instruction_sets"] if one["in_use"]], sets_here()[:1])
+        for name in sets_here():
+            in_use = [one["name"] for one in info(RAPT_ISA=name)["instruction_sets"] if one["in_use"]]
+            self.assertEqual(in_use, [name])
+
+    def test_an_unknown_set_is_wrong_usage_that_lists_the_known_ones(self):
+        for command in (["info"], ["info", "--json"], ["check"]):
+            result = rapt(*command, RAPT_ISA="mmx")
+            self.assertEqual((result.returncode, result.stdout), (2, ""), command)
+            self.assertIn("there is no mmx; this build has ", result.stderr)
+            self.assertIn(sets_here()[0], result.stderr)
+
+    def test_threads_have_a_reason(self):
+        self.assertEqual(info(RAPT_NUM_THREADS="5")["threads"], 5)
+        self.assertEqual(info(RAPT_NUM_THREADS="5")["threads_because"], "RAPT_NUM_THREADS=5")
+        garbled = info(RAPT_NUM_THREADS="many")
+        self.assertEqual(garbled["threads"], info()["threads"])
+        self.assertIn("RAPT_NUM_THREADS=many is no positive whole number", garbled["threads_because"])
+        cores = os.sched_getaffinity(0)
+        one = info(cores={min(cores)})
+        self.assertEqual((one["threads"], one["affinity"]), (1, 1))
+        if one["cores"] > 1:
+            self.assertIn("affinity", one["threads_because"])
+
+
+class Check(unittest.TestCase):
+    def test_every_engine_and_set_is_right(self):
+        result = rapt("check", "--random", "20", "--json")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("answers wrong", result.stderr)  # progress
+        data = json.loads(result.stdout)
+        self.assertTrue(data["good"])
+        self.assertEqual(data["failures"], [])
+        names = [(one["engine"], one["instruction_set"]) for one in data["engines"]]
+        self.assertEqual(names, [("reference", "")] + [("cpu", name) for name in sets_here()])
+        for one in data["engines"]:
+            self.assertGreater(one["cases"], 100)
+            self.assertEqual(one["differ"], 0)
+            self.assertLess(one["worst_of_allowed"], 1)
+
+    def test_the_table_goes_to_stdout_and_progress_to_stderr(self):
+        result = rapt("check", "--random", "0")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("every answer is right", result.stdout)
+        for name in ["reference"] + sets_here():
+            self.assertIn(name, result.stdout)
+        self.assertNotIn("answers wrong", result.stdout)
+
+    def test_one_set_and_one_case_can_be_asked_for(self):
+        for name in sets_here():
+            data = json.loads(rapt("check", "--case", "Random17", "--isa", name, "--json").stdout)
+            self.assertEqual([(one["instruction_set"], one["cases"]) for one in data["engines"]], [(name, 1)])
+
+    def test_the_same_seed_gives_the_same_numbers(self):
+        def worst(seed):
+            data = json.loads(rapt("check", "--random", "30", "--seed", seed, "--json").stdout)
+            return [(one["worst_of_allowed"], one["worst_case"]) for one in data["engines"]]
+
+        self.assertEqual(worst("5"), worst("5"))
+
+    def test_bad_options_have_a_message(self):
+        table = [
+            (["--isa", "mmx"], "instruction set: there is no mmx; this build has "),
+            (["--case", "Nothing"], "check: there is no case Nothing; give a name of the list, or Random and a seed"),
+            (["--case", "Random1x"], "check: there is no case Random1x"),
+            (["--random", "-1"], "--random: -1 is not a whole number of 0 or more (rapt check --help lists"),
+            (["--random", "many"], "--random: many is not a whole number of 0 or more"),
+            (["--seed", "1.5"], "--seed: 1.5 is not a whole number of 0 or more"),
+        ]
+        for arguments, message in table:
+            with self.subTest(arguments=arguments):
+                result = rapt("check", *arguments)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertTrue(result.stderr.startswith(f"rapt: {message}"), result.stderr)
+
+    def test_each_has_help(self):
+        for command, option in (("check", "--isa"), ("info", "--json")):
+            result = rapt(command, "--help")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertIn(option, result.stdout)
+
+
+if __name__ == "__main__":
+    COMMAND = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,55 @@
+// A test that runs once on each instruction set this machine has.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "rapt/cpu.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define RAPT_TEST_ONE_INSTRUCTION_SET true
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RAPT_TEST_ONE_INSTRUCTION_SET true
+#endif
+#endif
+#if !defined(RAPT_TEST_ONE_INSTRUCTION_SET)
+#define RAPT_TEST_ONE_INSTRUCTION_SET false
+#endif
+
+namespace rapt::test {
+
+// Under ThreadSanitizer only the best one: threads meet in the same places on all of them, and it is slow.
+inline std::vector<std::string> instruction_sets_here() {
+  std::vector<std::string> names;
+  for (const InstructionSetInfo& set : instruction_sets()) {
+    if (set.runs_here && !(RAPT_TEST_ONE_INSTRUCTION_SET && !names.empty())) names.push_back(set.name);
+  }
+  return names;
+}
+
+inline std::string instruction_set_in_use() {
+  for (const InstructionSetInfo& set : instruction_sets()) {
+    if (set.in_use) return set.name;
+  }
+  return "";
+}
+
+class EveryInstructionSet : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { use_instruction_set(GetParam()); }
+  void TearDown() override { use_instruction_set(before_); }
+
+ private:
+  std::string before_ = instruction_set_in_use();
+};
+
+}  // namespace rapt::test
+
+// Instantiates a suite that derives from EveryInstructionSet.
+#define RAPT_ON_EVERY_INSTRUCTION_SET(suite)                                                  \
+  INSTANTIATE_TEST_SUITE_P(On, suite, testing::ValuesIn(rapt::test::instruction_sets_here()), \
+                           [](const testing::TestParamInfo<std::string>& set) { return set.param; })
