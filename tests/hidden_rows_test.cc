@@ -1,15 +1,28 @@
 // A row that sees no key: output 0, weights 0, lse −inf, gradients 0, under every way to hide one.
 #include <cmath>
 #include <functional>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "rapt/attention.h"
+#include "rapt/cpu.h"
 
 namespace rapt {
 namespace {
 
 constexpr double kHide = -std::numeric_limits<double>::infinity();
+
+// The engines that can be asked: the reference by f64, the cpu engine by f32 on each instruction set of this machine.
+std::vector<std::string> ways_to_compute() {
+  std::vector<std::string> ways = {"f64"};
+  for (const InstructionSetInfo& set : instruction_sets()) {
+    if (set.runs_here) ways.push_back(set.name);
+  }
+  return ways;
+}
 
 // (1, 2, 3, 4) inputs whose query 1 is to see nothing; the others see all keys, or some.
 struct Setting {
@@ -75,9 +88,20 @@ const std::vector<WayToHide> kWays = {
      {1}},
 };
 
-class EveryWayToHide : public testing::TestWithParam<WayToHide> {};
-INSTANTIATE_TEST_SUITE_P(Ways, EveryWayToHide, testing::ValuesIn(kWays),
-                         [](const auto& instance) { return std::string(instance.param.name); });
+class EveryWayToHide : public testing::TestWithParam<std::tuple<WayToHide, std::string>> {
+ protected:
+  const WayToHide& way() const { return std::get<0>(GetParam()); }
+  DType dtype() const { return std::get<1>(GetParam()) == "f64" ? DType::f64 : DType::f32; }
+  void SetUp() override {
+    if (dtype() == DType::f32) use_instruction_set(std::get<1>(GetParam()));
+  }
+  void TearDown() override { use_instruction_set(""); }
+};
+INSTANTIATE_TEST_SUITE_P(Ways, EveryWayToHide,
+                         testing::Combine(testing::ValuesIn(kWays), testing::ValuesIn(ways_to_compute())),
+                         [](const auto& instance) {
+                           return std::get<0>(instance.param).name + ("_" + std::get<1>(instance.param));
+                         });
 
 bool is_blind(const WayToHide& way, std::int64_t i) {
   return std::find(way.blind.begin(), way.blind.end(), i) != way.blind.end();
@@ -85,21 +109,23 @@ bool is_blind(const WayToHide& way, std::int64_t i) {
 
 TEST_P(EveryWayToHide, GivesZeroOutputAndWeightsAndMinusInfinityLse) {
   Setting s;
-  GetParam().hide(s);
-  Tensor out({1, 2, 3, 4}, DType::f64), lse({1, 2, 3}, DType::f64), weights({1, 2, 3, 3}, DType::f64);
-  attention({.out = out, .lse = lse, .captures = {{.stage = Stage::dropped_weights, .to = weights}}}, s.query, s.key,
-            s.value, s.options);
+  way().hide(s);
+  Tensor out_memory({1, 2, 3, 4}, dtype()), lse_memory({1, 2, 3}, dtype()), weights_memory({1, 2, 3, 3}, dtype());
+  attention({.out = out_memory, .lse = lse_memory, .captures = {{.to = weights_memory}}}, s.query.to(dtype()),
+            s.key.to(dtype()), s.value.to(dtype()), s.options);
+  const Tensor out = out_memory.to(DType::f64), lse = lse_memory.to(DType::f64),
+               weights = weights_memory.to(DType::f64);
   for (std::int64_t h = 0; h < 2; ++h) {
     for (std::int64_t i = 0; i < 3; ++i) {
       double sum = 0.0;
       for (std::int64_t j = 0; j < 3; ++j) sum += weights.view().at<double>(0, h, i, j);
-      if (is_blind(GetParam(), i)) {
+      if (is_blind(way(), i)) {
         EXPECT_EQ(lse.view().at<double>(0, h, i), kHide);
         EXPECT_EQ(sum, 0.0);
         for (std::int64_t d = 0; d < 4; ++d) EXPECT_EQ(out.view().at<double>(0, h, i, d), 0.0);
       } else {
         EXPECT_TRUE(std::isfinite(lse.view().at<double>(0, h, i)));
-        EXPECT_NEAR(sum, 1.0, 1e-14);
+        EXPECT_NEAR(sum, 1.0, dtype() == DType::f64 ? 1e-14 : 1e-6);
         EXPECT_NE(out.view().at<double>(0, h, i, 0), 0.0);
       }
     }
@@ -108,7 +134,7 @@ TEST_P(EveryWayToHide, GivesZeroOutputAndWeightsAndMinusInfinityLse) {
 
 TEST_P(EveryWayToHide, GivesZeroGradients) {
   Setting s;
-  GetParam().hide(s);
+  way().hide(s);
   Tensor dout({1, 2, 3, 4}, DType::f64), dlse({1, 2, 3}, DType::f64), dweights({1, 2, 3, 3}, DType::f64);
   for (Tensor* tensor : {&dout, &dlse, &dweights}) {
     for (double& x : tensor->values<double>()) x = 1.0;
@@ -125,7 +151,7 @@ TEST_P(EveryWayToHide, GivesZeroGradients) {
         EXPECT_TRUE(std::isfinite(gradient));
         size += std::abs(gradient);
       }
-      if (is_blind(GetParam(), i)) {
+      if (is_blind(way(), i)) {
         EXPECT_EQ(size, 0.0);
       }
     }
@@ -133,7 +159,7 @@ TEST_P(EveryWayToHide, GivesZeroGradients) {
   for (const Tensor* tensor : {&dkey, &dvalue}) {
     for (const double gradient : tensor->values<double>()) {
       EXPECT_TRUE(std::isfinite(gradient));
-      if (GetParam().blind.size() == 3) {
+      if (way().blind.size() == 3) {
         EXPECT_EQ(gradient, 0.0);
       }
     }
@@ -142,13 +168,16 @@ TEST_P(EveryWayToHide, GivesZeroGradients) {
 
 TEST_P(EveryWayToHide, GivesTheSinkToABlindRow) {
   Setting s;
-  GetParam().hide(s);
+  way().hide(s);
   const Tensor sinks = Tensor::from<double>({2}, {0.25, -1.5});
-  s.options.sinks = sinks.view();
-  Tensor out({1, 2, 3, 4}, DType::f64), lse({1, 2, 3}, DType::f64);
-  attention({.out = out, .lse = lse}, s.query, s.key, s.value, s.options);
+  const Tensor sinks_in_type = sinks.to(dtype());
+  s.options.sinks = sinks_in_type.view();
+  Tensor out_memory({1, 2, 3, 4}, dtype()), lse_memory({1, 2, 3}, dtype());
+  attention({.out = out_memory, .lse = lse_memory}, s.query.to(dtype()), s.key.to(dtype()), s.value.to(dtype()),
+            s.options);
+  const Tensor out = out_memory.to(DType::f64), lse = lse_memory.to(DType::f64);
   for (std::int64_t h = 0; h < 2; ++h) {
-    for (const std::int64_t i : GetParam().blind) {
+    for (const std::int64_t i : way().blind) {
       EXPECT_EQ(lse.view().at<double>(0, h, i), sinks.view().at<double>(h));
       EXPECT_EQ(out.view().at<double>(0, h, i, 0), 0.0);
     }
@@ -198,6 +227,25 @@ TEST(NotFinite, StaysInItsRow) {
   s.key.values<double>()[4 * 2] = std::nan("");  // head 0, key 2: queries 0 and 1 do not see it
   const Tensor out = attention(s.query, s.key, s.value, {.causal = true});
   for (std::int64_t i = 0; i < 3; ++i) EXPECT_EQ(std::isnan(out.view().at<double>(0, 0, i, 0)), i == 2);
+}
+
+// The same in backward: a key that a row does not see may hold anything, and so may its gradient.
+TEST(NotFinite, StaysInItsRowInBackwardToo) {
+  Setting s;
+  s.key.values<double>()[4 * 2] = std::nan("");  // head 0, key 2: only query 2 sees it
+  s.query.values<double>()[4 * 3] = INFINITY;    // head 1, query 0 sees only key 0
+  Tensor dout({1, 2, 3, 4}, DType::f64), dweights({1, 2, 3, 3}, DType::f64);
+  for (double& x : dout.values<double>()) x = 1.0;
+  dweights.values<double>()[1] = std::nan("");  // head 0, query 0, key 1: not seen
+  Tensor dquery({1, 2, 3, 4}, DType::f64), dkey({1, 2, 3, 4}, DType::f64), dvalue({1, 2, 3, 4}, DType::f64);
+  attention_backward({.dquery = dquery, .dkey = dkey, .dvalue = dvalue},
+                     {.dout = dout, .dweights = {{.from = dweights}}}, s.query, s.key, s.value,
+                     {.softcap = 2.0, .causal = true});
+  for (std::int64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(std::isnan(dquery.view().at<double>(0, 0, i, 0)), i == 2) << i;
+    EXPECT_TRUE(i == 0 || std::isfinite(dquery.view().at<double>(0, 1, i, 0))) << i;
+  }
+  for (std::int64_t j = 1; j < 3; ++j) EXPECT_TRUE(std::isfinite(dkey.view().at<double>(0, 1, j, 0))) << j;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What tensors refuse, and the exact words in which they do.
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <string>
 
@@ -121,6 +122,15 @@ TEST(TensorErrors, CopyNeedsEqualShapesAndWritesNothingOtherwise) {
   Tensor to = counting({3, 2});
   expect_error([&] { copy(counting({2, 3}), to); }, "copy: from shape (2, 3) to shape (3, 2); they must be equal");
   EXPECT_THAT(to.values<float>(), ElementsAre(0, 1, 2, 3, 4, 5));
+}
+
+TEST(TensorErrors, StridesThatReachBeyondAllMemoryAreRefused) {
+  float value = 0.0F;
+  constexpr std::int64_t kFar = std::int64_t{1} << 62;
+  EXPECT_THROW(TensorView(&value, {3, 3}, {kFar, 1}), Error);
+  EXPECT_THROW(TensorView(&value, {2, 2, 2}, {kFar, kFar, 1}), Error);
+  EXPECT_THROW(TensorView(&value, {2}, {std::numeric_limits<std::int64_t>::min()}), Error);
+  EXPECT_NO_THROW(TensorView(&value, {1}, {kFar}));
 }
 
 }  // namespace

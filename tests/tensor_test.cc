@@ -313,5 +313,14 @@ TEST(TensorText, ShapesAndDevicesReadAsInPython) {
   EXPECT_EQ(to_string(Device{Device::Kind::cuda, 1}), "cuda:1");
 }
 
+TEST(Heads, ATensorSplitsAndCombinesAsItsViewDoes) {
+  Tensor x({2, 3, 8});
+  const Tensor& fixed = x;
+  EXPECT_EQ(split_heads(x, 4).strides(), split_heads(x.view(), 4).strides());
+  EXPECT_EQ(split_heads(fixed, 4).strides(), split_heads(x.view(), 4).strides());
+  Tensor heads({2, 1, 3, 8});
+  EXPECT_EQ(combine_heads(heads).shape(), (Dims{2, 3, 8}));
+}
+
 }  // namespace
 }  // namespace rapt

@@ -33,6 +33,12 @@ namespace rapt {
 struct Mask {
   enum class Kind : std::uint8_t { keep, drop, add, fill };
 
+  // A mask is a view: the tensor it is made of must live until the call is over, so a temporary is refused.
+  static Mask keep(Tensor&&) = delete;
+  static Mask drop(Tensor&&) = delete;
+  static Mask add(Tensor&&) = delete;
+  static Mask fill(Tensor&&, double) = delete;
+
   static Mask keep(const ConstTensorView& where) { return {Kind::keep, where, 0.0}; }  // true: this key is seen
   static Mask drop(const ConstTensorView& where) { return {Kind::drop, where, 0.0}; }  // true: this key is hidden
   static Mask add(const ConstTensorView& bias) { return {Kind::add, bias, 0.0}; }      // a float mask, added to s
@@ -84,7 +90,8 @@ struct Dropout {
   std::int64_t query_start = 0;
 };
 
-// Who computes. `automatic` takes the fastest engine there is for the types at hand.
+// Who computes. `automatic` takes the fastest engine there is for the types at hand: `cpu` for forward in f32, bf16 and
+// f16, `reference` for f64 and for backward.
 enum class Engine : std::uint8_t { automatic, reference, cpu };
 
 struct AttentionOptions {
@@ -124,15 +131,16 @@ struct Selection {
 };
 
 // A request: write `stage`, or the chosen part of it, to `to`: (B, heads, queries, Lk), or (B, queries, Lk) for a mean.
-// Its type is the query's, or f32. Keys past a row's key length, or in another packed sequence, read −inf in a stage of
-// scores and 0 in a stage of weights; a hidden key reads its score in `raw` and `capped`.
+// Its type is the query's, or f32 (f64 for f64 input). Keys past a row's key length, or in another packed sequence,
+// read −inf in a stage of scores and 0 in a stage of weights; a hidden key reads its score in `raw` and `capped`.
 struct Capture {
   Stage stage = Stage::dropped_weights;
   TensorView to{};
   Selection of{};
 };
 
-// What attention writes. `out` is required; the others where wanted. No output may overlap another or an input.
+// What attention writes. `out` is required; the others where wanted. No output may overlap another or an input: one
+// that begins where another tensor does is refused, the rest is the caller's duty.
 struct AttentionOutputs {
   TensorView out{};                 // (B, Hq, Lq, Dv), the query's type
   TensorView lse{};                 // (B, Hq, Lq), log Σ exp(s), the sink included: f32, or f64 for f64 input

@@ -16,9 +16,9 @@ struct InstructionSetInfo {
 // Every instruction set this build has kernels for, best first.
 std::vector<InstructionSetInfo> instruction_sets();
 
-// Uses this one from now on, in every thread; "" returns to the best. The variable RAPT_ISA does the same from outside.
-// Throws where there is no such instruction set, or this machine lacks it. Bits may differ between instruction sets,
-// never within one.
+// Uses this one from now on, in every thread; "" returns to the first choice. The variable RAPT_ISA does the same from
+// outside. Throws where there is no such instruction set, or this machine lacks it. Bits may differ between instruction
+// sets, never within one.
 void use_instruction_set(std::string_view name);
 
 }  // namespace rapt

@@ -234,12 +234,21 @@ void copy(const ConstTensorView& from, const TensorView& to);
 
 // (B, L, E) -> (B, H, L, E/H), the notes' view(B, L, H, D).transpose(1, 2). No copy: only the strides change.
 TensorView split_heads(const TensorView& x, std::int64_t heads);
+inline TensorView split_heads(Tensor& x, std::int64_t heads);
+inline ConstTensorView split_heads(const Tensor& x, std::int64_t heads);
 ConstTensorView split_heads(const ConstTensorView& x, std::int64_t heads);
 
 // (B, H, L, D) -> (B, L, H·D), the notes' transpose(1, 2).contiguous().view(B, L, E). Where each token's heads lie side
 // by side in memory, as split_heads leaves them, this is a view; elsewhere use combine_heads_copy.
 TensorView combine_heads(const TensorView& x);
+inline TensorView combine_heads(Tensor& x);
+inline ConstTensorView combine_heads(const Tensor& x);
 ConstTensorView combine_heads(const ConstTensorView& x);
 Tensor combine_heads_copy(const ConstTensorView& x);
+
+inline TensorView split_heads(Tensor& x, std::int64_t heads) { return split_heads(x.view(), heads); }
+inline ConstTensorView split_heads(const Tensor& x, std::int64_t heads) { return split_heads(x.view(), heads); }
+inline TensorView combine_heads(Tensor& x) { return combine_heads(x.view()); }
+inline ConstTensorView combine_heads(const Tensor& x) { return combine_heads(x.view()); }
 
 }  // namespace rapt

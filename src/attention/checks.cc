@@ -1,6 +1,7 @@
 #include "attention/checks.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <utility>
 #include <vector>
@@ -13,6 +14,9 @@ void Checks::usable(std::string_view name, const ConstTensorView& tensor) const 
           "; the engines of this build read cpu memory");
   require(tensor.data() != nullptr || tensor.count() == 0, name, " of shape ", tensor.shape(),
           " has no memory: its pointer is null");
+  const std::size_t size = size_of(tensor.dtype());
+  require(reinterpret_cast<std::uintptr_t>(tensor.data()) % size == 0, name,
+          " begins at an address that is no multiple of ", size, ", the size of ", tensor.dtype());
 }
 
 void Checks::shaped(std::string_view name, const ConstTensorView& tensor, const Dims& shape,

@@ -12,6 +12,11 @@ namespace {
 // Positions stay far from where sums of them would overflow.
 constexpr std::int64_t kLargestOffset = std::int64_t{1} << 40;
 
+// Whether a number keeps its meaning in the type that scores are summed in: 1e39 would be infinite in f32.
+bool fits_sums(const AttentionProblem& problem, double value) {
+  return problem.sums_in_f64() || !(std::abs(value) > static_cast<double>(std::numeric_limits<float>::max()));
+}
+
 void resolve_inputs(const Checks& checks, AttentionProblem& problem) {
   const ConstTensorView& query = problem.query;
   const ConstTensorView& key = problem.key;
@@ -116,8 +121,8 @@ void resolve_alignment(const Checks& checks, const AttentionOptions& options, At
   }
   if (used && alignment.kind == Alignment::Kind::unnamed) {
     for (const SequenceSpan& sequence : problem.sequences) {
-      checks.require(sequence.query_count == sequence.key_count, "causal, window or ALiBi with ", sequence.query_count,
-                     " queries and ", sequence.key_count,
+      const bool clear = sequence.query_count == sequence.key_count || sequence.query_count == 0;
+      checks.require(clear, "causal, window or ALiBi with ", sequence.query_count, " queries and ", sequence.key_count,
                      " keys needs an alignment: Alignment::top_left() (query 0 at key 0) or "
                      "Alignment::bottom_right() (last query at last key)");
     }
@@ -179,6 +184,8 @@ void resolve_masks(const Checks& checks, const AttentionOptions& options, Attent
     if (mask.kind == Mask::Kind::fill) {
       checks.require(!std::isnan(mask.value) && mask.value < std::numeric_limits<double>::infinity(), name,
                      " fills with ", mask.value, "; it must be finite or −inf");
+      checks.require(std::isinf(mask.value) || fits_sums(problem, mask.value), name, " fills with ", mask.value,
+                     ", which is not finite in f32, the type of these sums");
     }
     problem.masks.push_back({mask.kind, mask.view.expand(full), mask.value});
   }
@@ -189,7 +196,8 @@ void resolve_head_terms(const Checks& checks, const AttentionOptions& options, A
   checks.require(slopes.empty() || static_cast<std::int64_t>(slopes.size()) == problem.query_heads, "alibi_slopes has ",
                  slopes.size(), " values for ", problem.query_heads, " query heads; give one for each");
   for (std::size_t h = 0; h < slopes.size(); ++h) {
-    checks.require(std::isfinite(slopes[h]), "alibi_slopes[", h, "] is ", slopes[h], "; it must be finite");
+    checks.require(std::isfinite(slopes[h]) && fits_sums(problem, slopes[h]), "alibi_slopes[", h, "] is ", slopes[h],
+                   "; it must be finite");
   }
   problem.alibi_slopes = slopes;
 
@@ -234,11 +242,15 @@ void resolve_options(const Checks& checks, const ConstTensorView& query, const C
   problem.query = query, problem.key = key, problem.value = value;
   resolve_inputs(checks, problem);
 
-  checks.require(!options.scale || std::isfinite(*options.scale), "scale is ", options.scale.value_or(0.0),
-                 "; it must be finite");
+  const double scale = options.scale.value_or(0.0);
+  checks.require(std::isfinite(scale), "scale is ", scale, "; it must be finite");
+  checks.require(fits_sums(problem, scale), "scale is ", scale, ", which is not finite in f32, the type of these sums");
   problem.scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(problem.head_size)));
   checks.require(std::isfinite(options.softcap) && options.softcap >= 0.0, "softcap is ", options.softcap,
                  "; it must be positive, or 0 for none");
+  checks.require(
+      options.softcap == 0.0 || (fits_sums(problem, options.softcap) && fits_sums(problem, 1.0 / options.softcap)),
+      "softcap is ", options.softcap, "; it and 1/softcap must be finite in f32, the type of these sums");
   problem.softcap = options.softcap;
 
   resolve_sequences(checks, options, problem);
@@ -250,7 +262,7 @@ void resolve_options(const Checks& checks, const ConstTensorView& query, const C
   resolve_dropout(checks, options, problem);
 
   checks.require(options.threads >= 0, "threads is ", options.threads, "; it must be positive, or 0 for all");
-  problem.threads = options.threads > 0 ? options.threads : thread_count();
+  problem.threads = std::min(options.threads > 0 ? options.threads : thread_count(), core::kMaxThreads);
   problem.parallel_for = options.parallel_for;
   if (!problem.parallel_for) {
     problem.parallel_for = [threads = problem.threads](std::int64_t count, const Task& task) {

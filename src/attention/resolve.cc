@@ -54,6 +54,11 @@ class Outputs {
     if (problem.sinks.defined()) taken_.emplace_back("sinks", problem.sinks);
   }
 
+  // Something that is only read.
+  void add_input(const std::string& name, const ConstTensorView& tensor) {
+    if (tensor.defined() && tensor.count() > 0) taken_.emplace_back(name, tensor);
+  }
+
   void add(const std::string& name, const ConstTensorView& tensor) {
     checks_.writable(name, tensor);
     if (tensor.count() == 0) return;
@@ -127,6 +132,11 @@ void check_upstream(const Checks& checks, const BackwardProblem& problem) {
 void check_gradients(const Checks& checks, const BackwardProblem& problem, const AttentionOptions& options) {
   const AttentionGradients& gradients = problem.gradients;
   Outputs written(checks, problem);
+  written.add_input("dout", problem.upstream.dout);
+  written.add_input("dlse", problem.upstream.dlse);
+  written.add_input("out", problem.upstream.out);
+  written.add_input("lse", problem.upstream.lse);
+  for (const WeightsGradient& gradient : problem.upstream.dweights) written.add_input("dweights", gradient.from);
   const auto check_like = [&](const std::string& name, const TensorView& tensor, const ConstTensorView& like,
                               std::string_view of) {
     checks.shaped(name, tensor, like.shape(), of);

@@ -52,6 +52,10 @@ void add_shapes(List& list) {
   });
   list.add("NoBatch", [](CaseSpec& s) { s.batch = 0; });
   list.add("NoHeads", [](CaseSpec& s) { set_heads(s, 0, 0); });
+  list.add("NoQueryHeads", [](CaseSpec& s) {
+    set_heads(s, 0, 2), s.captures = {{Stage::weights, {.mean_over_heads = true}}};
+  });
+  list.add("NoQueriesCausal", [](CaseSpec& s) { set_lengths(s, 0, 7), s.causal = true; });
   list.add("NoQueries", [](CaseSpec& s) { set_lengths(s, 0, 7); });
   list.add("NoKeys", [](CaseSpec& s) { set_lengths(s, 7, 0); });
   list.add("NoKeysButSinks", [](CaseSpec& s) { set_lengths(s, 7, 0), s.sinks = true; });
@@ -89,6 +93,8 @@ void add_scores_options(List& list) {
   list.add("Softcap", [](CaseSpec& s) { s.softcap = 2.0, s.spread = 2.0; });
   list.add("SoftcapCausal", [](CaseSpec& s) { s.softcap = 5.0, s.causal = true; });
   list.add("Alibi", [](CaseSpec& s) { s.alibi = true, set_heads(s, 4, 2); });
+  list.add("AlibiFarAway",
+           [](CaseSpec& s) { s.alibi = true, set_lengths(s, 40, 300), s.alignment = Alignment::offset(1 << 25); });
   list.add("AlibiBottomRight",
            [](CaseSpec& s) { s.alibi = true, set_lengths(s, 5, 11), s.alignment = Alignment::bottom_right(); });
   list.add("Sinks", [](CaseSpec& s) { s.sinks = true; });

@@ -11,12 +11,14 @@ namespace {
 // Mostly small, now and then across several tiles.
 std::int64_t length(Stream& stream) {
   if (stream.chance(0.05)) return 0;
+  if (stream.chance(0.02)) return stream.integer(500, 1100);
   if (stream.chance(0.15)) return stream.integer(100, 300);
   return stream.integer(1, stream.chance(0.5) ? 20 : 70);
 }
 
 std::int64_t width(Stream& stream) {
   if (stream.chance(0.4)) return std::int64_t{8} << stream.integer(0, 4);
+  if (stream.chance(0.02)) return stream.integer(200, 512);
   return stream.integer(1, stream.chance(0.1) ? 200 : 40);
 }
 

@@ -38,6 +38,8 @@ inline bool from_double<bool>(double value) {
 }
 
 inline double load(const void* data, DType dtype, std::int64_t offset) {
+  // A byte, not a bool: memory that was cast to bool may hold more than 0 and 1.
+  if (dtype == DType::boolean) return static_cast<const std::uint8_t*>(data)[offset] != 0 ? 1.0 : 0.0;
   return with_element_type(dtype,
                            [&](auto type) { return to_double(static_cast<const decltype(type)*>(data)[offset]); });
 }

@@ -1,6 +1,8 @@
 #include "rapt/tensor.h"
 
+#include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include "core/elements.h"
@@ -23,6 +25,15 @@ Layout BasicTensorView<kMutable>::checked(const Dims& shape, const Dims& strides
                      strides.rank(), "; give one stride for each size"));
   }
   (void)Layout::contiguous(shape);  // refuses negative and uncountable sizes
+  std::int64_t extent = 0;
+  for (int dim = 0; dim < shape.rank(); ++dim) {
+    std::int64_t steps = 0;
+    const bool overflows = shape[dim] > 1 && (strides[dim] == std::numeric_limits<std::int64_t>::min() ||
+                                              __builtin_mul_overflow(std::abs(strides[dim]), shape[dim] - 1, &steps) ||
+                                              __builtin_add_overflow(extent, steps, &extent));
+    if (overflows)
+      throw Error(text("tensor: strides ", strides, " of shape ", shape, " reach further than can be counted"));
+  }
   return {shape, strides, 0};
 }
 

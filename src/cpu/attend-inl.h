@@ -155,7 +155,8 @@ inline void StoreRows(const ForwardProblem& problem, const TileRows& rows, const
     const Vec l = Load(state.l + lane);
     const Vec factor = hn::IfThenElse(hn::Eq(l, hn::Zero(kF32)), hn::Zero(kF32), hn::Div(keep, l));
     const auto column = [&](std::int64_t d) HWY_ATTR {
-      return d < size ? hn::Mul(Load(state.o + d * kTileRows + lane), factor) : hn::Zero(kF32);
+      // Adding 0 turns −0 into 0: see RowState::normalise.
+      return d < size ? hn::MulAdd(Load(state.o + d * kTileRows + lane), factor, hn::Zero(kF32)) : hn::Zero(kF32);
     };
     for (std::int64_t d = 0; d < padded; d += 4) {
       StoreFourColumns(column(d), column(d + 1), column(d + 2), column(d + 3), to, d);
@@ -171,7 +172,7 @@ inline void StoreRows(const ForwardProblem& problem, const TileRows& rows, const
   }
 }
 
-// ---------------------------------------------------------------- few rows, and chunks apart
+// ---------------------------------------------------------------- few rows
 
 // With tiles narrower than that (one lane), there is nothing to gain.
 inline bool IsNarrow(const RowBlock& block) { return kTileRows >= kNarrowRows && block.row_count <= kNarrowRows; }
@@ -250,24 +251,21 @@ inline void AttendNarrow(const ForwardProblem& problem, const RowBlock& block, c
                          const Scratch& scratch) {
   const TileRows rows(problem, block, block.first_row, block.row_count, kLanes);
   LoadQueries(problem, rows, scratch.rows_in.data(), scratch.q.data());
-  const auto states = [&](std::int64_t first) {
-    std::vector<RowState> list;
-    for (std::int64_t r = 0; r < rows.count; ++r) {
-      const std::int64_t floats = RowState::floats(problem.value_size);
-      list.emplace_back(scratch.row_states.data() + (first + r) * floats, problem.value_size);
-    }
-    return list;
-  };
-  const std::vector<RowState> whole = states(0);
-  const std::vector<RowState> part = states(kNarrowRows);
-  for (const RowState& state : whole) state.clear();
-  for (std::int64_t start = rows.any.first / kChunk * kChunk; start < rows.any.last; start += kChunk) {
-    AttendNarrowChunk(problem, block, rows, {start, std::min(start + kChunk, rows.any.last)}, scratch, part.data());
-    for (std::size_t r = 0; r < whole.size(); ++r) whole[r].merge(part[r]);
-  }
+  RowState whole[kNarrowRows];
+  RowState part[kNarrowRows];  // of the chunk at hand
   for (std::int64_t r = 0; r < rows.count; ++r) {
-    FinishRow(problem, rows, r, whole[static_cast<std::size_t>(r)], sums);
+    const std::int64_t floats = RowState::floats(problem.value_size);
+    whole[r] = RowState(scratch.row_states.data() + r * floats, problem.value_size);
+    part[r] = RowState(scratch.row_states.data() + (kNarrowRows + r) * floats, problem.value_size);
+    whole[r].clear();
   }
+  // Lanes without a row take part in the softmax, for nothing: they need some number.
+  std::fill(scratch.s.begin(), scratch.s.end(), 0.0F);
+  for (std::int64_t start = rows.any.first / kChunk * kChunk; start < rows.any.last; start += kChunk) {
+    AttendNarrowChunk(problem, block, rows, {start, std::min(start + kChunk, rows.any.last)}, scratch, part);
+    for (std::int64_t r = 0; r < rows.count; ++r) whole[r].merge(part[r]);
+  }
+  for (std::int64_t r = 0; r < rows.count; ++r) FinishRow(problem, rows, r, whole[r], sums);
 }
 
 // ---------------------------------------------------------------- a block

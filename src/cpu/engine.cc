@@ -18,6 +18,7 @@ Kernels kernels_of(const ForwardProblem& problem) {
 // Blocks of rows, longest first, so that the last ones to finish are short.
 std::vector<RowBlock> plan(const ForwardProblem& problem, std::int64_t rows_per_block) {
   std::vector<RowBlock> blocks;
+  if (problem.query_heads == 0) return blocks;
   for (const SequenceSpan& sequence : problem.sequences) {
     const std::int64_t rows = sequence.query_count * problem.group;
     for (std::int64_t head = 0; head < problem.kv_heads && rows > 0; ++head) {
@@ -46,6 +47,21 @@ std::int64_t rows_per_block(const ForwardProblem& problem, const Kernels& kernel
   return std::clamp<std::int64_t>(share, 1, kTilesPerBlock) * kernels.rows_per_tile;
 }
 
+// How many workers a call is worth: one where the work is tiny, and never more than there are pieces of it.
+std::int64_t worker_count(const ForwardProblem& problem, const Kernels& kernels) {
+  constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about what it takes to wake a thread
+  const std::int64_t block = rows_per_block(problem, kernels);
+  std::int64_t products = 0;
+  std::int64_t blocks = 0;
+  for (const SequenceSpan& sequence : problem.sequences) {
+    const std::int64_t rows = sequence.query_count * problem.group;
+    products += rows * problem.kv_heads * sequence.key_count * (problem.head_size + problem.value_size);
+    blocks += problem.kv_heads * ((rows + block - 1) / block);
+    if (!problem.outputs.captures.empty()) blocks += (sequence.query_count - 1) / kernels.rows_per_tile + 1;
+  }
+  return products < kTiny ? 1 : std::clamp<std::int64_t>(blocks, 1, problem.threads);
+}
+
 struct Workspace {
   Workspace(Arena& arena, const ForwardProblem& problem, const Kernels& kernels) {
     const bool captures = !problem.outputs.captures.empty();
@@ -53,7 +69,7 @@ struct Workspace {
     sums = {arena.take<float>(rows), arena.take<float>(rows), problem.query_heads, problem.query.size(2)};
     const std::size_t bytes = std::max(kernels.scratch_bytes(problem, rows_per_block(problem, kernels)),
                                        captures ? kernels.capture_scratch_bytes(problem) : 0);
-    for (int worker = 0; worker < problem.threads; ++worker) {
+    for (std::int64_t worker = worker_count(problem, kernels); worker > 0; --worker) {
       scratch.push_back(arena.take<std::byte>(static_cast<std::int64_t>(bytes)));
     }
   }
@@ -67,7 +83,7 @@ template <class Item, class Work>
 void share_out(const ForwardProblem& problem, const Workspace& workspace, const std::vector<Item>& items,
                const Work& work) {
   std::atomic<std::size_t> next{0};
-  const std::int64_t workers = std::min<std::int64_t>(problem.threads, static_cast<std::int64_t>(items.size()));
+  const std::int64_t workers = static_cast<std::int64_t>(std::min(workspace.scratch.size(), items.size()));
   problem.parallel_for(workers, [&](std::int64_t worker) {
     for (std::size_t n = next++; n < items.size(); n = next++) {
       work(items[n], workspace.scratch[static_cast<std::size_t>(worker)]);

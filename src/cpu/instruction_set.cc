@@ -40,15 +40,20 @@ const cpu::InstructionSet& cpu::chosen_instruction_set() {
 }
 
 std::vector<InstructionSetInfo> instruction_sets() {
+  const cpu::InstructionSet* in_use = nullptr;
+  try {
+    in_use = &cpu::chosen_instruction_set();
+  } catch (const Error&) {  // RAPT_ISA names one that is not there: the list is what its user needs now
+  }
   std::vector<InstructionSetInfo> sets;
   for (const cpu::InstructionSet& set : cpu::instruction_sets()) {
-    sets.push_back({set.name, set.runs_here(), &set == &cpu::chosen_instruction_set()});
+    sets.push_back({set.name, set.runs_here(), &set == in_use});
   }
   return sets;
 }
 
 void use_instruction_set(std::string_view name) {
-  forced.store(name.empty() ? &best() : &find(name), std::memory_order_release);
+  forced.store(name.empty() ? nullptr : &find(name), std::memory_order_release);
 }
 
 }  // namespace rapt

@@ -29,13 +29,13 @@ namespace {
 bool anywhere() { return true; }
 
 #if HWY_ARCH_X86
-bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
-}
 bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
          __builtin_cpu_supports("bmi2");
+}
+bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
 }
 bool has_sse4() { return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul"); }
 bool has_ssse3() { return __builtin_cpu_supports("ssse3"); }
@@ -46,6 +46,9 @@ bool has_ssse3() { return __builtin_cpu_supports("ssse3"); }
 std::span<const InstructionSet> instruction_sets() {
   static const std::vector<InstructionSet> kSets = [] {
     std::vector<InstructionSet> sets;
+#if HWY_TARGETS & HWY_AVX3_DL  // only where the compiler is told that every machine has it
+    sets.push_back({"avx512dl", has_avx512, N_AVX3_DL::GetKernels});
+#endif
 #if HWY_TARGETS & HWY_AVX3
     sets.push_back({"avx512", has_avx512, N_AVX3::GetKernels});
 #endif

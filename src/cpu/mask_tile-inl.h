@@ -57,7 +57,8 @@ HWY_INLINE std::int64_t LoadKeysBool(const MaskRows& mask, std::int64_t lane, st
   }
   const U32 u32;
   const auto as_float = [&](auto bytes) HWY_ATTR {
-    return hn::ConvertTo(kF32, hn::BitCast(I32(), hn::And(bytes, hn::Set(u32, 1U))));
+    const auto byte = hn::BitCast(I32(), hn::And(bytes, hn::Set(u32, 0xFFU)));
+    return hn::ConvertTo(kF32, hn::Min(byte, hn::Set(I32(), 1)));
   };
   std::int64_t key = 0;
   for (; key + 4 <= count; key += 4, tile += 4 * kTileRows) {
@@ -118,11 +119,26 @@ struct MaskedSpan {
   bool full = false;
 };
 
+// The first place from `begin` on where a byte is zero, or not; `end` if there is none.
+HWY_INLINE std::int64_t FindByte(const std::uint8_t* row, std::int64_t begin, std::int64_t end, bool zero) {
+  for (; !zero && begin + 8 <= end; begin += 8) {  // eight bytes at once while all are zero
+    std::uint64_t word = 0;
+    std::memcpy(&word, row + begin, 8);
+    if (word != 0) break;
+  }
+  if (zero && begin < end) {
+    const void* found = std::memchr(row + begin, 0, static_cast<std::size_t>(end - begin));
+    return found == nullptr ? end : static_cast<const std::uint8_t*>(found) - row;
+  }
+  while (begin < end && (row[begin] == 0) != zero) ++begin;
+  return begin;
+}
+
 inline MaskedSpan VisibleSpan(const Mask& mask, const TileRows& rows, KeyRange range) {
-  const MaskRows source(mask, rows, range.first);
   if (mask.view.stride(3) != 1) return {range, false};
+  const MaskRows source(mask, rows, range.first);
   const auto* data = static_cast<const std::uint8_t*>(mask.view.data());
-  const std::uint8_t seen = mask.kind == Mask::Kind::keep ? 1 : 0;
+  const bool seen_is_zero = mask.kind == Mask::Kind::drop;
   const std::int64_t count = range.last - range.first;
   const std::int64_t lanes = source.same ? 1 : rows.count;
   std::int64_t first = count;
@@ -130,13 +146,12 @@ inline MaskedSpan VisibleSpan(const Mask& mask, const TileRows& rows, KeyRange r
   bool full = true;
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
     const std::uint8_t* row = data + source.offset[static_cast<std::size_t>(lane)];
-    const auto* hidden = static_cast<const std::uint8_t*>(std::memchr(row, 1 - seen, static_cast<std::size_t>(count)));
-    full = full && hidden == nullptr;
-    const auto* visible = static_cast<const std::uint8_t*>(std::memchr(row, seen, static_cast<std::size_t>(count)));
-    if (visible == nullptr) continue;
-    first = std::min(first, static_cast<std::int64_t>(visible - row));
+    full = full && FindByte(row, 0, count, !seen_is_zero) == count;
+    const std::int64_t visible = FindByte(row, 0, count, seen_is_zero);
+    if (visible == count) continue;
+    first = std::min(first, visible);
     std::int64_t end = count;
-    while (end > last && row[end - 1] != seen) --end;
+    while (end > last && (row[end - 1] == 0) != seen_is_zero) --end;
     last = std::max(last, end);
   }
   return {{range.first + first, range.first + std::max(first, last)}, full};

@@ -6,7 +6,6 @@
 #define RAPT_CPU_MASKED_SCORES_INL_H
 #endif
 
-#include "cpu/row_state-inl.h"
 #include "cpu/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();

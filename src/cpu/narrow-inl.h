@@ -114,7 +114,7 @@ HWY_NOINLINE void NarrowScores(const float* HWY_RESTRICT q, std::int64_t head_si
   }
 }
 
-// o[r] += Σ_j p[j][r] · v_j for kRows rows, over a few keys: columns [d, d + kVectors · lanes of the tag).
+// o[r] += Σ_j p[j][r] · v_j for kRows rows, over a few keys: columns [d, d + kV · lanes of the tag).
 template <int kRows, int kV, class D>
 HWY_INLINE void NarrowColumns(D tag, const float* HWY_RESTRICT p, const float* const* values, std::int64_t count,
                               std::int64_t d, float* const* o) {

@@ -16,14 +16,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-constexpr std::int64_t RoundUp(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
-
 // m, l and o of one row; o is (Dv), padded to whole vectors.
 class RowState {
  public:
-  // Floats that a state takes: whole cache lines, so that workers do not share one.
+  // Floats that a state takes: whole cache lines.
   static std::int64_t floats(std::int64_t value_size) { return 16 + RoundUp(value_size, 16); }
 
+  RowState() = default;
   RowState(float* memory, std::int64_t value_size) : memory_(memory), size_(RoundUp(value_size, kLanes)) {}
 
   float& m() const { return memory_[0]; }
@@ -49,11 +48,11 @@ class RowState {
     for (std::int64_t d = 0; d < size_; d += kLanes) Store(hn::Mul(Load(o() + d), merge.keep_old), o() + d);
   }
 
-  // o · keep / l, in place.
+  // o · keep / l, in place. Adding 0 turns −0 into 0: which of them a sum of nothing gives depends on what was skipped.
   void normalise(float keep) const {
     const Vec sum = Set(l());
     const Vec factor = hn::IfThenElse(hn::Eq(sum, hn::Zero(kF32)), hn::Zero(kF32), hn::Div(Set(keep), sum));
-    for (std::int64_t d = 0; d < size_; d += kLanes) Store(hn::Mul(Load(o() + d), factor), o() + d);
+    for (std::int64_t d = 0; d < size_; d += kLanes) Store(hn::MulAdd(Load(o() + d), factor, hn::Zero(kF32)), o() + d);
   }
 
  private:
@@ -68,8 +67,8 @@ class RowState {
     return merge;
   }
 
-  float* memory_;
-  std::int64_t size_;
+  float* memory_ = nullptr;
+  std::int64_t size_ = 0;
 };
 
 inline float LogSumExp(float m, float l) {

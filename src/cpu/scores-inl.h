@@ -74,14 +74,16 @@ HWY_NOINLINE inline void Softcap(double cap, std::int64_t vectors, std::int64_t 
 HWY_NOINLINE inline void AddAlibi(const AttentionProblem& problem, const TileRows& rows, std::int64_t first,
                                   std::int64_t count, float* s) {
   HWY_ALIGN float slope[TileRows::kMax];
-  HWY_ALIGN float position[TileRows::kMax];  // counted from the first key
+  // Counted from the chunk's first key, whichever keys of it are at hand: far from 0 an f32 position is rounded.
+  HWY_ALIGN float position[TileRows::kMax];
+  const std::int64_t chunk = first / kChunk * kChunk;
   for (std::int64_t n = 0; n < rows.vectors * kLanes; ++n) {
     const auto lane = static_cast<std::size_t>(n);
     slope[n] = static_cast<float>(problem.alibi_slopes[static_cast<std::size_t>(rows.head[lane])]);
-    position[n] = static_cast<float>(rows.i[lane] + rows.sequence->offset - first);
+    position[n] = static_cast<float>(rows.i[lane] + rows.sequence->offset - chunk);
   }
   ForEachVector(rows.vectors, count, s, [&](Vec x, std::int64_t key, std::int64_t lane) HWY_ATTR {
-    const Vec distance = hn::Abs(hn::Sub(Load(position + lane), Set(static_cast<float>(key))));
+    const Vec distance = hn::Abs(hn::Sub(Load(position + lane), Set(static_cast<float>(first - chunk + key))));
     return hn::NegMulAdd(Load(slope + lane), distance, x);
   });
 }

@@ -35,6 +35,8 @@ constexpr std::int64_t kVectors = 3;
 #endif
 constexpr std::int64_t kTileRows = kVectors * kLanes;
 
+constexpr std::int64_t RoundUp(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
+
 HWY_INLINE Vec Load(const float* from) { return hn::Load(kF32, from); }
 HWY_INLINE void Store(Vec v, float* to) { hn::Store(v, kF32, to); }
 HWY_INLINE Vec Set(float value) { return hn::Set(kF32, value); }

@@ -118,11 +118,15 @@ void attend_backward(const BackwardProblem& problem, const Row& row, const Works
   dropout(row, g);  // 7: the same factors
   add_weights_gradient(problem, row, Stage::weights, g);
 
-  const double mean = dot(p, g);  // 6
+  double mean = 0.0;  // 6
+  for (std::size_t j = 0; j < keys; ++j) {
+    if (p[j] != 0.0) mean += p[j] * g[j];
+  }
   work.dsinks[static_cast<std::size_t>(row.head)] += state.sink * (dlse - mean);
   for (std::size_t j = 0; j < keys; ++j) {
-    double ds = p[j] == 0.0 ? 0.0 : p[j] * (g[j] - mean + dlse);  // 5
-    if (is_filled(row, j)) ds = 0.0;                              // 4
+    // 5 and 4. Left out, not multiplied by 0: what a row does not see may hold anything.
+    if (p[j] == 0.0 || is_filled(row, j)) continue;
+    double ds = p[j] * (g[j] - mean + dlse);
     for (const MaskSum& sum : work.dmasks) sum.at(row, j) += ds;  // 3
     if (problem.softcap != 0.0) {                                 // 2
       const double tanh = capped[j] / problem.softcap;

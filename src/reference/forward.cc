@@ -1,4 +1,6 @@
 // Attention forward, one row at a time.
+#include <algorithm>
+
 #include "core/elements.h"
 #include "reference/captures.h"
 #include "reference/engine.h"
@@ -22,7 +24,10 @@ struct RowScratch {
 
 struct Workspace {
   Workspace(Arena& arena, const ForwardProblem& problem) : inputs(arena, problem) {
-    for (int worker = 0; worker < problem.threads; ++worker) scratch.emplace_back(arena, problem);
+    std::int64_t queries = 0;  // never more workers than there are queries
+    for (const SequenceSpan& sequence : problem.sequences) queries += sequence.query_count;
+    const std::int64_t workers = std::clamp<std::int64_t>(queries, 1, problem.threads);
+    for (std::int64_t worker = 0; worker < workers; ++worker) scratch.emplace_back(arena, problem);
   }
 
   Inputs inputs;
@@ -70,12 +75,13 @@ void forward(const ForwardProblem& problem, std::span<std::byte> memory) {
 
   // Worker w takes every query whose number is w modulo the number of workers. Rows do not touch one another, so any
   // division of them gives the same bits.
-  problem.parallel_for(problem.threads, [&](std::int64_t worker) {
+  const auto workers = static_cast<std::int64_t>(workspace.scratch.size());
+  problem.parallel_for(workers, [&](std::int64_t worker) {
     RowScratch& scratch = workspace.scratch[static_cast<std::size_t>(worker)];
     std::int64_t number = 0;
     for (const SequenceSpan& sequence : problem.sequences) {
       for (std::int64_t i = 0; i < sequence.query_count; ++i) {
-        if (number++ % problem.threads != worker) continue;
+        if (number++ % workers != worker) continue;
         scratch.captures.start_query();
         for (std::int64_t head = 0; head < problem.query_heads; ++head) {
           attend(problem, {problem, sequence, head, i}, workspace.inputs, scratch);
