@@ -7,6 +7,8 @@
 #define RAPT_CPU_PRODUCT_INL_H
 #endif
 
+#include <type_traits>
+
 #include "cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -30,6 +32,14 @@ HWY_INLINE void AddProducts(const Address& a, const float* HWY_RESTRICT b, std::
       for (int v = kFirst; v < kLast; ++v) sums[r][v] = hn::MulAdd(factor, columns[v], sums[r][v]);
     }
   }
+}
+
+// Calls run with the number of vectors as a constant.
+template <class Run>
+HWY_INLINE void WithVectors(std::int64_t vectors, const Run& run) {
+  if (vectors == 1) return run(std::integral_constant<int, 1>());
+  if (vectors == 2) return run(std::integral_constant<int, 2>());
+  run(std::integral_constant<int, kVectors>());
 }
 
 template <int kV>

@@ -47,9 +47,7 @@ HWY_NOINLINE void Scores(const float* HWY_RESTRICT q, std::int64_t head_size, co
 
 inline void Scores(std::int64_t vectors, const float* q, std::int64_t head_size, const KeyRows& keys, KeyRange range,
                    float* s, float* max) {
-  if (vectors == 1) return Scores<1>(q, head_size, keys, range, s, max);
-  if (vectors == 2) return Scores<2>(q, head_size, keys, range, s, max);
-  Scores<kVectors>(q, head_size, keys, range, s, max);
+  WithVectors(vectors, [&](auto count_of) { Scores<count_of()>(q, head_size, keys, range, s, max); });
 }
 
 // Calls change(s, lane) for each vector of keys [0, count): one pass over the tile.
@@ -139,9 +137,7 @@ HWY_NOINLINE void FindMax(std::int64_t count, const float* HWY_RESTRICT s, float
 }
 
 inline void FindMax(std::int64_t vectors, std::int64_t count, const float* s, float* max) {
-  if (vectors == 1) return FindMax<1>(count, s, max);
-  if (vectors == 2) return FindMax<2>(count, s, max);
-  FindMax<kVectors>(count, s, max);
+  WithVectors(vectors, [&](auto count_of) { FindMax<count_of()>(count, s, max); });
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

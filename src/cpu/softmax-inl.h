@@ -48,9 +48,7 @@ HWY_NOINLINE void Weights(std::int64_t count, const float* HWY_RESTRICT m, float
 }
 
 inline void Weights(std::int64_t vectors, std::int64_t count, const float* m, float* s, float* sum) {
-  if (vectors == 1) return Weights<1>(count, m, s, sum);
-  if (vectors == 2) return Weights<2>(count, m, s, sum);
-  Weights<kVectors>(count, m, s, sum);
+  WithVectors(vectors, [&](auto count_of) { Weights<count_of()>(count, m, s, sum); });
 }
 
 // p becomes 0 where it is dropped; the factor 1 / (1 − rate) waits for the end. `first` is the key of p's first row.

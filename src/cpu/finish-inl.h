@@ -1,0 +1,104 @@
+// The end of a row: its sink, the division by its sum, and writing it out.
+#if defined(RAPT_CPU_FINISH_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAPT_CPU_FINISH_INL_H
+#undef RAPT_CPU_FINISH_INL_H
+#else
+#define RAPT_CPU_FINISH_INL_H
+#endif
+
+#include "cpu/scratch-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::cpu::HWY_NAMESPACE {
+
+// The sink joins the sum last, as a chunk of one key without a value.
+inline void AddSinks(const ForwardProblem& problem, const TileRows& rows, const TileState& state,
+                     std::int64_t padded_value_size) {
+  const ConstTensorView& sinks = problem.sinks;
+  HWY_ALIGN float sink[TileRows::kMax];
+  for (std::int64_t n = 0; n < rows.vectors * kLanes; ++n) {
+    const std::int64_t head = rows.head[static_cast<std::size_t>(n)];
+    sink[n] = static_cast<float>(load(sinks.data(), sinks.dtype(), head * sinks.stride(0)));
+  }
+  for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
+    const Vec value = Load(sink + lane);
+    const Vec weight = hn::IfThenElse(hn::Eq(value, NegativeInfinity()), hn::Zero(kF32), Set(1.0F));
+    const Merge merge = MergeSums(state.m + lane, state.l + lane, value, weight);
+    for (std::int64_t d = 0; d < padded_value_size; ++d) {
+      float* place = state.o + d * kTileRows + lane;
+      Store(hn::Mul(Load(place), merge.keep_old), place);
+    }
+  }
+}
+
+// lse = m + log l, and what a later pass needs of a row.
+inline void StoreSums(const ForwardProblem& problem, const TileRows& rows, std::int64_t lane, float m, float l,
+                      const RowSums& sums) {
+  const std::int64_t b = rows.sequence->batch;
+  const std::int64_t head = rows.head[static_cast<std::size_t>(lane)];
+  if (sums.wanted()) {
+    const std::size_t place = sums.place(b, head, rows.query(lane));
+    sums.m[place] = m;
+    sums.l[place] = l;
+  }
+  if (const TensorView& lse = problem.outputs.lse; lse.defined()) {
+    static_cast<float*>(lse.data())[row_offset(lse, b, head, rows.query(lane))] = LogSumExp(m, l);
+  }
+}
+
+// out = o / l. A row that saw nothing has l = 0 and gives 0.
+inline void StoreRows(const ForwardProblem& problem, const TileRows& rows, const TileState& state,
+                      const Scratch& scratch, const RowSums& sums) {
+  const TensorView& out = problem.outputs.out;
+  const std::int64_t size = problem.value_size;
+  const std::int64_t padded = RoundUp(size, 4);
+  const Vec keep = Set(static_cast<float>(problem.dropout.keep_scale));
+  const bool in_place = reads_in_place(out) && size % 4 == 0;
+  for (std::int64_t v = 0; v < rows.vectors; ++v) {
+    const std::int64_t lane = v * kLanes;
+    const std::int64_t count = std::min(kLanes, rows.count - lane);
+    float* to[kLanes];
+    for (std::int64_t n = 0; n < kLanes; ++n) {
+      const bool direct = in_place && n < count;
+      const std::int64_t offset =
+          row_offset(out, rows.sequence->batch, rows.head[static_cast<std::size_t>(lane + n)], rows.query(lane + n));
+      to[n] = direct ? static_cast<float*>(out.data()) + offset : scratch.rows_in.data() + n * padded;
+    }
+    const Vec l = Load(state.l + lane);
+    const Vec factor = hn::IfThenElse(hn::Eq(l, hn::Zero(kF32)), hn::Zero(kF32), hn::Div(keep, l));
+    const auto column = [&](std::int64_t d) HWY_ATTR {
+      // Adding 0 turns −0 into 0: see RowState::normalise.
+      return d < size ? hn::MulAdd(Load(state.o + d * kTileRows + lane), factor, hn::Zero(kF32)) : hn::Zero(kF32);
+    };
+    for (std::int64_t d = 0; d < padded; d += 4) {
+      StoreFourColumns(column(d), column(d + 1), column(d + 2), column(d + 3), to, d);
+    }
+    for (std::int64_t n = 0; n < count; ++n) {
+      if (!in_place) {
+        const std::int64_t offset =
+            row_offset(out, rows.sequence->batch, rows.head[static_cast<std::size_t>(lane + n)], rows.query(lane + n));
+        StoreRow(to[n], size, out, offset, out.stride(3));
+      }
+      StoreSums(problem, rows, lane + n, state.m[lane + n], state.l[lane + n], sums);
+    }
+  }
+}
+
+// The end of one row: sink, division, and writing.
+inline void FinishRow(const ForwardProblem& problem, const TileRows& rows, std::int64_t lane, const RowState& state,
+                      const RowSums& sums) {
+  const TensorView& out = problem.outputs.out;
+  const std::int64_t head = rows.head[static_cast<std::size_t>(lane)];
+  if (const ConstTensorView& sinks = problem.sinks; sinks.defined()) {
+    state.add_sink(static_cast<float>(load(sinks.data(), sinks.dtype(), head * sinks.stride(0))));
+  }
+  StoreSums(problem, rows, lane, state.m(), state.l(), sums);
+  state.normalise(static_cast<float>(problem.dropout.keep_scale));
+  StoreRow(state.o(), problem.value_size, out, row_offset(out, rows.sequence->batch, head, rows.query(lane)),
+           out.stride(3));
+}
+
+}  // namespace rapt::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

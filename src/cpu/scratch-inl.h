@@ -1,0 +1,53 @@
+// The memory of one worker.
+#if defined(RAPT_CPU_SCRATCH_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAPT_CPU_SCRATCH_INL_H
+#undef RAPT_CPU_SCRATCH_INL_H
+#else
+#define RAPT_CPU_SCRATCH_INL_H
+#endif
+
+#include "cpu/narrow-inl.h"
+#include "cpu/softmax-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::cpu::HWY_NAMESPACE {
+
+// From one panel of packed values to the next. The gap keeps panels from falling on the same cache lines.
+constexpr std::int64_t kPanel = kChunk * kBroadcasts + 16;
+
+// Everything one worker writes on the way, carved from its part of the workspace.
+struct Scratch {
+  Scratch(Arena& arena, const ForwardProblem& problem, std::int64_t rows)
+      : tiles((rows + kTileRows - 1) / kTileRows),
+        padded_value_size(RoundUp(problem.value_size, kBroadcasts)),
+        q(arena.take<float>(tiles * problem.head_size * kTileRows)),
+        o(arena.take<float>(tiles * padded_value_size * kTileRows)),
+        m(arena.take<float>(tiles * kTileRows)),
+        l(arena.take<float>(tiles * kTileRows)),
+        s(arena.take<float>((kChunk + std::max(kBroadcasts, kNarrowKeys)) * kTileRows)),
+        mask(arena.take<float>(problem.masks.empty() ? 0 : kChunk * kTileRows)),
+        values(arena.take<float>(kPanel * padded_value_size / kBroadcasts)),
+        keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
+        rows_in(arena.take<float>(kNarrowKeys * RoundUp(std::max(problem.head_size, problem.value_size), 16))),
+        row_states(arena.take<float>(2 * kNarrowRows * RowState::floats(problem.value_size))) {}
+
+  TileState state(std::int64_t tile) const {
+    return {m.data() + tile * kTileRows, l.data() + tile * kTileRows, o.data() + tile * padded_value_size * kTileRows};
+  }
+
+  std::int64_t tiles;
+  std::int64_t padded_value_size;
+  std::span<float> q;           // for each tile (D, kTileRows): scaled queries
+  std::span<float> o, m, l;     // for each tile its state
+  std::span<float> s;           // (kChunk, kTileRows): scores, then weights
+  std::span<float> mask;        // (kChunk, kTileRows): a mask's part
+  std::span<float> values;      // a chunk of v: for each group of kBroadcasts columns a panel (keys, kBroadcasts)
+  std::span<float> keys;        // a chunk of k as f32, where it cannot be read in place
+  std::span<float> rows_in;     // (kNarrowKeys, D or Dv): rows on their way into lanes, or out
+  std::span<float> row_states;  // of few rows: their states, and those of the chunk at hand
+};
+
+}  // namespace rapt::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
