@@ -40,7 +40,7 @@ test-dev test-dev-clang test-release test-shared test-asan test-ubsan test-tsan:
 # How many random configurations, and the seed of the first: a failure names its own, which `rapt check --case` repeats.
 LONG_CASES ?= 20000
 LONG_SEED ?= 1
-LONG_CASES_EMULATED ?= 300
+LONG_CASES_EMULATED ?= 20000
 .PHONY: test-long
 test-long: build-release setup-cross ## thousands of random cases on every instruction set here, and on an emulated Arm
 	build/release/rapt check --random $(LONG_CASES) --seed $(LONG_SEED)

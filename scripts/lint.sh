@@ -9,7 +9,7 @@ scripts/cxx-files.sh | xargs --no-run-if-empty clang-format --dry-run -Werror
 
 echo "lint: shell"
 # Programs without a suffix are known by their first line.
-mapfile -t shell < <(grep --recursive --files-with-matches --max-count=1 --include='*.sh' --include=run '^#!/usr/bin/env bash' scripts .ci tests)
+mapfile -t shell < <(grep --recursive --files-with-matches --max-count=1 --include='*.sh' --include=run '^#!/usr/bin/env bash' scripts .ci tests bench)
 for script in "${shell[@]}"; do bash -n "$script"; done
 if command -v shellcheck >/dev/null; then shellcheck "${shell[@]}"; fi
 
@@ -44,9 +44,9 @@ tidy() {
 }
 export -f tidy
 export stamps common
-# Only what the build compiles: tests/consumer has its own build.
+# Only what the build compiles: tests/consumer and tests/long have builds of their own.
 # shellcheck disable=SC2016  # $1 is for the inner shell
-scripts/cxx-files.sh '*.cc' | grep -v '^tests/consumer/' |
+scripts/cxx-files.sh '*.cc' | grep -v -e '^tests/consumer/' -e '^tests/long/' |
   xargs --no-run-if-empty -P "$jobs" -I{} bash -c 'tidy "$1"' tidy {}
 
 echo "lint: clean"

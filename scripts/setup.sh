@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing rapt needs and this machine lacks, from the distribution's own packages.
 #
-#   scripts/setup.sh [group…]      groups: build (the default), lint, cross
+#   scripts/setup.sh [group…]      groups: build (the default), lint, cross, bench
 #
 # Idempotent. Prints every package it installs, and touches no network when none is missing.
 set -euo pipefail
@@ -14,7 +14,7 @@ packages_of() {
     bench) echo "libopenblas0-pthread libdnnl2 python3-venv" ;;
     cross) echo "g++-aarch64-linux-gnu qemu-user" ;;
     *)
-      echo "setup: unknown group '$1'; the groups are build, lint and cross" >&2
+      echo "setup: unknown group '$1'; the groups are build, lint, cross and bench" >&2
       return 1
       ;;
   esac
