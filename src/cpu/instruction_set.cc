@@ -40,11 +40,7 @@ const cpu::InstructionSet& cpu::chosen_instruction_set() {
 }
 
 std::vector<InstructionSetInfo> instruction_sets() {
-  const cpu::InstructionSet* in_use = nullptr;
-  try {
-    in_use = &cpu::chosen_instruction_set();
-  } catch (const Error&) {  // RAPT_ISA names one that is not there: the list is what its user needs now
-  }
+  const cpu::InstructionSet* in_use = &cpu::chosen_instruction_set();
   std::vector<InstructionSetInfo> sets;
   for (const cpu::InstructionSet& set : cpu::instruction_sets()) {
     sets.push_back({set.name, set.runs_here(), &set == in_use});
