@@ -13,8 +13,8 @@ struct InstructionSetInfo {
   bool in_use = false;
 };
 
-// Every instruction set this build has kernels for, best first. Where RAPT_ISA names one that cannot be used, this throws,
-// as every call would; the message lists those there are.
+// Every instruction set this build has kernels for, best first. Where RAPT_ISA names one that cannot be used, this
+// throws, as every call would; the message lists those there are.
 std::vector<InstructionSetInfo> instruction_sets();
 
 // Uses this one from now on, in every thread; "" returns to the first choice. The variable RAPT_ISA does the same from
