@@ -9,17 +9,6 @@
 #include "rapt/attention.h"
 #include "support/every_instruction_set.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define RAPT_TEST_SHADOW_MEMORY true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define RAPT_TEST_SHADOW_MEMORY true
-#endif
-#endif
-#if !defined(RAPT_TEST_SHADOW_MEMORY)
-#define RAPT_TEST_SHADOW_MEMORY false
-#endif
-
 namespace rapt::test {
 namespace {
 
@@ -84,7 +73,7 @@ std::size_t status(const std::string& field) {
 
 // What the process really takes at its peak, measured over a call with a window, which visits every row in short time.
 TEST_P(Memory, AtItsPeakIsWithinHalfOfItsBound) {
-  if (RAPT_TEST_SHADOW_MEMORY) GTEST_SKIP() << "a sanitizer's own memory would be counted";
+  if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "a sanitizer's own memory would be counted";
   LongCall call;
   for (Tensor* tensor : {&call.query, &call.key, &call.value, &call.out, &call.lse}) {
     std::ranges::fill(tensor->values<float>(), 0.25F);  // so that all of it is there before the measurement

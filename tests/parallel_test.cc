@@ -23,21 +23,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rapt/error.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define RAPT_TEST_WITH_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define RAPT_TEST_WITH_TSAN 1
-#endif
-#endif
-
-// ThreadSanitizer cannot follow threads that the child of a multi-threaded fork starts: it ends the child.
-#if defined(RAPT_TEST_WITH_TSAN)
-#define SKIP_WHERE_A_FORKED_CHILD_MAY_NOT_START_THREADS() GTEST_SKIP() << "threads after fork, under TSan"
-#else
-#define SKIP_WHERE_A_FORKED_CHILD_MAY_NOT_START_THREADS() static_cast<void>(0)
-#endif
+#include "support/sanitizers.h"
 
 namespace rapt {
 namespace {

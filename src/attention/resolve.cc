@@ -1,14 +1,11 @@
 #include "attention/resolve.h"
 
 #include "attention/options.h"
+#include "core/selection.h"
 
 namespace rapt {
 
 namespace {
-
-std::int64_t chosen(const std::vector<std::int64_t>& indices, std::int64_t all) {
-  return indices.empty() ? all : static_cast<std::int64_t>(indices.size());
-}
 
 // The shape of weights or scores cut to a selection, and how to spell it.
 struct SelectedShape {
@@ -26,10 +23,10 @@ SelectedShape selected_shape(const Checks& checks, const std::string& name, cons
   check_indices("heads", of.heads, problem.query_heads);
   check_indices("queries", of.queries, problem.query.size(2));
   const std::int64_t batch = problem.query.size(0);
-  const std::int64_t queries = chosen(of.queries, problem.query.size(2));
+  const std::int64_t queries = chosen_count(of.queries, problem.query.size(2));
   const std::int64_t keys = problem.key.size(2);
   if (of.mean_over_heads) return {{batch, queries, keys}, "(B, queries, Lk)"};
-  return {{batch, chosen(of.heads, problem.query_heads), queries, keys}, "(B, heads, queries, Lk)"};
+  return {{batch, chosen_count(of.heads, problem.query_heads), queries, keys}, "(B, heads, queries, Lk)"};
 }
 
 // The type that sums are held in: for lse, and a choice for weights and scores.
@@ -121,7 +118,7 @@ void check_upstream(const Checks& checks, const BackwardProblem& problem) {
   for (std::size_t n = 0; n < upstream.dweights.size(); ++n) {
     const WeightsGradient& gradient = upstream.dweights[n];
     const std::string name = text("dweights[", n, "]");
-    checks.require(gradient.stage == Stage::weights || gradient.stage == Stage::dropped_weights, name,
+    checks.require(is_weights(gradient.stage), name,
                    " arrives at a stage of scores; gradients are taken at Stage::weights and Stage::dropped_weights");
     const SelectedShape selected = selected_shape(checks, name, gradient.of, problem);
     checks.shaped(name + ".from", gradient.from, selected.shape, selected.meaning);

@@ -9,6 +9,7 @@
 
 #include <limits>
 
+#include "core/selection.h"
 #include "cpu/masked_scores-inl.h"
 #include "cpu/softmax-inl.h"
 
@@ -16,8 +17,6 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
-
-inline bool IsWeights(Stage stage) { return stage == Stage::weights || stage == Stage::dropped_weights; }
 
 struct CaptureScratch {
   CaptureScratch(Arena& arena, const ForwardProblem& problem)
@@ -38,15 +37,6 @@ struct CaptureScratch {
   std::span<float> rows;                // (kLanes, D or kChunk): rows on their way into lanes, or out
   std::vector<std::span<float>> means;  // for each capture that is a mean: (kChunk, kTileRows)
 };
-
-// Calls visit(n) for each place n at which `index` stands in a list of chosen ones; an empty list chooses all.
-template <class Visit>
-void ForEachPlace(const std::vector<std::int64_t>& chosen, std::int64_t index, const Visit& visit) {
-  if (chosen.empty()) return visit(index);
-  for (std::size_t n = 0; n < chosen.size(); ++n) {
-    if (chosen[n] == index) visit(static_cast<std::int64_t>(n));
-  }
-}
 
 // The rows of one capture that a query block fills.
 class CaptureRows {
@@ -81,7 +71,7 @@ class CaptureRows {
   // Columns of keys that do not exist for this sequence.
   void write_absent(std::int64_t head) const {
     const TensorView& to = capture_.to;
-    const double absent = IsWeights(capture_.stage) ? 0.0 : -std::numeric_limits<double>::infinity();
+    const double absent = is_weights(capture_.stage) ? 0.0 : -std::numeric_limits<double>::infinity();
     const SequenceSpan& sequence = *rows_.sequence;
     for (std::int64_t lane = 0; lane < rows_.count; ++lane) {
       for_each_row(head, lane, [&](std::int64_t row) {
@@ -102,7 +92,7 @@ class CaptureRows {
   void for_each_row(std::int64_t head, std::int64_t lane, const Visit& visit) const {
     const TensorView& to = capture_.to;
     const bool mean = capture_.of.mean_over_heads;
-    ForEachPlace(capture_.of.queries, rows_.query(lane), [&](std::int64_t query) {
+    for_each_place(capture_.of.queries, rows_.query(lane), [&](std::int64_t query) {
       visit(rows_.sequence->batch * to.stride(0) + (mean ? 0 : head * to.stride(1)) + query * to.stride(mean ? 1 : 2));
     });
   }
@@ -127,10 +117,6 @@ inline void FinalWeights(const TileRows& rows, const RowSums& sums, std::int64_t
   });
 }
 
-inline std::size_t HeadCount(const ForwardProblem& problem, const Selection& of) {
-  return of.heads.empty() ? static_cast<std::size_t>(problem.query_heads) : of.heads.size();
-}
-
 // Takes a stage's tile to all captures of that stage: to its rows, or into a mean.
 inline void Emit(const ForwardProblem& problem, const TileRows& rows, std::int64_t head, Stage stage, KeyRange range,
                  const CaptureScratch& scratch) {
@@ -138,13 +124,13 @@ inline void Emit(const ForwardProblem& problem, const TileRows& rows, std::int64
   const std::int64_t count = range.last - range.first;
   for (std::size_t n = 0; n < captures.size(); ++n) {
     if (captures[n].stage != stage) continue;
-    ForEachPlace(captures[n].of.heads, head, [&](std::int64_t place) {
+    for_each_place(captures[n].of.heads, head, [&](std::int64_t place) {
       if (!captures[n].of.mean_over_heads) {
         return CaptureRows(captures[n], rows).write(place, range, scratch.s.data(), scratch.rows.data());
       }
       // Each head brings its share, so that a sum of large scores does not overflow on the way to a mean that is
       // finite.
-      const Vec share = Set(1.0F / static_cast<float>(HeadCount(problem, captures[n].of)));
+      const Vec share = Set(1.0F / static_cast<float>(chosen_count(captures[n].of.heads, problem.query_heads)));
       const float* s = scratch.s.data();
       ForEachVector(rows.vectors, count, scratch.means[n].data(),
                     [&](Vec x, std::int64_t key, std::int64_t lane)
@@ -208,7 +194,7 @@ inline void CaptureQueries(const ForwardProblem& problem, const QueryBlock& bloc
   const auto is_chosen = [&](std::int64_t head) {
     return std::any_of(problem.outputs.captures.begin(), problem.outputs.captures.end(), [&](const Capture& capture) {
       bool chosen = false;
-      ForEachPlace(capture.of.heads, head, [&](std::int64_t) { chosen = true; });
+      for_each_place(capture.of.heads, head, [&](std::int64_t) { chosen = true; });
       return chosen;
     });
   };

@@ -77,8 +77,9 @@ void add_weights_gradient(const BackwardProblem& problem, const Row& row, Stage 
   for (const WeightsGradient& gradient : problem.upstream.dweights) {
     if (gradient.stage != stage) continue;
     const ConstTensorView& from = gradient.from;
-    const double heads = gradient.of.mean_over_heads ? static_cast<double>(chosen_heads(gradient.of, problem)) : 1.0;
-    for_each_place(row, from, gradient.of, [&](std::int64_t place) {
+    const double heads =
+        gradient.of.mean_over_heads ? static_cast<double>(chosen_count(gradient.of.heads, problem.query_heads)) : 1.0;
+    for_each_row_of(from, gradient.of, row, [&](std::int64_t place) {
       for (std::size_t j = 0; j < g.size(); ++j) {
         g[j] += load(from.data(), from.dtype(), place + row.key(j) * from.stride(from.rank() - 1)) / heads;
       }

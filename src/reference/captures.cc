@@ -9,8 +9,6 @@ namespace rapt::reference {
 
 namespace {
 
-bool is_weights(Stage stage) { return stage == Stage::weights || stage == Stage::dropped_weights; }
-
 // One row of a capture, all Lk columns: keys that do not exist for this sequence score −inf and weigh 0.
 void write_row(const Row& row, const Capture& capture, std::int64_t place, std::span<const double> values) {
   const TensorView& to = capture.to;
@@ -25,10 +23,6 @@ void write_row(const Row& row, const Capture& capture, std::int64_t place, std::
 }
 
 }  // namespace
-
-std::int64_t chosen_heads(const Selection& of, const AttentionProblem& problem) {
-  return of.heads.empty() ? problem.query_heads : static_cast<std::int64_t>(of.heads.size());
-}
 
 CaptureWriter::CaptureWriter(Arena& arena, const ForwardProblem& problem) : problem_(&problem) {
   for (const Capture& capture : problem.outputs.captures) {
@@ -46,7 +40,7 @@ void CaptureWriter::row(const Row& row, Stage stage, std::span<const double> val
     const Capture& capture = captures[n];
     if (capture.stage != stage) continue;
     if (!capture.of.mean_over_heads) {
-      for_each_place(row, capture.to, capture.of, [&](std::int64_t place) { write_row(row, capture, place, values); });
+      for_each_row_of(capture.to, capture.of, row, [&](std::int64_t place) { write_row(row, capture, place, values); });
       continue;
     }
     const auto times =
@@ -61,10 +55,11 @@ void CaptureWriter::finish_query(const Row& row) {
   for (std::size_t n = 0; n < captures.size(); ++n) {
     const Capture& capture = captures[n];
     if (!capture.of.mean_over_heads) continue;
-    const auto heads = static_cast<double>(std::max<std::int64_t>(1, chosen_heads(capture.of, *problem_)));
+    const auto heads =
+        static_cast<double>(std::max<std::int64_t>(1, chosen_count(capture.of.heads, problem_->query_heads)));
     for (double& value : means_[n]) value /= heads;
     const Selection any_head = {true, {}, capture.of.queries};
-    for_each_place(row, capture.to, any_head, [&](std::int64_t place) { write_row(row, capture, place, means_[n]); });
+    for_each_row_of(capture.to, any_head, row, [&](std::int64_t place) { write_row(row, capture, place, means_[n]); });
   }
 }
 

@@ -4,26 +4,18 @@
 #include <span>
 #include <vector>
 
+#include "core/selection.h"
 #include "reference/steps.h"
 
 namespace rapt::reference {
 
-// How many heads a selection names.
-std::int64_t chosen_heads(const Selection& of, const AttentionProblem& problem);
-
 // Calls visit(place) for each row of `view`, given by the offset of its first element, that stands for `row`. A mean
 // has no head dimension: all chosen heads stand in the same place.
 template <class Visit>
-void for_each_place(const Row& row, const ConstTensorView& view, const Selection& of, const Visit& visit) {
+void for_each_row_of(const ConstTensorView& view, const Selection& of, const Row& row, const Visit& visit) {
   const int query_dim = of.mean_over_heads ? 1 : 2;
-  const auto each = [](const std::vector<std::int64_t>& chosen, std::int64_t index, const auto& call) {
-    if (chosen.empty()) return call(index);
-    for (std::size_t n = 0; n < chosen.size(); ++n) {
-      if (chosen[n] == index) call(static_cast<std::int64_t>(n));
-    }
-  };
-  each(of.heads, row.head, [&](std::int64_t head) {
-    each(of.queries, row.query(), [&](std::int64_t query) {
+  for_each_place(of.heads, row.head, [&](std::int64_t head) {
+    for_each_place(of.queries, row.query(), [&](std::int64_t query) {
       const std::int64_t head_offset = of.mean_over_heads ? 0 : head * view.stride(1);
       visit(row.batch() * view.stride(0) + head_offset + query * view.stride(query_dim));
     });

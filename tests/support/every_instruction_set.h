@@ -8,17 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "rapt/cpu.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define RAPT_TEST_ONE_INSTRUCTION_SET true
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define RAPT_TEST_ONE_INSTRUCTION_SET true
-#endif
-#endif
-#if !defined(RAPT_TEST_ONE_INSTRUCTION_SET)
-#define RAPT_TEST_ONE_INSTRUCTION_SET false
-#endif
+#include "support/sanitizers.h"
 
 namespace rapt::test {
 
@@ -26,7 +16,7 @@ namespace rapt::test {
 inline std::vector<std::string> instruction_sets_here() {
   std::vector<std::string> names;
   for (const InstructionSetInfo& set : instruction_sets()) {
-    if (set.runs_here && !(RAPT_TEST_ONE_INSTRUCTION_SET && !names.empty())) names.push_back(set.name);
+    if (set.runs_here && !(kThreadSanitizer && !names.empty())) names.push_back(set.name);
   }
   return names;
 }

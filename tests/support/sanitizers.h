@@ -1,0 +1,31 @@
+// Which sanitizer a test runs under, and what it cannot do there.
+#pragma once
+
+#include <gtest/gtest.h>
+
+// g++ defines macros, clang answers a question.
+#if defined(__has_feature)
+#define RAPT_TEST_FEATURE(name) __has_feature(name)
+#else
+#define RAPT_TEST_FEATURE(name) 0
+#endif
+
+namespace rapt::test {
+
+#if defined(__SANITIZE_THREAD__) || RAPT_TEST_FEATURE(thread_sanitizer)
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || RAPT_TEST_FEATURE(address_sanitizer)
+inline constexpr bool kAddressSanitizer = true;
+#else
+inline constexpr bool kAddressSanitizer = false;
+#endif
+
+}  // namespace rapt::test
+
+// ThreadSanitizer cannot follow threads that the child of a multi-threaded fork starts: it ends the child.
+#define SKIP_WHERE_A_FORKED_CHILD_MAY_NOT_START_THREADS() \
+  if (rapt::test::kThreadSanitizer) GTEST_SKIP() << "threads after fork, under TSan"
