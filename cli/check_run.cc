@@ -53,8 +53,10 @@ std::string judge(const cases::Case& test, const cases::Answer& truth, CheckScor
   const cases::Answer got = cases::run(test, &untouched);
   score.seconds += since(start);
 
-  const double part = cases::relative_error(got.out, truth.out) / cases::tolerance(test.spec, test.spec.query_type);
-  if (part > score.worst) score.worst = part, score.worst_case = test.spec.name;
+  for (const cases::Comparison& one : cases::compare(test.spec, got, truth)) {
+    const double part = one.error / one.allowed;
+    if (part > score.worst) score.worst = part, score.worst_case = test.spec.name;
+  }
   const std::string wrong = cases::mismatch(test.spec, got, truth);
   return untouched ? wrong : wrong + "memory around `out` was written; ";
 }

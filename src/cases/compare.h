@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cases/case.h"
 
@@ -11,8 +12,13 @@ namespace rapt::cases {
 // the very same there (NaN for NaN, −inf for −inf): if not, the error is infinite. Of two zeros it is 0.
 double relative_error(const ConstTensorView& got, const ConstTensorView& wanted);
 
-// What an engine that works in f32 may differ by, for an output of this type: one rounding at the end, and the sums.
-double tolerance(const CaseSpec& spec, DType output);
+// One output of a case: how far it is from the truth, and how far it may be.
+struct Comparison {
+  std::string output;
+  double error = 0.0;
+  double allowed = 0.0;
+};
+std::vector<Comparison> compare(const CaseSpec& spec, const Answer& got, const Answer& wanted);
 
 // Empty when the answer is good; otherwise says which output is off, and by how much.
 std::string mismatch(const CaseSpec& spec, const Answer& got, const Answer& wanted);
