@@ -72,8 +72,10 @@ double tolerance(const CaseSpec& spec, DType output) {
   if (spec.query_type == DType::f64) return 1e-12;
   // Half a unit in the last place of the output, the most that one rounding can do.
   const double rounding = output == DType::bf16 ? 0x1p-8 : output == DType::f16 ? 0x1p-11 : 0.0;
-  // A score of size s carries an error of about s · 2^-24 into the exponent, hence into the weight.
-  return rounding + 0x1p-24 * std::max(16.0, score_size(spec));
+  // A score of size s carries an error of about s · 2^-24 into the exponent, hence into the weight; a chunk's sum of n
+  // weights is one chain and carries about √n roundings.
+  const double chain = std::sqrt(static_cast<double>(std::min<std::int64_t>(spec.keys, 256)));
+  return rounding + 0x1p-24 * (std::max(16.0, score_size(spec)) + chain);
 }
 
 }  // namespace
