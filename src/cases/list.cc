@@ -197,6 +197,10 @@ void add_captures(List& list) {
                   {Stage::weights, {.mean_over_heads = true, .heads = {1, 3}}}};
     set_heads(s, 4, 2), s.dropout = {.rate = 0.25, .seed = 9};
   });
+  list.add("CaptureMeanOfLowest", [](CaseSpec& s) {
+    s.captures = {{Stage::masked, {.mean_over_heads = true}}}, set_heads(s, 3, 3);
+    s.masks = {{.kind = Mask::Kind::fill, .value = -3.4028234663852886e38}, {.kind = Mask::Kind::drop, .chance = 0.1}};
+  });
   list.add("CaptureChosen", [](CaseSpec& s) {
     s.captures = {{Stage::weights, {.heads = {3, 0}, .queries = {6, 2, 2}}},
                   {Stage::masked, {.queries = {0}}},

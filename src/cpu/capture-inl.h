@@ -129,12 +129,17 @@ inline void Emit(const ForwardProblem& problem, const TileRows& rows, std::int64
         return CaptureRows(captures[n], rows).write(place, range, scratch.s.data(), scratch.rows.data());
       }
       // Each head brings its share, so that a sum of large scores does not overflow on the way to a mean that is
-      // finite.
+      // finite. Shares are rounded, so of the lowest number there is, they could still add up to more than it.
       const Vec share = Set(1.0F / static_cast<float>(chosen_count(captures[n].of.heads, problem.query_heads)));
+      const Vec lowest = Set(std::numeric_limits<float>::lowest());
       const float* s = scratch.s.data();
       ForEachVector(rows.vectors, count, scratch.means[n].data(),
-                    [&](Vec x, std::int64_t key, std::int64_t lane)
-                        HWY_ATTR { return hn::MulAdd(Load(s + key * kTileRows + lane), share, x); });
+                    [&](Vec sum, std::int64_t key, std::int64_t lane) HWY_ATTR {
+                      const Vec x = Load(s + key * kTileRows + lane);
+                      const Vec next = hn::MulAdd(x, share, sum);
+                      const VecMask hidden = hn::Or(hn::Lt(x, lowest), hn::Lt(sum, lowest));
+                      return hn::IfThenElse(hn::AndNot(hidden, hn::Lt(next, lowest)), lowest, next);
+                    });
     });
   }
 }
