@@ -63,45 +63,73 @@ inline void AttendChunk(const ForwardProblem& problem, const TileRows& rows, Key
               [&](auto count_of) { AttendChunk<count_of()>(problem, rows, chunk, q, key_rows, scratch, state); });
 }
 
+// The tiles of a block.
+struct Tiles {
+  // Of even width: a last tile of one vector would leave the multipliers waiting.
+  Tiles(const ForwardProblem& problem, const RowBlock& block, const Scratch& scratch) {
+    const std::int64_t vectors = (block.row_count + kLanes - 1) / kLanes;
+    count = (vectors + kVectors - 1) / kVectors;
+    for (std::int64_t t = 0, first = 0; t < count; ++t) {
+      const std::int64_t width = (vectors / count + (t < vectors % count ? 1 : 0)) * kLanes;
+      first_row[t] = first;
+      rows[t] = TileRows(problem, block, block.first_row + first, std::min(width, block.row_count - first), kLanes);
+      first += rows[t].count;
+      if (rows[t].any.first < rows[t].any.last) {
+        any = {std::min(any.first, rows[t].any.first), std::max(any.last, rows[t].any.last)};
+      }
+      LoadQueries(problem, rows[t], scratch.rows_in.data(), scratch.queries(t));
+    }
+  }
+
+  std::int64_t count = 0;
+  TileRows rows[kTilesPerBlock];
+  std::int64_t first_row[kTilesPerBlock];        // within the block
+  KeyRange any = {AttentionProblem::kOpen, 0};  // keys that some row sees
+};
+
+// All tiles against one chunk of keys.
+inline void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Tiles& tiles, std::int64_t chunk,
+                        const Scratch& scratch) {
+  const KeyRange range = {std::max(chunk * kChunk, tiles.any.first), std::min((chunk + 1) * kChunk, tiles.any.last)};
+  if (range.first >= range.last) return;
+  const KeyRows keys = LoadKeys(problem, *block.sequence, block.kv_head, range, scratch.keys.data());
+  PackValues(problem, block, range, scratch);
+  for (std::int64_t t = 0; t < tiles.count; ++t) {
+    AttendChunk(problem, tiles.rows[t], range, scratch.queries(t), keys, scratch, scratch.state(t));
+  }
+}
+
 inline void Attend(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums,
                    std::span<std::byte> memory) {
   Arena arena(memory);
   const Scratch scratch(arena, problem, block.row_count);
   if (IsNarrow(block)) return AttendNarrow(problem, block, sums, scratch);
 
-  // Tiles of even width: a last tile of one vector would leave the multipliers waiting.
-  const std::int64_t vectors = (block.row_count + kLanes - 1) / kLanes;
-  const std::int64_t tiles = (vectors + kVectors - 1) / kVectors;
-  TileRows rows[kTilesPerBlock];
-  KeyRange any = {AttentionProblem::kOpen, 0};
-  for (std::int64_t t = 0, first = 0; t < tiles; ++t) {
-    const std::int64_t width = (vectors / tiles + (t < vectors % tiles ? 1 : 0)) * kLanes;
-    const std::int64_t count = std::min(width, block.row_count - first);
-    rows[t] = TileRows(problem, block, block.first_row + first, count, kLanes);
-    first += count;
-    if (rows[t].any.first < rows[t].any.last) {
-      any = {std::min(any.first, rows[t].any.first), std::max(any.last, rows[t].any.last)};
-    }
-    LoadQueries(problem, rows[t], scratch.rows_in.data(), scratch.q.data() + t * problem.head_size * kTileRows);
-    const TileState state = scratch.state(t);
-    std::fill_n(state.m, kTileRows, -std::numeric_limits<float>::infinity());
-    std::fill_n(state.l, kTileRows, 0.0F);
-    std::fill_n(state.o, scratch.padded_value_size * kTileRows, 0.0F);
+  const Tiles tiles(problem, block, scratch);
+  for (std::int64_t t = 0; t < tiles.count; ++t) scratch.clear(t);
+  for (std::int64_t chunk = tiles.any.first / kChunk; chunk * kChunk < tiles.any.last; ++chunk) {
+    AttendTiles(problem, block, tiles, chunk, scratch);
   }
-
-  for (std::int64_t start = any.first / kChunk * kChunk; start < any.last; start += kChunk) {
-    const KeyRange chunk = {std::max(start, any.first), std::min(start + kChunk, any.last)};
-    const KeyRows keys = LoadKeys(problem, *block.sequence, block.kv_head, chunk, scratch.keys.data());
-    PackValues(problem, block, chunk, scratch);
-    for (std::int64_t t = 0; t < tiles; ++t) {
-      AttendChunk(problem, rows[t], chunk, scratch.q.data() + t * problem.head_size * kTileRows, keys, scratch,
-                  scratch.state(t));
-    }
+  for (std::int64_t t = 0; t < tiles.count; ++t) {
+    if (problem.sinks.defined()) AddSinks(problem, tiles.rows[t], scratch.state(t), scratch.padded_value_size);
+    StoreRows(problem, tiles.rows[t], scratch.state(t), scratch, sums);
   }
+}
 
-  for (std::int64_t t = 0; t < tiles; ++t) {
-    if (problem.sinks.defined()) AddSinks(problem, rows[t], scratch.state(t), scratch.padded_value_size);
-    StoreRows(problem, rows[t], scratch.state(t), scratch, sums);
+inline void AttendChunks(const ForwardProblem& problem, const ChunkBlock& block, std::span<std::byte> memory) {
+  Arena arena(memory);
+  const Scratch scratch(arena, problem, block.rows.row_count);
+  if (IsNarrow(block.rows)) return AttendNarrowChunks(problem, block, scratch);
+
+  const Tiles tiles(problem, block.rows, scratch);
+  for (std::int64_t chunk = block.chunks.first; chunk < block.chunks.last; ++chunk) {
+    for (std::int64_t t = 0; t < tiles.count; ++t) scratch.clear(t);
+    AttendTiles(problem, block.rows, tiles, chunk, scratch);
+    for (std::int64_t t = 0; t < tiles.count; ++t) {
+      StoreStates(tiles.rows[t], scratch.state(t), problem.value_size, scratch.rows_in.data(), [&](std::int64_t r) {
+        return StateOf(problem, block, chunk, tiles.first_row[t] + r);
+      });
+    }
   }
 }
 

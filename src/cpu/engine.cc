@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <vector>
 
 #include "cpu/kernel_table.h"
 
@@ -15,28 +16,6 @@ Kernels kernels_of(const ForwardProblem& problem) {
   return static_cast<const InstructionSet*>(problem.variant)->kernels();
 }
 
-// Blocks of rows, longest first, so that the last ones to finish are short.
-std::vector<RowBlock> plan(const ForwardProblem& problem, std::int64_t rows_per_block) {
-  std::vector<RowBlock> blocks;
-  if (problem.query_heads == 0) return blocks;
-  for (const SequenceSpan& sequence : problem.sequences) {
-    const std::int64_t rows = sequence.query_count * problem.group;
-    for (std::int64_t head = 0; head < problem.kv_heads && rows > 0; ++head) {
-      for (std::int64_t first = 0; first < rows; first += rows_per_block) {
-        blocks.push_back({&sequence, head, first, std::min(rows_per_block, rows - first)});
-      }
-    }
-  }
-  const auto work = [&](const RowBlock& block) {
-    const std::int64_t middle = (block.first_row + block.row_count / 2) / problem.group;
-    const KeyRange keys = problem.visible_keys(*block.sequence, middle);
-    return block.row_count * (keys.last - keys.first);
-  };
-  std::stable_sort(blocks.begin(), blocks.end(),
-                   [&](const RowBlock& a, const RowBlock& b) { return work(a) > work(b); });
-  return blocks;
-}
-
 // As many rows as make packing cheap, but no fewer blocks than keep every worker busy.
 std::int64_t rows_per_block(const ForwardProblem& problem, const Kernels& kernels) {
   std::int64_t rows = 0;
@@ -47,47 +26,153 @@ std::int64_t rows_per_block(const ForwardProblem& problem, const Kernels& kernel
   return std::clamp<std::int64_t>(share, 1, kTilesPerBlock) * kernels.rows_per_tile;
 }
 
-// How many workers a call is worth: one where the work is tiny, and never more than there are pieces of it.
-std::int64_t worker_count(const ForwardProblem& problem, const Kernels& kernels) {
-  constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about what it takes to wake a thread
-  const std::int64_t block = rows_per_block(problem, kernels);
-  std::int64_t products = 0;
-  std::int64_t blocks = 0;
+// Calls visit(block) for each block of rows.
+template <class Visit>
+void for_each_block(const ForwardProblem& problem, std::int64_t rows_per_block, const Visit& visit) {
+  if (problem.query_heads == 0) return;
   for (const SequenceSpan& sequence : problem.sequences) {
     const std::int64_t rows = sequence.query_count * problem.group;
-    products += rows * problem.kv_heads * sequence.key_count * (problem.head_size + problem.value_size);
-    blocks += problem.kv_heads * ((rows + block - 1) / block);
-    if (!problem.outputs.captures.empty()) blocks += (sequence.query_count - 1) / kernels.rows_per_tile + 1;
+    for (std::int64_t head = 0; head < problem.kv_heads && rows > 0; ++head) {
+      for (std::int64_t first = 0; first < rows; first += rows_per_block) {
+        visit(RowBlock{&sequence, head, first, std::min(rows_per_block, rows - first)});
+      }
+    }
   }
-  return products < kTiny ? 1 : std::clamp<std::int64_t>(blocks, 1, problem.threads);
 }
 
-struct Workspace {
-  Workspace(Arena& arena, const ForwardProblem& problem, const Kernels& kernels) {
+// The chunks of keys that some row of a block sees. Both ends ascend from row to row.
+KeyRange chunks_of(const ForwardProblem& problem, const RowBlock& block) {
+  const std::int64_t first_query = block.first_row / problem.group;
+  const std::int64_t last_query = (block.first_row + block.row_count - 1) / problem.group;
+  const std::int64_t first = problem.visible_keys(*block.sequence, first_query).first / kChunk;
+  const std::int64_t last = (problem.visible_keys(*block.sequence, last_query).last + kChunk - 1) / kChunk;
+  return {first, std::max(first, last)};
+}
+
+// Blocks of queries that the second pass works on, at most.
+std::int64_t capture_blocks(const ForwardProblem& problem, const Kernels& kernels) {
+  std::int64_t blocks = 0;
+  for (const SequenceSpan& sequence : problem.sequences) {
+    blocks += (sequence.query_count + kernels.rows_per_tile - 1) / kernels.rows_per_tile;
+  }
+  return problem.outputs.captures.empty() ? 0 : blocks;
+}
+
+// How a call is divided. Few blocks on many keys are split further, by chunks: pieces, whose states are merged by block
+// afterwards. None of it shows in the result.
+struct Division {
+  Division(const ForwardProblem& problem, const Kernels& kernels)
+      : rows_per_block(cpu::rows_per_block(problem, kernels)), state_floats(kernels.state_floats(problem.value_size)) {
+    std::int64_t products = 0;
+    std::int64_t chunks = 0;
+    std::int64_t states = 0;
+    for_each_block(problem, rows_per_block, [&](const RowBlock& block) {
+      const KeyRange range = chunks_of(problem, block);
+      ++blocks;
+      chunks += range.last - range.first;
+      states += (range.last - range.first) * block.row_count;
+      products += block.row_count * (range.last - range.first) * kChunk * (problem.head_size + problem.value_size);
+    });
+    constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about what it takes to wake a thread
+    if (problem.threads == 1 || products < kTiny) return;
+    constexpr std::int64_t kBlocksEach = 3;  // with so many for each worker, little time is lost at the end
+    if (blocks < kBlocksEach * problem.threads && chunks > blocks) {
+      chunks_per_piece = std::max<std::int64_t>(1, chunks / (std::int64_t{problem.threads} * 8));
+      for_each_piece(problem, [&](const RowBlock&, KeyRange) { ++pieces; });
+      state_count = states;
+    }
+    workers = std::min<std::int64_t>(problem.threads, std::max({blocks, pieces, capture_blocks(problem, kernels)}));
+  }
+
+  // Calls visit(block, chunks) for each piece.
+  template <class Visit>
+  void for_each_piece(const ForwardProblem& problem, const Visit& visit) const {
+    for_each_block(problem, rows_per_block, [&](const RowBlock& block) {
+      const KeyRange range = chunks_of(problem, block);
+      for (std::int64_t first = range.first; first < range.last; first += chunks_per_piece) {
+        visit(block, KeyRange{first, std::min(first + chunks_per_piece, range.last)});
+      }
+    });
+  }
+
+  std::int64_t rows_per_block;
+  std::int64_t blocks = 0;
+  std::int64_t workers = 1;
+  std::int64_t pieces = 0;  // 0: blocks are not split
+  std::int64_t chunks_per_piece = 0;
+  std::int64_t state_count = 0;
+  std::int64_t state_floats;
+};
+
+// A call's memory: its work written down, and room for each worker.
+class Workspace {
+ public:
+  Workspace(Arena& arena, const ForwardProblem& problem, const Kernels& kernels) : division_(problem, kernels) {
     const bool captures = !problem.outputs.captures.empty();
     const std::int64_t rows = captures ? problem.query.size(0) * problem.query_heads * problem.query.size(2) : 0;
     sums = {arena.take<float>(rows), arena.take<float>(rows), problem.query_heads, problem.query.size(2)};
-    const std::size_t bytes = std::max(kernels.scratch_bytes(problem, rows_per_block(problem, kernels)),
-                                       captures ? kernels.capture_scratch_bytes(problem) : 0);
-    for (std::int64_t worker = worker_count(problem, kernels); worker > 0; --worker) {
-      scratch.push_back(arena.take<std::byte>(static_cast<std::int64_t>(bytes)));
+    blocks = arena.take<ChunkBlock>(division_.blocks);
+    pieces = arena.take<ChunkBlock>(division_.pieces);
+    states_ = arena.take<float>(division_.state_count * division_.state_floats);
+    workers_ = division_.workers;
+    worker_bytes_ = std::max(kernels.scratch_bytes(problem, division_.rows_per_block),
+                             captures ? kernels.capture_scratch_bytes(problem) : 0);
+    scratch_ = arena.take<std::byte>(workers_ * static_cast<std::int64_t>(worker_bytes_));
+  }
+
+  // Writes the work down, longest first, so that the last to finish are short.
+  void plan(const ForwardProblem& problem) const {
+    std::size_t count = 0;
+    float* states = states_.data();
+    for_each_block(problem, division_.rows_per_block, [&](const RowBlock& block) {
+      blocks[count] = {block, chunks_of(problem, block), states};
+      if (split()) states += states_of(blocks[count]);
+      ++count;
+    });
+    const auto work = [](const ChunkBlock& block) {
+      return block.rows.row_count * (block.chunks.last - block.chunks.first);
+    };
+    if (!split()) {
+      std::sort(blocks.begin(), blocks.end(), [&](const auto& a, const auto& b) { return work(a) > work(b); });
+      return;
     }
+    count = 0;
+    states = states_.data();
+    division_.for_each_piece(problem, [&](const RowBlock& block, KeyRange chunks) {
+      pieces[count] = {block, chunks, states};
+      states += states_of(pieces[count++]);
+    });
+  }
+
+  bool split() const { return division_.pieces > 0; }
+  std::int64_t workers() const { return workers_; }
+  std::span<std::byte> scratch(std::int64_t worker) const {
+    return scratch_.subspan(static_cast<std::size_t>(worker) * worker_bytes_, worker_bytes_);
   }
 
   RowSums sums;
-  std::vector<std::span<std::byte>> scratch;  // for each worker
+  std::span<ChunkBlock> blocks, pieces;
+
+ private:
+  std::int64_t states_of(const ChunkBlock& block) const {
+    return (block.chunks.last - block.chunks.first) * block.rows.row_count * division_.state_floats;
+  }
+
+  Division division_;
+  std::int64_t workers_ = 1;
+  std::size_t worker_bytes_ = 0;
+  std::span<float> states_;
+  std::span<std::byte> scratch_;
 };
 
 // Hands out items, first come first served. Which worker takes which does not matter to the result.
 template <class Item, class Work>
-void share_out(const ForwardProblem& problem, const Workspace& workspace, const std::vector<Item>& items,
+void share_out(const ForwardProblem& problem, const Workspace& workspace, std::span<const Item> items,
                const Work& work) {
   std::atomic<std::size_t> next{0};
-  const std::int64_t workers = static_cast<std::int64_t>(std::min(workspace.scratch.size(), items.size()));
+  const std::int64_t workers = std::min(workspace.workers(), static_cast<std::int64_t>(items.size()));
   problem.parallel_for(workers, [&](std::int64_t worker) {
-    for (std::size_t n = next++; n < items.size(); n = next++) {
-      work(items[n], workspace.scratch[static_cast<std::size_t>(worker)]);
-    }
+    for (std::size_t n = next++; n < items.size(); n = next++) work(items[n], workspace.scratch(worker));
   });
 }
 
@@ -124,16 +209,29 @@ void forward(const ForwardProblem& problem, std::span<std::byte> memory) {
   const Kernels kernels = kernels_of(problem);
   Arena arena(memory);
   const Workspace workspace(arena, problem, kernels);
+  workspace.plan(problem);
 
-  share_out(problem, workspace, plan(problem, rows_per_block(problem, kernels)),
-            [&](const RowBlock& block, std::span<std::byte> scratch) {
-              kernels.attend(problem, block, workspace.sums, scratch);
-            });
+  const auto each = [&](std::span<const ChunkBlock> blocks, const auto& work) {
+    share_out(problem, workspace, blocks, work);
+  };
+  if (workspace.split()) {
+    each(workspace.pieces, [&](const ChunkBlock& piece, std::span<std::byte> scratch) {
+      kernels.attend_chunks(problem, piece, scratch);
+    });
+    each(workspace.blocks, [&](const ChunkBlock& block, std::span<std::byte> scratch) {
+      kernels.finish(problem, block, workspace.sums, scratch);
+    });
+  } else {
+    each(workspace.blocks, [&](const ChunkBlock& block, std::span<std::byte> scratch) {
+      kernels.attend(problem, block.rows, workspace.sums, scratch);
+    });
+  }
   if (problem.outputs.captures.empty()) return;
 
   std::vector<std::vector<std::int64_t>> queries;
   queries.reserve(problem.sequences.size());
-  share_out(problem, workspace, plan_captures(problem, kernels, queries),
+  const std::vector<QueryBlock> blocks = plan_captures(problem, kernels, queries);
+  share_out(problem, workspace, std::span<const QueryBlock>(blocks),
             [&](const QueryBlock& block, std::span<std::byte> scratch) {
               kernels.capture(problem, block, workspace.sums, scratch);
             });

@@ -46,41 +46,58 @@ inline void StoreSums(const ForwardProblem& problem, const TileRows& rows, std::
   }
 }
 
+// o times a factor for each row, from lanes to rows of RoundUp(size, 4) numbers. Adding 0 turns −0 into 0: see
+// RowState::normalise.
+HWY_INLINE void StoreOutputs(const float* HWY_RESTRICT o, Vec factor, std::int64_t size, float* const* to) {
+  const auto column = [&](std::int64_t d) HWY_ATTR {
+    return d < size ? hn::MulAdd(Load(o + d * kTileRows), factor, hn::Zero(kF32)) : hn::Zero(kF32);
+  };
+  for (std::int64_t d = 0; d < size; d += 4) {
+    StoreFourColumns(column(d), column(d + 1), column(d + 2), column(d + 3), to, d);
+  }
+}
+
 // out = o / l. A row that saw nothing has l = 0 and gives 0.
 inline void StoreRows(const ForwardProblem& problem, const TileRows& rows, const TileState& state,
                       const Scratch& scratch, const RowSums& sums) {
   const TensorView& out = problem.outputs.out;
   const std::int64_t size = problem.value_size;
-  const std::int64_t padded = RoundUp(size, 4);
   const Vec keep = Set(static_cast<float>(problem.dropout.keep_scale));
   const bool in_place = reads_in_place(out) && size % 4 == 0;
-  for (std::int64_t v = 0; v < rows.vectors; ++v) {
-    const std::int64_t lane = v * kLanes;
+  const auto offset = [&](std::int64_t lane) {
+    return row_offset(out, rows.sequence->batch, rows.head[static_cast<std::size_t>(lane)], rows.query(lane));
+  };
+  for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
     const std::int64_t count = std::min(kLanes, rows.count - lane);
     float* to[kLanes];
     for (std::int64_t n = 0; n < kLanes; ++n) {
-      const bool direct = in_place && n < count;
-      const std::int64_t offset =
-          row_offset(out, rows.sequence->batch, rows.head[static_cast<std::size_t>(lane + n)], rows.query(lane + n));
-      to[n] = direct ? static_cast<float*>(out.data()) + offset : scratch.rows_in.data() + n * padded;
+      to[n] = in_place && n < count ? static_cast<float*>(out.data()) + offset(lane + n)
+                                    : scratch.rows_in.data() + n * RoundUp(size, 4);
     }
     const Vec l = Load(state.l + lane);
-    const Vec factor = hn::IfThenElse(hn::Eq(l, hn::Zero(kF32)), hn::Zero(kF32), hn::Div(keep, l));
-    const auto column = [&](std::int64_t d) HWY_ATTR {
-      // Adding 0 turns −0 into 0: see RowState::normalise.
-      return d < size ? hn::MulAdd(Load(state.o + d * kTileRows + lane), factor, hn::Zero(kF32)) : hn::Zero(kF32);
-    };
-    for (std::int64_t d = 0; d < padded; d += 4) {
-      StoreFourColumns(column(d), column(d + 1), column(d + 2), column(d + 3), to, d);
-    }
+    StoreOutputs(state.o + lane, hn::IfThenElse(hn::Eq(l, hn::Zero(kF32)), hn::Zero(kF32), hn::Div(keep, l)), size, to);
     for (std::int64_t n = 0; n < count; ++n) {
-      if (!in_place) {
-        const std::int64_t offset =
-            row_offset(out, rows.sequence->batch, rows.head[static_cast<std::size_t>(lane + n)], rows.query(lane + n));
-        StoreRow(to[n], size, out, offset, out.stride(3));
-      }
+      if (!in_place) StoreRow(to[n], size, out, offset(lane + n), out.stride(3));
       StoreSums(problem, rows, lane + n, state.m[lane + n], state.l[lane + n], sums);
     }
+  }
+}
+
+// A tile's state as states of its rows, `to(r)` for row r.
+template <class To>
+void StoreStates(const TileRows& rows, const TileState& state, std::int64_t size, float* spare, const To& to) {
+  for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
+    float* o[kLanes];
+    for (std::int64_t n = 0; n < kLanes; ++n) {
+      o[n] = spare;
+      if (lane + n >= rows.count) continue;
+      const RowState row = to(lane + n);
+      row.clear();  // what is past the last column too
+      row.m() = state.m[lane + n];
+      row.l() = state.l[lane + n];
+      o[n] = row.o();
+    }
+    StoreOutputs(state.o + lane, Set(1.0F), size, o);
   }
 }
 

@@ -21,6 +21,14 @@ struct RowBlock {
   std::int64_t row_count = 0;
 };
 
+// Some chunks of a block, worked on apart from its others: few rows on many keys would else keep few workers busy. Each
+// row's state after each chunk alone goes to `states`, (chunk, row, state_floats), for `finish` to merge in order.
+struct ChunkBlock {
+  RowBlock rows;
+  KeyRange chunks{0, 0};  // their numbers; chunk n begins at key n · kChunk
+  float* states = nullptr;
+};
+
 // A block is worked on in tiles, each as many rows as an instruction set's registers hold side by side. Values are
 // packed once for each block, so it should have several.
 inline constexpr std::int64_t kTilesPerBlock = 6;
@@ -51,6 +59,11 @@ struct Kernels {
   std::size_t (*scratch_bytes)(const ForwardProblem& problem, std::int64_t rows) = nullptr;
   // Attention for one block: reads q, k, v and masks, writes out, lse and, where wanted, sums.
   void (*attend)(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums,
+                 std::span<std::byte> scratch) = nullptr;
+  // The same in two steps, for a block that is split. What attend_chunks writes of all chunks together goes to finish.
+  std::int64_t (*state_floats)(std::int64_t value_size) = nullptr;
+  void (*attend_chunks)(const ForwardProblem& problem, const ChunkBlock& block, std::span<std::byte> scratch) = nullptr;
+  void (*finish)(const ForwardProblem& problem, const ChunkBlock& block, const RowSums& sums,
                  std::span<std::byte> scratch) = nullptr;
   // Writes what was asked to be captured of these queries, from scores computed again and the sums that attend kept.
   std::size_t (*capture_scratch_bytes)(const ForwardProblem& problem) = nullptr;

@@ -12,7 +12,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-Kernels GetKernels() { return {kTileRows, ScratchBytes, Attend, CaptureScratchBytes, CaptureQueries}; }
+Kernels GetKernels() {
+  return {kTileRows,    ScratchBytes, Attend,        RowState::floats,
+          AttendChunks, Finish,       CaptureScratchBytes, CaptureQueries};
+}
 
 }  // namespace rapt::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

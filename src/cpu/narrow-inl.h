@@ -1,4 +1,4 @@
-// The two products for few rows, as in decoding, where reading k and v is all the work: each is read once, in order.
+// The two products for few rows, as in decoding, where reading k and v is most of the work: each is read once, in order.
 //
 // With one row to a lane most lanes would be empty. So scores are computed with keys in lanes, and p·V with columns in
 // lanes. Each number is the same chain of multiply-adds as for many rows, so its bits are the same.
@@ -9,144 +9,253 @@
 #define RAPT_CPU_NARROW_INL_H
 #endif
 
+#include "cpu/ahead.h"
 #include "cpu/convert-inl.h"
 #include "cpu/kernel_table.h"
-#include "cpu/row_state-inl.h"
-#include "hwy/cache_control.h"
+#include "cpu/product-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Rows j of k or v for one kv head of one sequence, as f32: in place where they are that, else converted a few at a
-// time.
-class CacheRows {
- public:
-  CacheRows(const ConstTensorView& view, const RowBlock& block, float* memory)
-      : view_(view),
-        base_(row_offset(view, block.sequence->batch, block.kv_head, block.sequence->key_begin)),
-        memory_(memory) {}
+// Rows of v that are worked on together; of k there are never more.
+constexpr std::int64_t kValuesAtOnce = 16;
 
-  // The address of row first + n, for n < count. `memory` holds kNarrowKeys rows.
-  void load(std::int64_t first, std::int64_t count, const float** rows) const {
-    const std::int64_t size = view_.size(3);
-    for (std::int64_t n = 0; n < count; ++n) {
-      const std::int64_t offset = base_ + (first + n) * view_.stride(2);
-      if (reads_in_place(view_)) {
-        rows[n] = static_cast<const float*>(view_.data()) + offset;
-      } else {
-        float* row = memory_ + n * RoundUp(size, 16);
-        LoadRow(view_, offset, view_.stride(3), size, row);
-        rows[n] = row;
-      }
-    }
+// Two numbers of 16 bits lie in each lane: the first, and the second.
+HWY_INLINE Vec FirstBf16(Vec pair) { return hn::BitCast(kF32, hn::ShiftLeft<16>(hn::BitCast(U32(), pair))); }
+HWY_INLINE Vec SecondBf16(Vec pair) {
+  return hn::BitCast(kF32, hn::And(hn::BitCast(U32(), pair), hn::Set(U32(), 0xFFFF0000U)));
+}
+
+// ---------------------------------------------------------------- scores
+
+// How kLanes rows of one type become columns: kStep of them are prepared together from column d on, and then taken one
+// at a time, row n in lane n.
+template <class T>
+struct KeyColumns;
+
+template <>
+struct KeyColumns<float> {
+  static constexpr int kStep = 4;
+  HWY_INLINE KeyColumns(const float* const* rows, std::int64_t d) {
+    LoadFourColumns(rows, d, parts[0], parts[1], parts[2], parts[3]);
   }
+  HWY_INLINE Vec operator[](int n) const { return parts[n]; }
 
-  // Memory that will be read next, asked for in small portions while the rows at hand are worked on.
-  class Ahead {
-   public:
-    Ahead() = default;
-    Ahead(const std::byte* row, std::int64_t row_bytes, std::int64_t stride_bytes, std::int64_t rows)
-        : row_(row), row_bytes_(row_bytes), stride_(stride_bytes), rows_(rows) {}
-
-    HWY_INLINE void fetch(int lines) {
-      for (; lines > 0 && rows_ > 0; --lines) {
-        hwy::Prefetch(row_ + at_);
-        at_ += 64;
-        if (at_ < row_bytes_) continue;
-        at_ = 0;
-        row_ += stride_;
-        --rows_;
-      }
-    }
-
-   private:
-    const std::byte* row_ = nullptr;
-    std::int64_t row_bytes_ = 0, stride_ = 0, rows_ = 0, at_ = 0;
-  };
-  Ahead ahead(std::int64_t first, std::int64_t last) const {
-    if (view_.stride(3) != 1 || first >= last) return {};
-    const auto bytes = static_cast<std::int64_t>(size_of(view_.dtype()));
-    return {static_cast<const std::byte*>(view_.data()) + (base_ + first * view_.stride(2)) * bytes,
-            view_.size(3) * bytes, view_.stride(2) * bytes, last - first};
-  }
-
- private:
-  const ConstTensorView& view_;
-  std::int64_t base_;
-  float* memory_;
+  Vec parts[4];
 };
 
-// Keys that are worked on together: two vectors of them, so that one chain of sums does not wait for another.
-constexpr std::int64_t kNarrowKeys = 2 * kLanes;
+template <>
+struct KeyColumns<bfloat16> {  // a pair moves as one number of 32 bits
+  static constexpr int kStep = 8;
+  HWY_INLINE KeyColumns(const bfloat16* const* rows, std::int64_t d) {
+    const float* from[kLanes];
+    for (std::int64_t n = 0; n < kLanes; ++n) from[n] = reinterpret_cast<const float*>(rows[n] + d);
+    LoadFourColumns(from, 0, parts[0], parts[1], parts[2], parts[3]);
+  }
+  HWY_INLINE Vec operator[](int n) const { return n % 2 == 0 ? FirstBf16(parts[n / 2]) : SecondBf16(parts[n / 2]); }
 
-// Scores of kRows rows with kNarrowKeys keys. q is (D, kTileRows); sums go to s: (keys, kTileRows).
-template <int kRows>
-HWY_NOINLINE void NarrowScores(const float* HWY_RESTRICT q, std::int64_t head_size, const float* const* keys,
-                               CacheRows::Ahead ahead, float* HWY_RESTRICT s) {
-  static_assert(kRows % 4 == 0);
-  Columns<kRows> low, high;  // of the first kLanes keys, and of the others
-  for (int r = 0; r < kRows; ++r) low[r] = high[r] = hn::Zero(kF32);
-  const auto add = [&](Vec first, Vec second, const float* row) HWY_ATTR {
-    for (int r = 0; r < kRows; ++r) {
-      const Vec factor = Set(row[r]);
-      low[r] = hn::MulAdd(factor, first, low[r]);
-      high[r] = hn::MulAdd(factor, second, high[r]);
+  Vec parts[4];
+};
+
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+template <>
+struct KeyColumns<float16> {  // transposed as they are, so that one instruction converts a column
+  static constexpr int kStep = 8;
+  HWY_INLINE KeyColumns(const float16* const* rows, std::int64_t d) {
+    const U16 u16;
+    VecU16 a[8], b[8];
+    for (int n = 0; n < 8; ++n) a[n] = LoadEveryEighth(rows + n, d);
+    for (int n = 0; n < 4; ++n) {
+      b[2 * n] = hn::InterleaveLower(u16, a[n], a[n + 4]);
+      b[2 * n + 1] = hn::InterleaveUpper(u16, a[n], a[n + 4]);
     }
-  };
+    for (int n = 0; n < 4; ++n) {
+      parts[2 * n] = hn::InterleaveLower(u16, b[n], b[n + 4]);
+      parts[2 * n + 1] = hn::InterleaveUpper(u16, b[n], b[n + 4]);
+    }
+  }
+  HWY_INLINE Vec operator[](int n) const {
+    const U16 u16;
+    const VecU16 &a = parts[n / 2], &b = parts[n / 2 + 4];
+    return FromF16(n % 2 == 0 ? hn::InterleaveLower(u16, a, b) : hn::InterleaveUpper(u16, a, b));
+  }
+
+  VecU16 parts[8];
+
+ private:
+  // Eight numbers of a row, and of the row eight further where there are so many lanes.
+  static HWY_INLINE VecU16 LoadEveryEighth(const float16* const* rows, std::int64_t d) {
+    const hn::Full128<std::uint16_t> block;
+    const auto low = hn::LoadU(block, reinterpret_cast<const std::uint16_t*>(rows[0] + d));
+#if HWY_MAX_BYTES == 32
+    return low;
+#else
+    return hn::Combine(U16(), hn::LoadU(block, reinterpret_cast<const std::uint16_t*>(rows[8] + d)), low);
+#endif
+  }
+};
+#endif
+
+// f16 has its columns where an instruction converts it; elsewhere its rows are converted first.
+template <class T>
+constexpr bool kHasKeyColumns = !std::is_same_v<T, float16> || (HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86);
+
+// Groups of kLanes keys that are worked on together, so that one chain of sums does not wait for another.
+template <int kRows>
+constexpr int kKeyGroups = kRows > 4 || kLanes == 16 ? 1 : 2;
+template <int kRows>
+constexpr std::int64_t kKeysAtOnce = kKeyGroups<kRows> * kLanes;
+
+// Scores of kRows rows with kKeysAtOnce keys, `stride` apart. q is (D, kTileRows); sums go to s: (keys,
+// kTileRows).
+template <class T, int kRows>
+HWY_NOINLINE void NarrowScores(const float* HWY_RESTRICT q, std::int64_t head_size, const T* keys, std::int64_t stride,
+                               Ahead ahead, float* HWY_RESTRICT s) {
+  static_assert(kRows % 4 == 0);
+  constexpr int kGroups = kKeyGroups<kRows>;
+  constexpr int kStep = KeyColumns<T>::kStep;
+  const T* rows[kLanes];
+  for (std::int64_t n = 0; n < kLanes; ++n) rows[n] = keys + n * stride;
+  const std::int64_t group = kLanes * stride;
+  Columns<kRows> first, second;  // of the first kLanes keys, and of the others
+  for (int r = 0; r < kRows; ++r) first[r] = second[r] = hn::Zero(kF32);
   std::int64_t d = 0;
-  for (; d + 4 <= head_size; d += 4, q += 4 * kTileRows) {
-    Vec a0, a1, a2, a3, b0, b1, b2, b3;
-    LoadFourColumns(keys, d, a0, a1, a2, a3);
-    LoadFourColumns(keys + kLanes, d, b0, b1, b2, b3);
-    ahead.fetch(kLanes / 2);
-    add(a0, b0, q), add(a1, b1, q + kTileRows), add(a2, b2, q + 2 * kTileRows), add(a3, b3, q + 3 * kTileRows);
+  for (; d + kStep <= head_size; d += kStep, q += kStep * kTileRows) {
+    ahead.fetch<static_cast<int>(HWY_MAX(kGroups * kLanes * 16 / Ahead::kLine, 1))>();
+    const KeyColumns<T> a(rows, d);
+    const KeyColumns<T> b(rows, kGroups > 1 ? d + group : d);
+    for (int n = 0; n < kStep; ++n) {
+      const Vec first_column = a[n];
+      const Vec second_column = b[n];
+      for (int r = 0; r < kRows; ++r) {
+        const Vec factor = Set(q[n * kTileRows + r]);
+        first[r] = hn::MulAdd(factor, first_column, first[r]);
+        if constexpr (kGroups > 1) second[r] = hn::MulAdd(factor, second_column, second[r]);
+      }
+    }
   }
+  const auto add_one = [&](std::int64_t place, Columns<kRows>& sums) HWY_ATTR {
+    HWY_ALIGN float column[kLanes];
+    for (std::int64_t n = 0; n < kLanes; ++n) column[n] = static_cast<float>(rows[n][place]);
+    for (int r = 0; r < kRows; ++r) sums[r] = hn::MulAdd(Set(q[r]), Load(column), sums[r]);
+  };
   for (; d < head_size; ++d, q += kTileRows) {
-    HWY_ALIGN float column[kNarrowKeys];
-    for (std::int64_t n = 0; n < kNarrowKeys; ++n) column[n] = keys[n][d];
-    add(Load(column), Load(column + kLanes), q);
+    add_one(d, first);
+    if constexpr (kGroups > 1) add_one(d + group, second);
   }
-  float* rows[kNarrowKeys];
-  for (std::int64_t n = 0; n < kNarrowKeys; ++n) rows[n] = s + n * kTileRows;
-  for (int r = 0; r < kRows; r += 4) {
-    StoreFourColumns(low[r], low[r + 1], low[r + 2], low[r + 3], rows, r);
-    StoreFourColumns(high[r], high[r + 1], high[r + 2], high[r + 3], rows + kLanes, r);
-  }
+  const auto store = [&](std::int64_t key, const Columns<kRows>& sums) HWY_ATTR {
+    float* to[kLanes];
+    for (std::int64_t n = 0; n < kLanes; ++n) to[n] = s + (key + n) * kTileRows;
+    for (int r = 0; r < kRows; r += 4) StoreFourColumns(sums[r], sums[r + 1], sums[r + 2], sums[r + 3], to, r);
+  };
+  store(0, first);
+  if constexpr (kGroups > 1) store(kLanes, second);
 }
 
-// o[r] += Σ_j p[j][r] · v_j for kRows rows, over a few keys: columns [d, d + kV · lanes of the tag).
-template <int kRows, int kV, class D>
-HWY_INLINE void NarrowColumns(D tag, const float* HWY_RESTRICT p, const float* const* values, std::int64_t count,
-                              std::int64_t d, float* const* o) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(tag));
-  hn::Vec<D> sums[static_cast<std::size_t>(kRows)][static_cast<std::size_t>(kV)];
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kV; ++v) sums[r][v] = hn::LoadU(tag, o[r] + d + v * lanes);
+// ---------------------------------------------------------------- p · V
+
+// How columns d … of a row of one type become vectors. Where two are loaded at once they may hold every other column:
+// zipped, until the end of the chunk.
+template <class T>
+struct ValueColumns;
+
+template <>
+struct ValueColumns<float> {
+  static constexpr bool kZipped = false;
+  static HWY_INLINE Vec Load(const float* row) { return hn::LoadU(kF32, row); }
+  static HWY_INLINE void LoadTwo(const float* row, Vec& a, Vec& b) { a = Load(row), b = Load(row + kLanes); }
+};
+
+template <>
+struct ValueColumns<bfloat16> {
+  static constexpr bool kZipped = true;
+  static HWY_INLINE Vec Load(const bfloat16* row) {
+    return FromBf16(hn::LoadU(U16(), reinterpret_cast<const std::uint16_t*>(row)));
   }
-  for (std::int64_t j = 0; j < count; ++j, p += kTileRows) {
-    hn::Vec<D> columns[static_cast<std::size_t>(kV)];
-    for (int v = 0; v < kV; ++v) columns[v] = hn::LoadU(tag, values[j] + d + v * lanes);
+  static HWY_INLINE void LoadTwo(const bfloat16* row, Vec& a, Vec& b) {
+    const Vec pairs = hn::LoadU(kF32, reinterpret_cast<const float*>(row));
+    a = FirstBf16(pairs), b = SecondBf16(pairs);
+  }
+};
+
+template <>
+struct ValueColumns<float16> {
+  static constexpr bool kZipped = false;
+  static HWY_INLINE Vec Load(const float16* row) {
+    return FromF16(hn::LoadU(U16(), reinterpret_cast<const std::uint16_t*>(row)));
+  }
+  static HWY_INLINE void LoadTwo(const float16* row, Vec& a, Vec& b) { a = Load(row), b = Load(row + kLanes); }
+};
+
+// o[r] += Σ_j p[j][r] · v_j for kRows rows, over a few keys: kV vectors of columns from d on.
+template <class T, int kRows, int kV>
+HWY_INLINE void NarrowColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT values, std::int64_t stride,
+                              std::int64_t count, std::int64_t d, Ahead& ahead, float* const* o) {
+  Columns<kV> sums[static_cast<std::size_t>(kRows)];
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kV; ++v) sums[r][v] = hn::LoadU(kF32, o[r] + d + v * kLanes);
+  }
+  values += d;
+  const auto add_next = [&]() HWY_ATTR {
+    Columns<kV> columns;
+    if constexpr (kV == 1) {
+      columns[0] = ValueColumns<T>::Load(values);
+    } else {
+      for (int v = 0; v < kV; v += 2) ValueColumns<T>::LoadTwo(values + v * kLanes, columns[v], columns[v + 1]);
+    }
     for (int r = 0; r < kRows; ++r) {
-      const hn::Vec<D> weight = hn::Set(tag, p[r]);
+      const Vec weight = Set(p[r]);
       for (int v = 0; v < kV; ++v) sums[r][v] = hn::MulAdd(weight, columns[v], sums[r][v]);
     }
+    values += stride;
+    p += kTileRows;
+  };
+  constexpr auto kBytes = static_cast<std::int64_t>(kV * kLanes * sizeof(T));
+  constexpr std::int64_t kKeys = HWY_MAX(1, Ahead::kLine / kBytes);  // so many use up a line
+  std::int64_t j = 0;
+  for (; j + kKeys <= count; j += kKeys) {
+    ahead.fetch<static_cast<int>(kKeys * kBytes / Ahead::kLine)>();
+    for (int n = 0; n < kKeys; ++n) add_next();
   }
+  for (; j < count; ++j) add_next();
   for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kV; ++v) hn::StoreU(sums[r][v], tag, o[r] + d + v * lanes);
+    for (int v = 0; v < kV; ++v) hn::StoreU(sums[r][v], kF32, o[r] + d + v * kLanes);
   }
 }
 
+// Vectors of columns at once: as many sums as registers hold.
 template <int kRows>
-HWY_NOINLINE void NarrowWeightedSum(const float* p, const float* const* values, std::int64_t count, std::int64_t size,
-                                    CacheRows::Ahead ahead, float* const* o) {
-  constexpr int kWide = kRows <= 2 ? 4 : 2;
+constexpr int kWideColumns = kBroadcasts == 8 ? (kRows <= 4 ? 4 : 2) : (kRows <= 2 ? 4 : 2);
+
+template <class T, int kRows>
+HWY_NOINLINE void NarrowWeightedSum(const float* p, const T* values, std::int64_t stride, std::int64_t count,
+                                    std::int64_t size, Ahead ahead, float* const* o) {
+  constexpr int kWide = kWideColumns<kRows>;
   std::int64_t d = 0;
-  for (; d + kWide * kLanes <= size; d += kWide * kLanes) {
-    ahead.fetch(static_cast<int>(kWide * kLanes * count / 16));  // as many bytes as are read here
-    NarrowColumns<kRows, kWide>(kF32, p, values, count, d, o);
+  for (; d + kWide * kLanes <= size; d += kWide * kLanes) NarrowColumns<T, kRows, kWide>(p, values, stride, count, d, ahead, o);
+  for (; d + 2 * kLanes <= size; d += 2 * kLanes) NarrowColumns<T, kRows, 2>(p, values, stride, count, d, ahead, o);
+  for (; d + kLanes <= size; d += kLanes) NarrowColumns<T, kRows, 1>(p, values, stride, count, d, ahead, o);
+  const hn::CappedTag<float, 1> one;
+  for (; d < size; ++d) {
+    for (int r = 0; r < kRows; ++r) {
+      auto sum = hn::LoadU(one, o[r] + d);
+      for (std::int64_t j = 0; j < count; ++j) {
+        const auto value = hn::Set(one, static_cast<float>(values[j * stride + d]));
+        sum = hn::MulAdd(hn::Set(one, p[j * kTileRows + r]), value, sum);
+      }
+      hn::StoreU(sum, one, o[r] + d);
+    }
   }
-  for (; d + kLanes <= size; d += kLanes) NarrowColumns<kRows, 1>(kF32, p, values, count, d, o);
-  for (; d < size; ++d) NarrowColumns<kRows, 1>(hn::CappedTag<float, 1>(), p, values, count, d, o);
+}
+
+// Puts columns back into their order.
+template <class T>
+HWY_INLINE void Unzip(std::int64_t size, float* o) {
+  if constexpr (ValueColumns<T>::kZipped) {
+    for (std::int64_t d = 0; d + 2 * kLanes <= size; d += 2 * kLanes) {
+      hn::StoreInterleaved2(Load(o + d), Load(o + d + kLanes), kF32, o + d);
+    }
+  }
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

@@ -7,7 +7,7 @@
 #endif
 
 #include "cpu/narrow-inl.h"
-#include "cpu/softmax-inl.h"
+#include "cpu/row_state-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
@@ -24,15 +24,23 @@ struct Scratch {
         o(arena.take<float>(tiles * padded_value_size * kTileRows)),
         m(arena.take<float>(tiles * kTileRows)),
         l(arena.take<float>(tiles * kTileRows)),
-        s(arena.take<float>((kChunk + std::max(kBroadcasts, kNarrowKeys)) * kTileRows)),
+        s(arena.take<float>((kChunk + std::max(kBroadcasts, kValuesAtOnce)) * kTileRows)),
         mask(arena.take<float>(problem.masks.empty() ? 0 : kChunk * kTileRows)),
         values(arena.take<float>(kPanel * padded_value_size / kBroadcasts)),
         keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
-        rows_in(arena.take<float>(kNarrowKeys * RoundUp(std::max(problem.head_size, problem.value_size), 16))),
+        rows_in(arena.take<float>(kValuesAtOnce * RoundUp(std::max(problem.head_size, problem.value_size), 16))),
         row_states(arena.take<float>(2 * kNarrowRows * RowState::floats(problem.value_size))) {}
 
+  float* queries(std::int64_t tile) const { return q.data() + tile * (static_cast<std::int64_t>(q.size()) / tiles); }
   TileState state(std::int64_t tile) const {
     return {m.data() + tile * kTileRows, l.data() + tile * kTileRows, o.data() + tile * padded_value_size * kTileRows};
+  }
+
+  void clear(std::int64_t tile) const {
+    const TileState empty = state(tile);
+    std::fill_n(empty.m, kTileRows, -std::numeric_limits<float>::infinity());
+    std::fill_n(empty.l, kTileRows, 0.0F);
+    std::fill_n(empty.o, padded_value_size * kTileRows, 0.0F);
   }
 
   std::int64_t tiles;
@@ -43,7 +51,7 @@ struct Scratch {
   std::span<float> mask;        // (kChunk, kTileRows): a mask's part
   std::span<float> values;      // a chunk of v: for each group of kBroadcasts columns a panel (keys, kBroadcasts)
   std::span<float> keys;        // a chunk of k as f32, where it cannot be read in place
-  std::span<float> rows_in;     // (kNarrowKeys, D or Dv): rows on their way into lanes, or out
+  std::span<float> rows_in;     // (kValuesAtOnce, D or Dv): rows on their way into lanes, or out
   std::span<float> row_states;  // of few rows: their states, and those of the chunk at hand
 };
 
