@@ -12,15 +12,23 @@
 
 namespace rapt::cpu {
 
+// How rows come from memory.
+enum class Source : std::uint8_t {
+  cache,   // they may still be in some cache
+  memory,  // they are not, and will not stay in one
+  stream,  // the same, and the work on them is so quick that a second request, further ahead, is worth its time
+};
+
 class Ahead {
  public:
   static constexpr std::int64_t kLine = 64;
-  static constexpr std::int64_t kDistance = 8192;  // bytes; with what is at hand, half of a small first-level cache
+  static constexpr std::int64_t kDistance = 6144;  // bytes; with what is at hand, less than half a first-level cache
+  static constexpr std::int64_t kFar = 8192;       // beyond that, into the second-level cache
 
   Ahead() = default;  // nothing to ask for
-  // Rows of row_bytes, `stride` bytes apart. `passing`: they are too many to stay in a cache until they are used again.
-  Ahead(const std::byte* rows, std::int64_t row_bytes, std::int64_t stride, std::int64_t count, bool passing)
-      : at_(rows), row_bytes_(row_bytes), stride_(stride), left_(count), passing_(passing) {
+  // Rows of row_bytes, `stride` bytes apart.
+  Ahead(const std::byte* rows, std::int64_t row_bytes, std::int64_t stride, std::int64_t count, Source source)
+      : at_(rows), row_bytes_(row_bytes), stride_(stride), left_(count), source_(source) {
     if (stride == row_bytes) {
       row_bytes_ = stride_ = count * row_bytes;
       left_ = 1;
@@ -33,10 +41,13 @@ class Ahead {
   template <int kLines>
   [[gnu::always_inline]] void fetch() {
     if (at_ == nullptr) return;
-    if (passing_) {
-      for (int n = 0; n < kLines; ++n) __builtin_prefetch(at_ + n * kLine, 0, 0);
-    } else {
+    if (source_ == Source::cache) {
       for (int n = 0; n < kLines; ++n) __builtin_prefetch(at_ + n * kLine, 0, 3);
+    } else {
+      for (int n = 0; n < kLines; ++n) __builtin_prefetch(at_ + n * kLine, 0, 0);
+    }
+    if (source_ == Source::stream) {
+      for (int n = 0; n < kLines; ++n) __builtin_prefetch(at_ + n * kLine + kFar, 0, 2);
     }
     at_ += kLines * kLine;
     if (at_ >= row_end_) next_row();
@@ -55,7 +66,7 @@ class Ahead {
   const std::byte* at_ = nullptr;  // null: nothing left
   const std::byte* row_end_ = nullptr;
   std::int64_t row_bytes_ = 0, stride_ = 0, left_ = 0;
-  bool passing_ = false;
+  Source source_ = Source::cache;
 };
 
 }  // namespace rapt::cpu

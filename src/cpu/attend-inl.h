@@ -83,7 +83,7 @@ struct Tiles {
 
   std::int64_t count = 0;
   TileRows rows[kTilesPerBlock];
-  std::int64_t first_row[kTilesPerBlock];        // within the block
+  std::int64_t first_row[kTilesPerBlock];       // within the block
   KeyRange any = {AttentionProblem::kOpen, 0};  // keys that some row sees
 };
 
@@ -126,9 +126,8 @@ inline void AttendChunks(const ForwardProblem& problem, const ChunkBlock& block,
     for (std::int64_t t = 0; t < tiles.count; ++t) scratch.clear(t);
     AttendTiles(problem, block.rows, tiles, chunk, scratch);
     for (std::int64_t t = 0; t < tiles.count; ++t) {
-      StoreStates(tiles.rows[t], scratch.state(t), problem.value_size, scratch.rows_in.data(), [&](std::int64_t r) {
-        return StateOf(problem, block, chunk, tiles.first_row[t] + r);
-      });
+      StoreStates(tiles.rows[t], scratch.state(t), problem.value_size, scratch.rows_in.data(),
+                  [&](std::int64_t r) { return StateOf(problem, block, chunk, tiles.first_row[t] + r); });
     }
   }
 }

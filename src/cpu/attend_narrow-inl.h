@@ -29,40 +29,41 @@ bool WithTypeInPlace(const ConstTensorView& view, const Run& run) {
   }
 }
 
-// Scores of all rows with keys [order.range): s is (keys, kTileRows).
+// Scores of all rows with keys [range): s is (rows, kScoreRow).
 template <int kRows>
-void NarrowChunkScores(const float* q, std::int64_t head_size, const ReadingOrder& order, float* memory, float* s) {
+void NarrowChunkScores(const float* q, std::int64_t head_size, KeyRange range, const ReadingOrder& order, float* memory,
+                       float* s) {
   const CacheRows& keys = order.now;
   const std::int64_t stride = keys.view().stride(2);
-  std::int64_t j = order.range.first;
+  std::int64_t j = range.first;
   WithTypeInPlace(keys.view(), [&](auto element) {
     using T = decltype(element);
     if constexpr (kHasKeyColumns<T>) {
-      for (; j + kKeysAtOnce<kRows> <= order.range.last; j += kKeysAtOnce<kRows>, s += kKeysAtOnce<kRows> * kTileRows) {
+      for (; j + kKeysAtOnce<kRows> <= range.last; j += kKeysAtOnce<kRows>, s += kKeysAtOnce<kRows>) {
         NarrowScores<T, kRows>(q, head_size, keys.row<T>(j), stride, order.while_reading(j, kKeysAtOnce<kRows>), s);
       }
     }
   });
   // The last few, or all that cannot be read in place, are converted first; what is past the end repeats the last.
   const std::int64_t padded = RoundUp(head_size, 16);
-  for (; j < order.range.last; j += kKeysAtOnce<kRows>, s += kKeysAtOnce<kRows> * kTileRows) {
+  for (; j < range.last; j += kKeysAtOnce<kRows>, s += kKeysAtOnce<kRows>) {
     for (std::int64_t n = 0; n < kKeysAtOnce<kRows>; ++n) {
-      const std::int64_t key = std::min(j + n, order.range.last - 1);
+      const std::int64_t key = std::min(j + n, range.last - 1);
       LoadRow(keys.view(), keys.offset(key), keys.view().stride(3), head_size, memory + n * padded);
     }
     NarrowScores<float, kRows>(q, head_size, memory, padded, {}, s);
   }
 }
 
-// o[r] += p · V for up to kNarrowRows rows, over a few keys.
-template <class T>
-void NarrowAdd(const float* p, const T* values, std::int64_t stride, std::int64_t count, std::int64_t size,
-               std::int64_t rows, const Ahead& ahead, float* const* o) {
+// o[r] += p · V for up to kNarrowRows rows, over kKeys keys.
+template <class T, int kKeys>
+void NarrowAdd(const float* p, const T* values, std::int64_t stride, std::int64_t size, std::int64_t rows,
+               const Ahead& ahead, float* const* o) {
   std::int64_t r = 0;
   const auto add = [&](auto rows_at_once) {
     constexpr int kRows = rows_at_once();
     for (; r + kRows <= rows; r += kRows) {
-      NarrowWeightedSum<T, kRows>(p + r, values, stride, count, size, r == 0 ? ahead : Ahead(), o + r);
+      NarrowWeightedSum<T, kRows, kKeys>(p + r * kScoreRow, values, stride, size, r == 0 ? ahead : Ahead(), o + r);
     }
   };
   if constexpr (kBroadcasts == 8) add(std::integral_constant<int, 8>());  // more registers
@@ -71,30 +72,26 @@ void NarrowAdd(const float* p, const T* values, std::int64_t stride, std::int64_
   add(std::integral_constant<int, 1>());
 }
 
-// p · V over keys [order.range), one chain for each number.
-inline void NarrowChunkSums(const float* p, std::int64_t size, std::int64_t rows, const ReadingOrder& order,
-                            float* memory, float* const* o) {
+// p · V over keys [range), one chain for each number.
+inline void NarrowChunkSums(const float* p, std::int64_t size, std::int64_t rows, KeyRange range,
+                            const ReadingOrder& order, float* memory, float* const* o) {
   const CacheRows& values = order.now;
-  const auto each = [&](const auto& add) {
-    for (std::int64_t j = order.range.first; j < order.range.last; j += kValuesAtOnce, p += kValuesAtOnce * kTileRows) {
-      add(j, std::min(kValuesAtOnce, order.range.last - j));
-    }
-  };
-  const bool done = WithTypeInPlace(values.view(), [&](auto element) {
+  const std::int64_t stride = values.view().stride(2);
+  const std::int64_t last = range.last;
+  std::int64_t j = range.first;
+  WithTypeInPlace(values.view(), [&](auto element) {
     using T = decltype(element);
-    each([&](std::int64_t j, std::int64_t count) {
-      NarrowAdd(p, values.row<T>(j), values.view().stride(2), count, size, rows, order.while_reading(j, count), o);
-    });
+    constexpr int kKeys = kValuesAtOnce;
+    for (; j + kKeys <= last; j += kKeys, p += kKeys) {
+      NarrowAdd<T, kKeys>(p, values.row<T>(j), stride, size, rows, order.while_reading(j, kKeys), o);
+    }
     for (std::int64_t r = 0; r < rows; ++r) Unzip<T>(size, o[r]);
   });
-  if (done) return;
-  const std::int64_t padded = RoundUp(size, 16);
-  each([&](std::int64_t j, std::int64_t count) {
-    for (std::int64_t n = 0; n < count; ++n) {
-      LoadRow(values.view(), values.offset(j + n), values.view().stride(3), size, memory + n * padded);
-    }
-    NarrowAdd<float>(p, memory, padded, count, size, rows, {}, o);
-  });
+  // The last few, or all that cannot be read in place.
+  for (; j < last; ++j, ++p) {
+    LoadRow(values.view(), values.offset(j), values.view().stride(3), size, memory);
+    NarrowAdd<float, 1>(p, memory, 0, size, rows, {}, o);
+  }
 }
 
 // A block of few rows and its chunks of keys.
@@ -107,54 +104,109 @@ class NarrowBlock {
         keys_(problem.key, block),
         values_(problem.value, block) {
     LoadQueries(problem, rows_, scratch.rows_in.data(), scratch.q.data());
-    // Lanes without a row take part in the softmax, for nothing: they need some number.
-    std::fill(scratch.s.begin(), scratch.s.end(), 0.0F);
+    const std::int64_t width = block.row_count <= 4 ? 4 : 8;  // of what the products take
+    for (std::int64_t d = 0; d < problem.head_size; ++d) {
+      std::copy_n(scratch.q.data() + d * kTileRows, width, scratch.narrow_q.data() + d * width);
+    }
   }
 
   const TileRows& rows() const { return rows_; }
 
-  // Before the first chunk: its first keys.
-  void fetch_first(std::int64_t chunk) const {
-    const KeyRange range = keys_of(chunk);
-    keys_.ahead(range.first, std::min(keys_.rows_ahead(1), range.last - range.first)).fetch_all();
-  }
-
-  // The rows' states after this chunk alone.
-  void attend(std::int64_t chunk, const RowState* states) const {
-    for (std::int64_t r = 0; r < rows_.count; ++r) states[r].clear();
-    const TileKeys keys = VisibleTileKeys(problem_, rows_, keys_of(chunk));
-    if (keys.range.first >= keys.range.last) return;
-    const std::int64_t count = keys.range.last - keys.range.first;
-    float* s = scratch_.s.data();
-    HWY_ALIGN float max[TileRows::kMax];
-    HWY_ALIGN float sum[TileRows::kMax];
-
-    const ReadingOrder key_order = {keys_, keys.range, &values_, keys.range};
-    const auto score = rows_.count <= 4 ? NarrowChunkScores<4> : NarrowChunkScores<8>;
-    score(scratch_.q.data(), problem_.head_size, key_order, scratch_.rows_in.data(), s);
-    if (HasTerms(problem_) || IsEdge(rows_, keys.range)) {
-      MaskScores(problem_, rows_, keys, scratch_.mask.data(), s, max);
-    } else {
-      ResetMax(rows_, max);
-      FindMax(rows_.vectors, count, s, max);
+  // Works on some chunks, in order: state_of(chunk, r) becomes row r's state after this chunk alone, then done(chunk)
+  // is called. Keys of several chunks are read before their values: going back and forth costs time, since the
+  // processor must find out anew what is read in order.
+  template <class StateOf, class Done>
+  void attend(KeyRange chunks, const StateOf& state_of, const Done& done) const {
+    fetch_first(chunks.first);
+    for (std::int64_t first = chunks.first; first < chunks.last; first += kChunksAtOnce) {
+      const KeyRange some = {first, std::min(first + kChunksAtOnce, chunks.last)};
+      ChunkWeights weights[kChunksAtOnce];
+      const ReadingOrder keys = {keys_, keys_of(some), &values_, keys_of(some)};
+      for (std::int64_t chunk = first; chunk < some.last; ++chunk) weigh(chunk, keys, weights[chunk - first]);
+      const std::int64_t after = std::min(some.last + kChunksAtOnce, chunks.last);
+      const ReadingOrder values = {values_, keys_of(some), &keys_, keys_of({some.last, after})};
+      for (std::int64_t chunk = first; chunk < some.last; ++chunk) {
+        const ChunkWeights& chunk_weights = weights[chunk - first];
+        float* o[kNarrowRows];
+        for (std::int64_t r = 0; r < rows_.count; ++r) {
+          const RowState state = state_of(chunk, r);
+          state.clear();
+          state.m() = chunk_weights.max[r];
+          state.l() = chunk_weights.sum[r];
+          o[r] = state.o();
+        }
+        NarrowChunkSums(chunk_weights.p, problem_.value_size, rows_.count, chunk_weights.keys, values,
+                        scratch_.rows_in.data(), o);
+        done(chunk);
+      }
     }
-    Weights(rows_.vectors, count, max, s, sum);
-    if (problem_.dropout.on) DropWeights(problem_.dropout, rows_, keys.range.first, count, s);
-
-    float* o[kNarrowRows];
-    for (std::int64_t r = 0; r < rows_.count; ++r) {
-      states[r].m() = max[r];
-      states[r].l() = sum[r];
-      o[r] = states[r].o();
-    }
-    const ReadingOrder value_order = {values_, keys.range, &keys_, keys_of(chunk + 1)};
-    NarrowChunkSums(s, problem_.value_size, rows_.count, value_order, scratch_.rows_in.data(), o);
   }
 
  private:
-  KeyRange keys_of(std::int64_t chunk) const {
-    const std::int64_t first = std::max(chunk * kChunk, rows_.any.first);
-    return {first, std::max(first, std::min((chunk + 1) * kChunk, rows_.any.last))};
+  // The rows' weights for the keys of one chunk.
+  struct ChunkWeights {
+    KeyRange keys;
+    float* p;  // (rows, kScoreRow)
+    HWY_ALIGN float max[TileRows::kMax];
+    HWY_ALIGN float sum[TileRows::kMax];
+  };
+
+  void weigh(std::int64_t chunk, const ReadingOrder& order, ChunkWeights& weights) const {
+    const TileKeys keys = VisibleTileKeys(problem_, rows_, keys_of({chunk, chunk + 1}));
+    weights.keys = keys.range;
+    weights.p = scratch_.narrow_s.data() + chunk % kChunksAtOnce * kNarrowRows * kScoreRow;
+    std::fill_n(weights.max, rows_.count, -std::numeric_limits<float>::infinity());
+    std::fill_n(weights.sum, rows_.count, 0.0F);
+    if (keys.range.first >= keys.range.last) return;
+    const auto score = rows_.count <= 4 ? NarrowChunkScores<4> : NarrowChunkScores<8>;
+    score(scratch_.narrow_q.data(), problem_.head_size, keys.range, order, scratch_.rows_in.data(), weights.p);
+    if (HasTerms(problem_) || problem_.dropout.on || IsEdge(rows_, keys.range)) {
+      weigh_tile(keys, weights.p, weights.max, weights.sum);
+    } else {
+      NarrowWeights(rows_.count, keys.range.last - keys.range.first, weights.p, weights.max, weights.sum);
+    }
+  }
+
+  // Scores to weights by way of a tile with rows in lanes, as masks and dropout want them.
+  void weigh_tile(const TileKeys& keys, float* p, float* max, float* sum) const {
+    const std::int64_t count = keys.range.last - keys.range.first;
+    float* s = scratch_.s.data();
+    // Lanes without a row take part, for nothing: they need some number.
+    std::fill_n(s, count * kTileRows, 0.0F);
+    for_each_four(count, p, [&](float* row, std::int64_t j, float* const* tile, std::int64_t r) HWY_ATTR {
+      StoreFourColumns(hn::LoadU(kF32, row + j), hn::LoadU(kF32, row + kScoreRow + j),
+                       hn::LoadU(kF32, row + 2 * kScoreRow + j), hn::LoadU(kF32, row + 3 * kScoreRow + j), tile, r);
+    });
+    MaskScores(problem_, rows_, keys, scratch_.mask.data(), s, max);
+    Weights(rows_.vectors, count, max, s, sum);
+    if (problem_.dropout.on) DropWeights(problem_.dropout, rows_, keys.range.first, count, s);
+    for_each_four(count, p, [&](float* row, std::int64_t j, float* const* tile, std::int64_t r) HWY_ATTR {
+      Vec c0, c1, c2, c3;
+      LoadFourColumns(tile, r, c0, c1, c2, c3);
+      hn::StoreU(c0, kF32, row + j), hn::StoreU(c1, kF32, row + kScoreRow + j);
+      hn::StoreU(c2, kF32, row + 2 * kScoreRow + j), hn::StoreU(c3, kF32, row + 3 * kScoreRow + j);
+    });
+  }
+
+  // Four rows of scores from key j on, and the rows of the tile that hold these keys.
+  template <class Visit>
+  void for_each_four(std::int64_t count, float* p, const Visit& visit) const {
+    for (std::int64_t j = 0; j < count; j += kLanes) {
+      float* tile[kLanes];
+      for (std::int64_t n = 0; n < kLanes; ++n) tile[n] = scratch_.s.data() + (j + n) * kTileRows;
+      for (std::int64_t r = 0; r < rows_.count; r += 4) visit(p + r * kScoreRow, j, tile, r);
+    }
+  }
+
+  // The keys of some chunks that some row sees.
+  KeyRange keys_of(KeyRange chunks) const {
+    const std::int64_t first = std::max(chunks.first * kChunk, rows_.any.first);
+    return {first, std::max(first, std::min(chunks.last * kChunk, rows_.any.last))};
+  }
+
+  void fetch_first(std::int64_t chunk) const {
+    const KeyRange range = keys_of({chunk, chunk + 1});
+    keys_.ahead(range.first, std::min(keys_.rows_ahead(1), range.last - range.first)).fetch_all();
   }
 
   const ForwardProblem& problem_;
@@ -176,11 +228,12 @@ inline void AttendNarrow(const ForwardProblem& problem, const RowBlock& block, c
     part[r] = RowState(scratch.row_states.data() + (kNarrowRows + r) * floats, problem.value_size);
     whole[r].clear();
   }
-  narrow.fetch_first(rows.any.first / kChunk);
-  for (std::int64_t chunk = rows.any.first / kChunk; chunk * kChunk < rows.any.last; ++chunk) {
-    narrow.attend(chunk, part);
-    for (std::int64_t r = 0; r < rows.count; ++r) whole[r].merge(part[r]);
-  }
+  narrow.attend(
+      {rows.any.first / kChunk, (rows.any.last + kChunk - 1) / kChunk},
+      [&](std::int64_t, std::int64_t r) { return part[r]; },
+      [&](std::int64_t) {
+        for (std::int64_t r = 0; r < rows.count; ++r) whole[r].merge(part[r]);
+      });
   for (std::int64_t r = 0; r < rows.count; ++r) FinishRow(problem, rows, r, whole[r], sums);
 }
 
@@ -191,13 +244,10 @@ inline RowState StateOf(const ForwardProblem& problem, const ChunkBlock& block, 
 }
 
 inline void AttendNarrowChunks(const ForwardProblem& problem, const ChunkBlock& block, const Scratch& scratch) {
-  const NarrowBlock narrow(problem, block.rows, scratch);
-  RowState states[kNarrowRows];
-  narrow.fetch_first(block.chunks.first);
-  for (std::int64_t chunk = block.chunks.first; chunk < block.chunks.last; ++chunk) {
-    for (std::int64_t r = 0; r < block.rows.row_count; ++r) states[r] = StateOf(problem, block, chunk, r);
-    narrow.attend(chunk, states);
-  }
+  NarrowBlock(problem, block.rows, scratch)
+      .attend(
+          block.chunks, [&](std::int64_t chunk, std::int64_t r) { return StateOf(problem, block, chunk, r); },
+          [](std::int64_t) {});
 }
 
 // The chunks of a split block, merged in order, and its rows written.

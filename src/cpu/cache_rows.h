@@ -12,7 +12,8 @@ class CacheRows {
       : view_(view),
         base_(row_offset(view, block.sequence->batch, block.kv_head, block.sequence->key_begin)),
         bytes_(static_cast<std::int64_t>(size_of(view.dtype()))),
-        passing_(view.count() * bytes_ > kStays) {}
+        ahead_(Ahead::kDistance / std::max<std::int64_t>(1, view.size(3) * bytes_)),
+        source_(view.count() * bytes_ <= kStays ? Source::cache : bytes_ == 4 ? Source::stream : Source::memory) {}
 
   const ConstTensorView& view() const { return view_; }
   // The element where row j begins.
@@ -26,20 +27,18 @@ class CacheRows {
   Ahead ahead(std::int64_t j, std::int64_t count) const {
     if (view_.stride(3) != 1) return {};
     return {static_cast<const std::byte*>(view_.data()) + offset(j) * bytes_, view_.size(3) * bytes_,
-            view_.stride(2) * bytes_, count, passing_};
+            view_.stride(2) * bytes_, count, source_};
   }
   // How many rows to ask ahead, at least `least`.
-  std::int64_t rows_ahead(std::int64_t least) const {
-    return std::max(least, Ahead::kDistance / std::max<std::int64_t>(1, view_.size(3) * bytes_));
-  }
+  std::int64_t rows_ahead(std::int64_t least) const { return std::max(least, ahead_); }
 
  private:
   // Tensors up to this size may still be in a cache when they are read again.
   static constexpr std::int64_t kStays = std::int64_t{2} << 20;
 
   const ConstTensorView& view_;
-  std::int64_t base_, bytes_;
-  bool passing_;
+  std::int64_t base_, bytes_, ahead_;
+  Source source_;
 };
 
 // Two stretches of rows that are read one after the other, `now` from `first` to `last`, then `next` from its own first

@@ -13,8 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
 Kernels GetKernels() {
-  return {kTileRows,    ScratchBytes, Attend,        RowState::floats,
-          AttendChunks, Finish,       CaptureScratchBytes, CaptureQueries};
+  return {kTileRows, ScratchBytes, Attend, RowState::floats, AttendChunks, Finish, CaptureScratchBytes, CaptureQueries};
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

@@ -1,7 +1,11 @@
-// The two products for few rows, as in decoding, where reading k and v is most of the work: each is read once, in order.
+// The two products for few rows, as in decoding, where reading k and v is most of the work: each is read once, in
+// order.
 //
 // With one row to a lane most lanes would be empty. So scores are computed with keys in lanes, and p·V with columns in
 // lanes. Each number is the same chain of multiply-adds as for many rows, so its bits are the same.
+//
+// Everything else is kept small, queries (D, kRows) and scores (rows, kScoreRow): what was asked for ahead must stay in
+// the first-level cache until it is read.
 #if defined(RAPT_CPU_NARROW_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_NARROW_INL_H
 #undef RAPT_CPU_NARROW_INL_H
@@ -12,13 +16,19 @@
 #include "cpu/ahead.h"
 #include "cpu/convert-inl.h"
 #include "cpu/kernel_table.h"
-#include "cpu/product-inl.h"
+#include "cpu/softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Rows of v that are worked on together; of k there are never more.
-constexpr std::int64_t kValuesAtOnce = 16;
+// From one row of scores to the next. The last vector of a chunk may reach past it.
+constexpr std::int64_t kScoreRow = kChunk + 16;
+
+// Chunks whose keys are read before their values.
+constexpr std::int64_t kChunksAtOnce = 8;
+
+// Rows of v that are worked on together.
+constexpr int kValuesAtOnce = 8;
 
 // Two numbers of 16 bits lie in each lane: the first, and the second.
 HWY_INLINE Vec FirstBf16(Vec pair) { return hn::BitCast(kF32, hn::ShiftLeft<16>(hn::BitCast(U32(), pair))); }
@@ -104,10 +114,9 @@ constexpr bool kHasKeyColumns = !std::is_same_v<T, float16> || (HWY_TARGET <= HW
 template <int kRows>
 constexpr int kKeyGroups = kRows > 4 || kLanes == 16 ? 1 : 2;
 template <int kRows>
-constexpr std::int64_t kKeysAtOnce = kKeyGroups<kRows> * kLanes;
+constexpr std::int64_t kKeysAtOnce = kKeyGroups<kRows>* kLanes;
 
-// Scores of kRows rows with kKeysAtOnce keys, `stride` apart. q is (D, kTileRows); sums go to s: (keys,
-// kTileRows).
+// Scores of kRows rows with kKeysAtOnce keys, `stride` apart. q is (D, kRows); sums go to s: (kRows, kScoreRow).
 template <class T, int kRows>
 HWY_NOINLINE void NarrowScores(const float* HWY_RESTRICT q, std::int64_t head_size, const T* keys, std::int64_t stride,
                                Ahead ahead, float* HWY_RESTRICT s) {
@@ -120,7 +129,7 @@ HWY_NOINLINE void NarrowScores(const float* HWY_RESTRICT q, std::int64_t head_si
   Columns<kRows> first, second;  // of the first kLanes keys, and of the others
   for (int r = 0; r < kRows; ++r) first[r] = second[r] = hn::Zero(kF32);
   std::int64_t d = 0;
-  for (; d + kStep <= head_size; d += kStep, q += kStep * kTileRows) {
+  for (; d + kStep <= head_size; d += kStep, q += kStep * kRows) {
     ahead.fetch<static_cast<int>(HWY_MAX(kGroups * kLanes * 16 / Ahead::kLine, 1))>();
     const KeyColumns<T> a(rows, d);
     const KeyColumns<T> b(rows, kGroups > 1 ? d + group : d);
@@ -128,7 +137,7 @@ HWY_NOINLINE void NarrowScores(const float* HWY_RESTRICT q, std::int64_t head_si
       const Vec first_column = a[n];
       const Vec second_column = b[n];
       for (int r = 0; r < kRows; ++r) {
-        const Vec factor = Set(q[n * kTileRows + r]);
+        const Vec factor = Set(q[n * kRows + r]);
         first[r] = hn::MulAdd(factor, first_column, first[r]);
         if constexpr (kGroups > 1) second[r] = hn::MulAdd(factor, second_column, second[r]);
       }
@@ -139,17 +148,39 @@ HWY_NOINLINE void NarrowScores(const float* HWY_RESTRICT q, std::int64_t head_si
     for (std::int64_t n = 0; n < kLanes; ++n) column[n] = static_cast<float>(rows[n][place]);
     for (int r = 0; r < kRows; ++r) sums[r] = hn::MulAdd(Set(q[r]), Load(column), sums[r]);
   };
-  for (; d < head_size; ++d, q += kTileRows) {
+  for (; d < head_size; ++d, q += kRows) {
     add_one(d, first);
     if constexpr (kGroups > 1) add_one(d + group, second);
   }
-  const auto store = [&](std::int64_t key, const Columns<kRows>& sums) HWY_ATTR {
-    float* to[kLanes];
-    for (std::int64_t n = 0; n < kLanes; ++n) to[n] = s + (key + n) * kTileRows;
-    for (int r = 0; r < kRows; r += 4) StoreFourColumns(sums[r], sums[r + 1], sums[r + 2], sums[r + 3], to, r);
+  for (int r = 0; r < kRows; ++r) {
+    hn::StoreU(first[r], kF32, s + r * kScoreRow);
+    if constexpr (kGroups > 1) hn::StoreU(second[r], kF32, s + r * kScoreRow + kLanes);
+  }
+}
+
+// Scores become weights as in Weights, keys in lanes: `max` and `sum` are each row's.
+inline void NarrowWeights(std::int64_t rows, std::int64_t count, float* HWY_RESTRICT s, float* HWY_RESTRICT max,
+                          float* HWY_RESTRICT sum) {
+  const std::int64_t whole = count / kLanes * kLanes;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* row = s + r * kScoreRow;
+    for (std::int64_t j = count; j < RoundUp(count, kLanes); ++j) row[j] = -std::numeric_limits<float>::infinity();
+    Vec largest = NegativeInfinity();
+    for (std::int64_t j = 0; j < count; j += kLanes) largest = hn::Max(largest, hn::LoadU(kF32, row + j));
+    max[r] = hn::GetLane(hn::MaxOfLanes(kF32, largest));
+    sum[r] = 0.0F;
+  }
+  const auto weigh = [&](std::int64_t j, std::int64_t keys) HWY_ATTR {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      float* place = s + r * kScoreRow + j;
+      hn::StoreU(Exp(hn::Sub(hn::LoadU(kF32, place), Finite(Set(max[r])))), kF32, place);
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {  // one chain for each row, keys ascending
+      for (std::int64_t n = 0; n < keys; ++n) sum[r] += s[r * kScoreRow + j + n];
+    }
   };
-  store(0, first);
-  if constexpr (kGroups > 1) store(kLanes, second);
+  for (std::int64_t j = 0; j < whole; j += kLanes) weigh(j, kLanes);
+  if (whole < count) weigh(whole, count - whole);
 }
 
 // ---------------------------------------------------------------- p · V
@@ -187,61 +218,62 @@ struct ValueColumns<float16> {
   static HWY_INLINE void LoadTwo(const float16* row, Vec& a, Vec& b) { a = Load(row), b = Load(row + kLanes); }
 };
 
-// o[r] += Σ_j p[j][r] · v_j for kRows rows, over a few keys: kV vectors of columns from d on.
-template <class T, int kRows, int kV>
+// o[r] += Σ_j p[r][j] · v_j for kRows rows and kKeys keys: kV vectors of columns from d on. Each key has loads of its
+// own in the code: a load that steps from row to row makes the processor fetch the same columns of rows far ahead.
+template <class T, int kRows, int kKeys, int kV>
 HWY_INLINE void NarrowColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT values, std::int64_t stride,
-                              std::int64_t count, std::int64_t d, Ahead& ahead, float* const* o) {
+                              std::int64_t d, Ahead& ahead, float* const* o) {
   Columns<kV> sums[static_cast<std::size_t>(kRows)];
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kV; ++v) sums[r][v] = hn::LoadU(kF32, o[r] + d + v * kLanes);
   }
-  values += d;
-  const auto add_next = [&]() HWY_ATTR {
+  constexpr auto kBytes = static_cast<int>(kV * kLanes * sizeof(T));
+  HWY_UNROLL(8)
+  for (int j = 0; j < kKeys; ++j) {
+    // A line is asked for whenever one has been read.
+    if ((j + 1) * kBytes / Ahead::kLine > j * kBytes / Ahead::kLine) ahead.fetch<HWY_MAX(1, kBytes / Ahead::kLine)>();
+    const T* row = values + j * stride + d;
     Columns<kV> columns;
     if constexpr (kV == 1) {
-      columns[0] = ValueColumns<T>::Load(values);
+      columns[0] = ValueColumns<T>::Load(row);
     } else {
-      for (int v = 0; v < kV; v += 2) ValueColumns<T>::LoadTwo(values + v * kLanes, columns[v], columns[v + 1]);
+      for (int v = 0; v < kV; v += 2) ValueColumns<T>::LoadTwo(row + v * kLanes, columns[v], columns[v + 1]);
     }
     for (int r = 0; r < kRows; ++r) {
-      const Vec weight = Set(p[r]);
+      const Vec weight = Set(p[r * kScoreRow + j]);
       for (int v = 0; v < kV; ++v) sums[r][v] = hn::MulAdd(weight, columns[v], sums[r][v]);
     }
-    values += stride;
-    p += kTileRows;
-  };
-  constexpr auto kBytes = static_cast<std::int64_t>(kV * kLanes * sizeof(T));
-  constexpr std::int64_t kKeys = HWY_MAX(1, Ahead::kLine / kBytes);  // so many use up a line
-  std::int64_t j = 0;
-  for (; j + kKeys <= count; j += kKeys) {
-    ahead.fetch<static_cast<int>(kKeys * kBytes / Ahead::kLine)>();
-    for (int n = 0; n < kKeys; ++n) add_next();
   }
-  for (; j < count; ++j) add_next();
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kV; ++v) hn::StoreU(sums[r][v], kF32, o[r] + d + v * kLanes);
   }
 }
 
-// Vectors of columns at once: as many sums as registers hold.
-template <int kRows>
-constexpr int kWideColumns = kBroadcasts == 8 ? (kRows <= 4 ? 4 : 2) : (kRows <= 2 ? 4 : 2);
-
+// Vectors of columns at once: a cache line of them, or what the registers hold.
 template <class T, int kRows>
-HWY_NOINLINE void NarrowWeightedSum(const float* p, const T* values, std::int64_t stride, std::int64_t count,
-                                    std::int64_t size, Ahead ahead, float* const* o) {
-  constexpr int kWide = kWideColumns<kRows>;
+constexpr int kWideColumns = static_cast<int>(HWY_MIN(HWY_MAX(Ahead::kLine / (kLanes * sizeof(T)), 1),
+                                                      kBroadcasts == 8 || kRows <= 2 ? 4 : 2));
+
+// The same for all columns.
+template <class T, int kRows, int kKeys>
+HWY_NOINLINE void NarrowWeightedSum(const float* p, const T* values, std::int64_t stride, std::int64_t size,
+                                    Ahead ahead, float* const* o) {
+  constexpr int kWide = kWideColumns<T, kRows>;
   std::int64_t d = 0;
-  for (; d + kWide * kLanes <= size; d += kWide * kLanes) NarrowColumns<T, kRows, kWide>(p, values, stride, count, d, ahead, o);
-  for (; d + 2 * kLanes <= size; d += 2 * kLanes) NarrowColumns<T, kRows, 2>(p, values, stride, count, d, ahead, o);
-  for (; d + kLanes <= size; d += kLanes) NarrowColumns<T, kRows, 1>(p, values, stride, count, d, ahead, o);
+  for (; d + kWide * kLanes <= size; d += kWide * kLanes) {
+    NarrowColumns<T, kRows, kKeys, kWide>(p, values, stride, d, ahead, o);
+  }
+  for (; d + 2 * kLanes <= size; d += 2 * kLanes) {
+    NarrowColumns<T, kRows, kKeys, 2>(p, values, stride, d, ahead, o);
+  }
+  for (; d + kLanes <= size; d += kLanes) NarrowColumns<T, kRows, kKeys, 1>(p, values, stride, d, ahead, o);
   const hn::CappedTag<float, 1> one;
   for (; d < size; ++d) {
     for (int r = 0; r < kRows; ++r) {
       auto sum = hn::LoadU(one, o[r] + d);
-      for (std::int64_t j = 0; j < count; ++j) {
+      for (std::int64_t j = 0; j < kKeys; ++j) {
         const auto value = hn::Set(one, static_cast<float>(values[j * stride + d]));
-        sum = hn::MulAdd(hn::Set(one, p[j * kTileRows + r]), value, sum);
+        sum = hn::MulAdd(hn::Set(one, p[r * kScoreRow + j]), value, sum);
       }
       hn::StoreU(sum, one, o[r] + d);
     }

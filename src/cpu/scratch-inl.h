@@ -15,6 +15,9 @@ namespace rapt::cpu::HWY_NAMESPACE {
 // From one panel of packed values to the next. The gap keeps panels from falling on the same cache lines.
 constexpr std::int64_t kPanel = kChunk * kBroadcasts + 16;
 
+// Rows that are converted together: a vector of them, or a block of keys for few rows.
+constexpr std::int64_t kRowsIn = 16;
+
 // Everything one worker writes on the way, carved from its part of the workspace.
 struct Scratch {
   Scratch(Arena& arena, const ForwardProblem& problem, std::int64_t rows)
@@ -24,11 +27,13 @@ struct Scratch {
         o(arena.take<float>(tiles * padded_value_size * kTileRows)),
         m(arena.take<float>(tiles * kTileRows)),
         l(arena.take<float>(tiles * kTileRows)),
-        s(arena.take<float>((kChunk + std::max(kBroadcasts, kValuesAtOnce)) * kTileRows)),
+        s(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
         mask(arena.take<float>(problem.masks.empty() ? 0 : kChunk * kTileRows)),
         values(arena.take<float>(kPanel * padded_value_size / kBroadcasts)),
         keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
-        rows_in(arena.take<float>(kValuesAtOnce * RoundUp(std::max(problem.head_size, problem.value_size), 16))),
+        rows_in(arena.take<float>(kRowsIn * RoundUp(std::max(problem.head_size, problem.value_size), 16))),
+        narrow_q(arena.take<float>(kNarrowRows * problem.head_size)),
+        narrow_s(arena.take<float>(kChunksAtOnce * kNarrowRows * kScoreRow)),
         row_states(arena.take<float>(2 * kNarrowRows * RowState::floats(problem.value_size))) {}
 
   float* queries(std::int64_t tile) const { return q.data() + tile * (static_cast<std::int64_t>(q.size()) / tiles); }
@@ -51,7 +56,9 @@ struct Scratch {
   std::span<float> mask;        // (kChunk, kTileRows): a mask's part
   std::span<float> values;      // a chunk of v: for each group of kBroadcasts columns a panel (keys, kBroadcasts)
   std::span<float> keys;        // a chunk of k as f32, where it cannot be read in place
-  std::span<float> rows_in;     // (kValuesAtOnce, D or Dv): rows on their way into lanes, or out
+  std::span<float> rows_in;     // (kRowsIn, D or Dv): rows on their way into lanes, or out
+  std::span<float> narrow_q;    // (D, 4 or 8): scaled queries of few rows
+  std::span<float> narrow_s;    // (kChunksAtOnce, kNarrowRows, kScoreRow): their scores, then weights
   std::span<float> row_states;  // of few rows: their states, and those of the chunk at hand
 };
 
