@@ -1,7 +1,7 @@
 // Memory that will be read soon, asked for a few lines at a time while other work is done.
 //
-// Few rows read k and v faster than a core's own guesses bring them, since several rows are read side by side. Asking in
-// the order of addresses, at an even pace and some kilobytes ahead, makes memory as fast as a plain read of it.
+// Few rows read k and v faster than a core's own guesses bring them, since several rows are read side by side. Asking
+// in the order of addresses, at an even pace and some kilobytes ahead, makes memory as fast as a plain read of it.
 #pragma once
 
 #include <algorithm>

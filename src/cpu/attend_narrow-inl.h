@@ -39,8 +39,12 @@ void NarrowChunkScores(const float* q, std::int64_t head_size, KeyRange range, c
   WithTypeInPlace(keys.view(), [&](auto element) {
     using T = decltype(element);
     if constexpr (kHasKeyColumns<T>) {
-      for (; j + kKeysAtOnce<kRows> <= range.last; j += kKeysAtOnce<kRows>, s += kKeysAtOnce<kRows>) {
-        NarrowScores<T, kRows>(q, head_size, keys.row<T>(j), stride, order.while_reading(j, kKeysAtOnce<kRows>), s);
+      const std::int64_t last = range.last - (range.last - range.first) % kKeysAtOnce<kRows>;
+      while (j < last) {
+        const std::int64_t count = std::min(kRun, last - j);
+        NarrowScores<T, kRows>(q, head_size, keys.row<T>(j), stride, count, order.while_reading(j, count), s);
+        j += count;
+        s += count;
       }
     }
   });
@@ -51,19 +55,20 @@ void NarrowChunkScores(const float* q, std::int64_t head_size, KeyRange range, c
       const std::int64_t key = std::min(j + n, range.last - 1);
       LoadRow(keys.view(), keys.offset(key), keys.view().stride(3), head_size, memory + n * padded);
     }
-    NarrowScores<float, kRows>(q, head_size, memory, padded, {}, s);
+    NarrowScores<float, kRows>(q, head_size, memory, padded, kKeysAtOnce<kRows>, {}, s);
   }
 }
 
-// o[r] += p · V for up to kNarrowRows rows, over kKeys keys.
+// o[r] += p · V for up to kNarrowRows rows, over `count` keys, a multiple of kKeys.
 template <class T, int kKeys>
-void NarrowAdd(const float* p, const T* values, std::int64_t stride, std::int64_t size, std::int64_t rows,
-               const Ahead& ahead, float* const* o) {
+void NarrowAdd(const float* p, const T* values, std::int64_t stride, std::int64_t count, std::int64_t size,
+               std::int64_t rows, const Ahead& ahead, float* const* o) {
   std::int64_t r = 0;
   const auto add = [&](auto rows_at_once) {
     constexpr int kRows = rows_at_once();
     for (; r + kRows <= rows; r += kRows) {
-      NarrowWeightedSum<T, kRows, kKeys>(p + r * kScoreRow, values, stride, size, r == 0 ? ahead : Ahead(), o + r);
+      NarrowWeightedSum<T, kRows, kKeys>(p + r * kScoreRow, values, stride, count, size, r == 0 ? ahead : Ahead(),
+                                         o + r);
     }
   };
   if constexpr (kBroadcasts == 8) add(std::integral_constant<int, 8>());  // more registers
@@ -76,21 +81,23 @@ void NarrowAdd(const float* p, const T* values, std::int64_t stride, std::int64_
 inline void NarrowChunkSums(const float* p, std::int64_t size, std::int64_t rows, KeyRange range,
                             const ReadingOrder& order, float* memory, float* const* o) {
   const CacheRows& values = order.now;
-  const std::int64_t stride = values.view().stride(2);
-  const std::int64_t last = range.last;
   std::int64_t j = range.first;
   WithTypeInPlace(values.view(), [&](auto element) {
     using T = decltype(element);
-    constexpr int kKeys = kValuesAtOnce;
-    for (; j + kKeys <= last; j += kKeys, p += kKeys) {
-      NarrowAdd<T, kKeys>(p, values.row<T>(j), stride, size, rows, order.while_reading(j, kKeys), o);
+    const std::int64_t last = range.last - (range.last - range.first) % kValuesAtOnce;
+    while (j < last) {
+      const std::int64_t count = std::min(kRun, last - j);
+      NarrowAdd<T, kValuesAtOnce>(p, values.row<T>(j), values.view().stride(2), count, size, rows,
+                                  order.while_reading(j, count), o);
+      j += count;
+      p += count;
     }
     for (std::int64_t r = 0; r < rows; ++r) Unzip<T>(size, o[r]);
   });
   // The last few, or all that cannot be read in place.
-  for (; j < last; ++j, ++p) {
+  for (; j < range.last; ++j, ++p) {
     LoadRow(values.view(), values.offset(j), values.view().stride(3), size, memory);
-    NarrowAdd<float, 1>(p, memory, 0, size, rows, {}, o);
+    NarrowAdd<float, 1>(p, memory, 0, 1, size, rows, {}, o);
   }
 }
 
@@ -163,7 +170,8 @@ class NarrowBlock {
     if (HasTerms(problem_) || problem_.dropout.on || IsEdge(rows_, keys.range)) {
       weigh_tile(keys, weights.p, weights.max, weights.sum);
     } else {
-      NarrowWeights(rows_.count, keys.range.last - keys.range.first, weights.p, weights.max, weights.sum);
+      const auto weigh_rows = rows_.count <= 4 ? NarrowWeights<4> : NarrowWeights<8>;
+      weigh_rows(keys.range.last - keys.range.first, weights.p, weights.max, weights.sum);
     }
   }
 
@@ -206,7 +214,7 @@ class NarrowBlock {
 
   void fetch_first(std::int64_t chunk) const {
     const KeyRange range = keys_of({chunk, chunk + 1});
-    keys_.ahead(range.first, std::min(keys_.rows_ahead(1), range.last - range.first)).fetch_all();
+    keys_.ahead(range.first, std::min(keys_.rows_ahead(), range.last - range.first)).fetch_all();
   }
 
   const ForwardProblem& problem_;

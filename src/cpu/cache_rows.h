@@ -12,8 +12,10 @@ class CacheRows {
       : view_(view),
         base_(row_offset(view, block.sequence->batch, block.kv_head, block.sequence->key_begin)),
         bytes_(static_cast<std::int64_t>(size_of(view.dtype()))),
-        ahead_(Ahead::kDistance / std::max<std::int64_t>(1, view.size(3) * bytes_)),
-        source_(view.count() * bytes_ <= kStays ? Source::cache : bytes_ == 4 ? Source::stream : Source::memory) {}
+        ahead_(std::max<std::int64_t>(16, Ahead::kDistance / std::max<std::int64_t>(1, view.size(3) * bytes_))),
+        source_(view.count() * bytes_ <= kStays ? Source::cache
+                : bytes_ == 4                   ? Source::stream
+                                                : Source::memory) {}
 
   const ConstTensorView& view() const { return view_; }
   // The element where row j begins.
@@ -29,8 +31,8 @@ class CacheRows {
     return {static_cast<const std::byte*>(view_.data()) + offset(j) * bytes_, view_.size(3) * bytes_,
             view_.stride(2) * bytes_, count, source_};
   }
-  // How many rows to ask ahead, at least `least`.
-  std::int64_t rows_ahead(std::int64_t least) const { return std::max(least, ahead_); }
+  // How many rows to ask ahead: no fewer than are read side by side.
+  std::int64_t rows_ahead() const { return ahead_; }
 
  private:
   // Tensors up to this size may still be in a cache when they are read again.
@@ -50,7 +52,7 @@ struct ReadingOrder {
   KeyRange next_range{0, 0};
 
   Ahead while_reading(std::int64_t j, std::int64_t count) const {
-    const std::int64_t at = j + now.rows_ahead(count);
+    const std::int64_t at = j + now.rows_ahead();
     if (at < range.last) return now.ahead(at, std::min(count, range.last - at));
     if (next == nullptr) return {};
     const std::int64_t after = next_range.first + at - range.last;

@@ -30,6 +30,9 @@ constexpr std::int64_t kChunksAtOnce = 8;
 // Rows of v that are worked on together.
 constexpr int kValuesAtOnce = 8;
 
+// Keys between two looks at what is to be read next.
+constexpr std::int64_t kRun = 64;
+
 // Two numbers of 16 bits lie in each lane: the first, and the second.
 HWY_INLINE Vec FirstBf16(Vec pair) { return hn::BitCast(kF32, hn::ShiftLeft<16>(hn::BitCast(U32(), pair))); }
 HWY_INLINE Vec SecondBf16(Vec pair) {
@@ -116,16 +119,13 @@ constexpr int kKeyGroups = kRows > 4 || kLanes == 16 ? 1 : 2;
 template <int kRows>
 constexpr std::int64_t kKeysAtOnce = kKeyGroups<kRows>* kLanes;
 
-// Scores of kRows rows with kKeysAtOnce keys, `stride` apart. q is (D, kRows); sums go to s: (kRows, kScoreRow).
+// Scores of kRows rows with kKeysAtOnce keys in `rows`, those past the first kLanes being `group` further. q is (D,
+// kRows).
 template <class T, int kRows>
-HWY_NOINLINE void NarrowScores(const float* HWY_RESTRICT q, std::int64_t head_size, const T* keys, std::int64_t stride,
-                               Ahead ahead, float* HWY_RESTRICT s) {
-  static_assert(kRows % 4 == 0);
+HWY_INLINE void NarrowScores(const float* HWY_RESTRICT q, std::int64_t head_size, const T* const* rows,
+                             std::int64_t group, Ahead& ahead, float* HWY_RESTRICT s) {
   constexpr int kGroups = kKeyGroups<kRows>;
   constexpr int kStep = KeyColumns<T>::kStep;
-  const T* rows[kLanes];
-  for (std::int64_t n = 0; n < kLanes; ++n) rows[n] = keys + n * stride;
-  const std::int64_t group = kLanes * stride;
   Columns<kRows> first, second;  // of the first kLanes keys, and of the others
   for (int r = 0; r < kRows; ++r) first[r] = second[r] = hn::Zero(kF32);
   std::int64_t d = 0;
@@ -158,29 +158,46 @@ HWY_NOINLINE void NarrowScores(const float* HWY_RESTRICT q, std::int64_t head_si
   }
 }
 
-// Scores become weights as in Weights, keys in lanes: `max` and `sum` are each row's.
-inline void NarrowWeights(std::int64_t rows, std::int64_t count, float* HWY_RESTRICT s, float* HWY_RESTRICT max,
-                          float* HWY_RESTRICT sum) {
-  const std::int64_t whole = count / kLanes * kLanes;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    float* row = s + r * kScoreRow;
-    for (std::int64_t j = count; j < RoundUp(count, kLanes); ++j) row[j] = -std::numeric_limits<float>::infinity();
-    Vec largest = NegativeInfinity();
-    for (std::int64_t j = 0; j < count; j += kLanes) largest = hn::Max(largest, hn::LoadU(kF32, row + j));
-    max[r] = hn::GetLane(hn::MaxOfLanes(kF32, largest));
-    sum[r] = 0.0F;
+// The same for `count` keys, a multiple of kKeysAtOnce, `stride` apart: s is (kRows, kScoreRow).
+template <class T, int kRows>
+HWY_NOINLINE void NarrowScores(const float* q, std::int64_t head_size, const T* keys, std::int64_t stride,
+                               std::int64_t count, Ahead ahead, float* s) {
+  static_assert(kRows % 4 == 0);
+  const T* rows[kLanes];
+  for (std::int64_t n = 0; n < kLanes; ++n) rows[n] = keys + n * stride;
+  for (std::int64_t j = 0; j < count; j += kKeysAtOnce<kRows>) {
+    NarrowScores<T, kRows>(q, head_size, rows, kLanes * stride, ahead, s + j);
+    for (const T*& row : rows) row += kKeysAtOnce<kRows> * stride;
   }
-  const auto weigh = [&](std::int64_t j, std::int64_t keys) HWY_ATTR {
-    for (std::int64_t r = 0; r < rows; ++r) {
+}
+
+// Scores become weights as in Weights, keys in lanes: `max` and `sum` are each row's.
+template <int kRows>
+HWY_NOINLINE void NarrowWeights(std::int64_t count, float* HWY_RESTRICT s, float* HWY_RESTRICT max,
+                                float* HWY_RESTRICT sum) {
+  const std::int64_t padded = RoundUp(count, kLanes);
+  Columns<kRows> finite;
+  float total[static_cast<std::size_t>(kRows)] = {};
+  for (int r = 0; r < kRows; ++r) {
+    float* row = s + r * kScoreRow;
+    std::fill(row + count, row + padded, -std::numeric_limits<float>::infinity());
+    Vec largest = NegativeInfinity();
+    for (std::int64_t j = 0; j < padded; j += kLanes) largest = hn::Max(largest, hn::LoadU(kF32, row + j));
+    largest = hn::MaxOfLanes(kF32, largest);
+    max[r] = hn::GetLane(largest);
+    finite[r] = Finite(largest);
+  }
+  for (std::int64_t j = 0; j < padded; j += kLanes) {
+    for (int r = 0; r < kRows; ++r) {
       float* place = s + r * kScoreRow + j;
-      hn::StoreU(Exp(hn::Sub(hn::LoadU(kF32, place), Finite(Set(max[r])))), kF32, place);
+      hn::StoreU(Exp(hn::Sub(hn::LoadU(kF32, place), finite[r])), kF32, place);
     }
-    for (std::int64_t r = 0; r < rows; ++r) {  // one chain for each row, keys ascending
-      for (std::int64_t n = 0; n < keys; ++n) sum[r] += s[r * kScoreRow + j + n];
+    // One chain for each row, keys ascending; past the last key 0 is added, which changes nothing.
+    for (std::int64_t n = j; n < j + kLanes; ++n) {
+      for (int r = 0; r < kRows; ++r) total[r] += s[r * kScoreRow + n];
     }
-  };
-  for (std::int64_t j = 0; j < whole; j += kLanes) weigh(j, kLanes);
-  if (whole < count) weigh(whole, count - whole);
+  }
+  for (int r = 0; r < kRows; ++r) sum[r] = total[r];
 }
 
 // ---------------------------------------------------------------- p · V
@@ -256,8 +273,8 @@ constexpr int kWideColumns = static_cast<int>(HWY_MIN(HWY_MAX(Ahead::kLine / (kL
 
 // The same for all columns.
 template <class T, int kRows, int kKeys>
-HWY_NOINLINE void NarrowWeightedSum(const float* p, const T* values, std::int64_t stride, std::int64_t size,
-                                    Ahead ahead, float* const* o) {
+HWY_INLINE void NarrowWeightedSum(const float* p, const T* values, std::int64_t stride, std::int64_t size, Ahead& ahead,
+                                  float* const* o) {
   constexpr int kWide = kWideColumns<T, kRows>;
   std::int64_t d = 0;
   for (; d + kWide * kLanes <= size; d += kWide * kLanes) {
@@ -277,6 +294,15 @@ HWY_NOINLINE void NarrowWeightedSum(const float* p, const T* values, std::int64_
       }
       hn::StoreU(sum, one, o[r] + d);
     }
+  }
+}
+
+// The same for `count` keys, a multiple of kKeys.
+template <class T, int kRows, int kKeys>
+HWY_NOINLINE void NarrowWeightedSum(const float* p, const T* values, std::int64_t stride, std::int64_t count,
+                                    std::int64_t size, Ahead ahead, float* const* o) {
+  for (std::int64_t j = 0; j < count; j += kKeys, p += kKeys, values += kKeys * stride) {
+    NarrowWeightedSum<T, kRows, kKeys>(p, values, stride, size, ahead, o);
   }
 }
 
