@@ -13,30 +13,55 @@ namespace rapt {
 
 namespace {
 
-// A caller's workspace may begin anywhere; engines get one that begins on a boundary.
-constexpr std::size_t kSlack = Arena::kAlignment - 1;
+// A call's memory: the caller's workspace, or from the heap. First come the lists of the problem, then what the engine
+// needs. A workspace may begin anywhere; engines get memory that begins on a boundary.
+class Memory {
+ public:
+  Memory(const char* function, std::span<std::byte> workspace, std::size_t problem_bytes)
+      : function_(function), workspace_(workspace), problem_bytes_(problem_bytes) {}
 
-template <class Run>
-void with_workspace(const char* function, std::size_t bytes, std::span<std::byte> given, const Run& run) {
-  std::unique_ptr<std::byte[]> own;
-  if (given.data() == nullptr) {
-    own.reset(new std::byte[bytes + kSlack]);  // not zeroed: engines write before they read
-    given = {own.get(), bytes + kSlack};
-  } else if (given.size() < bytes + kSlack) {
-    throw Error(text(function, ": workspace has ", given.size(), " bytes; this call needs ", bytes + kSlack));
+  static constexpr std::size_t kSlack = Arena::kAlignment - 1;
+
+  // A workspace without room even for the lists is refused later, when it is known how much the call needs.
+  std::span<std::byte> for_problem() {
+    if (workspace_.size() >= problem_bytes_ + kSlack) return aligned(workspace_).first(problem_bytes_);
+    return allocate(own_problem_, problem_bytes_);
   }
-  const std::size_t past = reinterpret_cast<std::uintptr_t>(given.data()) % Arena::kAlignment;
-  run(given.subspan(past == 0 ? 0 : Arena::kAlignment - past, bytes));
-}
+  std::span<std::byte> for_engine(std::size_t bytes) {
+    if (workspace_.data() == nullptr) return allocate(own_engine_, bytes);
+    const std::size_t needed = problem_bytes_ + bytes + kSlack;
+    if (workspace_.size() < needed) {
+      throw Error(text(function_, ": workspace has ", workspace_.size(), " bytes; this call needs ", needed));
+    }
+    return aligned(workspace_).subspan(problem_bytes_, bytes);
+  }
+
+ private:
+  static std::span<std::byte> aligned(std::span<std::byte> memory) {
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(memory.data()) % Arena::kAlignment;
+    return memory.subspan(past == 0 ? 0 : Arena::kAlignment - past);
+  }
+  static std::span<std::byte> allocate(std::unique_ptr<std::byte[]>& own, std::size_t bytes) {
+    own.reset(new std::byte[bytes + kSlack]);  // not zeroed: engines write before they read
+    return aligned({own.get(), bytes + kSlack}).first(bytes);
+  }
+
+  const char* function_;
+  std::span<std::byte> workspace_;
+  std::size_t problem_bytes_;
+  std::unique_ptr<std::byte[]> own_problem_, own_engine_;
+};
 
 }  // namespace
 
 void attention(const AttentionOutputs& outputs, const ConstTensorView& query, const ConstTensorView& key,
                const ConstTensorView& value, const AttentionOptions& options) {
-  ForwardProblem problem = resolve_forward("attention", outputs, query, key, value, options);
+  constexpr const char* kFunction = "attention";
+  Memory memory(kFunction, options.workspace, problem_bytes(query, options));
+  Arena arena(memory.for_problem());
+  ForwardProblem problem = resolve_forward(kFunction, outputs, query, key, value, options, arena);
   const EngineTable& engine = choose_engine(options.engine, problem);
-  with_workspace("attention", engine.forward_workspace(problem), options.workspace,
-                 [&](std::span<std::byte> workspace) { engine.forward(problem, workspace); });
+  engine.forward(problem, memory.for_engine(engine.forward_workspace(problem)));
 }
 
 Tensor attention(const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
@@ -51,25 +76,32 @@ Tensor attention(const ConstTensorView& query, const ConstTensorView& key, const
 std::size_t attention_workspace_bytes(const AttentionOutputs& outputs, const ConstTensorView& query,
                                       const ConstTensorView& key, const ConstTensorView& value,
                                       const AttentionOptions& options) {
-  ForwardProblem problem = resolve_forward("attention_workspace_bytes", outputs, query, key, value, options);
-  return choose_engine(options.engine, problem).forward_workspace(problem) + kSlack;
+  constexpr const char* kFunction = "attention_workspace_bytes";
+  Memory memory(kFunction, {}, problem_bytes(query, options));
+  Arena arena(memory.for_problem());
+  ForwardProblem problem = resolve_forward(kFunction, outputs, query, key, value, options, arena);
+  return arena.used() + choose_engine(options.engine, problem).forward_workspace(problem) + Memory::kSlack;
 }
 
 void attention_backward(const AttentionGradients& gradients, const AttentionUpstream& upstream,
                         const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
                         const AttentionOptions& options) {
-  BackwardProblem problem = resolve_backward("attention_backward", gradients, upstream, query, key, value, options);
+  constexpr const char* kFunction = "attention_backward";
+  Memory memory(kFunction, options.workspace, problem_bytes(query, options));
+  Arena arena(memory.for_problem());
+  BackwardProblem problem = resolve_backward(kFunction, gradients, upstream, query, key, value, options, arena);
   const EngineTable& engine = choose_engine(options.engine, problem);
-  with_workspace("attention_backward", engine.backward_workspace(problem), options.workspace,
-                 [&](std::span<std::byte> workspace) { engine.backward(problem, workspace); });
+  engine.backward(problem, memory.for_engine(engine.backward_workspace(problem)));
 }
 
 std::size_t attention_backward_workspace_bytes(const AttentionGradients& gradients, const AttentionUpstream& upstream,
                                                const ConstTensorView& query, const ConstTensorView& key,
                                                const ConstTensorView& value, const AttentionOptions& options) {
-  BackwardProblem problem =
-      resolve_backward("attention_backward_workspace_bytes", gradients, upstream, query, key, value, options);
-  return choose_engine(options.engine, problem).backward_workspace(problem) + kSlack;
+  constexpr const char* kFunction = "attention_backward_workspace_bytes";
+  Memory memory(kFunction, {}, problem_bytes(query, options));
+  Arena arena(memory.for_problem());
+  BackwardProblem problem = resolve_backward(kFunction, gradients, upstream, query, key, value, options, arena);
+  return arena.used() + choose_engine(options.engine, problem).backward_workspace(problem) + Memory::kSlack;
 }
 
 }  // namespace rapt

@@ -1,12 +1,23 @@
 #include "attention/checks.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstdint>
 #include <cstdlib>
-#include <utility>
-#include <vector>
+#include <span>
 
 namespace rapt {
+
+Name::Name(std::string_view list, std::size_t place, std::string_view rest) {
+  const auto add = [&](std::string_view part) { size_ += part.copy(text_.data() + size_, text_.size() - size_); };
+  add(list);
+  add("[");
+  size_ = static_cast<std::size_t>(std::to_chars(text_.data() + size_, text_.data() + text_.size(), place).ptr -
+                                   text_.data());
+  add("]");
+  add(rest);
+}
 
 void Checks::usable(std::string_view name, const ConstTensorView& tensor) const {
   require(tensor.defined(), name, " is missing; give a tensor");
@@ -39,13 +50,20 @@ void Checks::typed(std::string_view name, const ConstTensorView& tensor, std::in
 
 void Checks::writable(std::string_view name, const ConstTensorView& tensor) const {
   if (tensor.count() == 0) return;
-  std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // (distance, size), inner dimensions first
+  struct Step {
+    std::int64_t distance, size;
+  };
+  std::array<Step, Dims::kMaxRank> steps;  // inner dimensions first
+  std::size_t count = 0;
   for (int dim = 0; dim < tensor.rank(); ++dim) {
-    if (tensor.size(dim) > 1) steps.emplace_back(std::abs(tensor.stride(dim)), tensor.size(dim));
+    if (tensor.size(dim) <= 1) continue;
+    const Step step = {std::abs(tensor.stride(dim)), tensor.size(dim)};
+    std::size_t place = count++;
+    for (; place > 0 && steps[place - 1].distance > step.distance; --place) steps[place] = steps[place - 1];
+    steps[place] = step;
   }
-  std::sort(steps.begin(), steps.end());
   std::int64_t extent = 0;  // from the first to the last element of the inner dimensions
-  for (const auto& [distance, size] : steps) {
+  for (const auto& [distance, size] : std::span(steps).first(count)) {
     require(distance > extent, name, " has strides ", tensor.strides(), " for shape ", tensor.shape(),
             ", which put several elements in one place; it is written to, so each needs its own");
     extent += distance * (size - 1);

@@ -1,13 +1,31 @@
 // The checks that tensors of a call share, and the words in which they fail.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <initializer_list>
+#include <ostream>
 #include <string>
 #include <string_view>
 
 #include "core/text.h"
 
 namespace rapt {
+
+// The name of an argument, or of a place in a list: masks[2].
+class Name {
+ public:
+  Name(std::string_view plain = {}) : size_(plain.copy(text_.data(), text_.size())) {}
+  Name(const char* plain) : Name(std::string_view(plain)) {}
+  Name(std::string_view list, std::size_t place, std::string_view rest = {});
+
+  operator std::string_view() const { return {text_.data(), size_}; }
+  friend std::ostream& operator<<(std::ostream& out, const Name& name) { return out << std::string_view(name); }
+
+ private:
+  std::array<char, 48> text_{};
+  std::size_t size_ = 0;
+};
 
 // Refusals begin with the name of the function that was called, so that a user finds the call.
 class Checks {

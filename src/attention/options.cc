@@ -86,17 +86,18 @@ void resolve_sequences(const Checks& checks, const AttentionOptions& options, At
     checks.require(packed.query_starts.size() == packed.key_starts.size(), "packed.query_starts names ",
                    packed.query_starts.size() - 1, " sequences, packed.key_starts ", packed.key_starts.size() - 1,
                    "; they must be equal");
-    for (std::size_t n = 0; n + 1 < packed.query_starts.size(); ++n) {
-      problem.sequences.push_back({.batch = 0,
-                                   .index = static_cast<std::int64_t>(n),
-                                   .query_begin = packed.query_starts[n],
-                                   .query_count = packed.query_starts[n + 1] - packed.query_starts[n],
-                                   .key_begin = packed.key_starts[n],
-                                   .key_count = packed.key_starts[n + 1] - packed.key_starts[n]});
+    for (std::size_t n = 0; n < problem.sequences.size(); ++n) {
+      problem.sequences[n] = {.batch = 0,
+                              .index = static_cast<std::int64_t>(n),
+                              .query_begin = packed.query_starts[n],
+                              .query_count = packed.query_starts[n + 1] - packed.query_starts[n],
+                              .key_begin = packed.key_starts[n],
+                              .key_count = packed.key_starts[n + 1] - packed.key_starts[n]};
     }
   } else {
     for (std::int64_t b = 0; b < problem.query.size(0); ++b) {
-      problem.sequences.push_back({.batch = b, .index = b, .query_count = queries, .key_count = keys});
+      problem.sequences[static_cast<std::size_t>(b)] = {
+          .batch = b, .index = b, .query_count = queries, .key_count = keys};
     }
   }
 }
@@ -162,7 +163,7 @@ void resolve_masks(const Checks& checks, const AttentionOptions& options, Attent
   const Dims full{problem.query.size(0), problem.query_heads, problem.query.size(2), problem.key.size(2)};
   for (std::size_t n = 0; n < options.masks.size(); ++n) {
     const Mask& mask = options.masks[n];
-    const std::string name = text("masks[", n, "]");
+    const Name name("masks", n);
     checks.usable(name, mask.view);
     checks.require(mask.view.rank() != 3, name, " has shape ", mask.view.shape(),
                    ", which is ambiguous; make it (B, 1, Lq, Lk) with unsqueeze(1) or (1, Hq, Lq, Lk) with "
@@ -187,7 +188,7 @@ void resolve_masks(const Checks& checks, const AttentionOptions& options, Attent
       checks.require(std::isinf(mask.value) || fits_sums(problem, mask.value), name, " fills with ", mask.value,
                      ", which is not finite in f32, the type of these sums");
     }
-    problem.masks.push_back({mask.kind, mask.view.expand(full), mask.value});
+    problem.masks[n] = {mask.kind, mask.view.expand(full), mask.value};
   }
 }
 
@@ -237,9 +238,20 @@ void resolve_dropout(const Checks& checks, const AttentionOptions& options, Atte
 
 }  // namespace
 
+ProblemLists::ProblemLists(Arena& arena, const ConstTensorView& query, const AttentionOptions& options) {
+  // A call that is wrong may have any numbers here; it is refused before they matter.
+  const bool packed = options.packed.query_starts.size() > 1;
+  const std::int64_t batch = query.rank() > 0 ? std::max<std::int64_t>(0, query.size(0)) : 0;
+  sequences =
+      arena.make<SequenceSpan>(packed ? static_cast<std::int64_t>(options.packed.query_starts.size()) - 1 : batch);
+  masks = arena.make<Mask>(static_cast<std::int64_t>(options.masks.size()));
+}
+
 void resolve_options(const Checks& checks, const ConstTensorView& query, const ConstTensorView& key,
-                     const ConstTensorView& value, const AttentionOptions& options, AttentionProblem& problem) {
+                     const ConstTensorView& value, const AttentionOptions& options, const ProblemLists& lists,
+                     AttentionProblem& problem) {
   problem.query = query, problem.key = key, problem.value = value;
+  problem.sequences = lists.sequences, problem.masks = lists.masks;
   resolve_inputs(checks, problem);
 
   const double scale = options.scale.value_or(0.0);
@@ -263,8 +275,9 @@ void resolve_options(const Checks& checks, const ConstTensorView& query, const C
 
   checks.require(options.threads >= 0, "threads is ", options.threads, "; it must be positive, or 0 for all");
   problem.threads = std::min(options.threads > 0 ? options.threads : thread_count(), core::kMaxThreads);
-  problem.parallel_for = options.parallel_for;
-  if (!problem.parallel_for) {
+  if (options.parallel_for) {
+    problem.parallel_for = std::ref(options.parallel_for);  // a copy might need memory
+  } else {
     problem.parallel_for = [threads = problem.threads](std::int64_t count, const Task& task) {
       core::parallel_for(count, task, threads);
     };

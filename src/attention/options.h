@@ -2,11 +2,21 @@
 #pragma once
 
 #include "attention/checks.h"
+#include "core/arena.h"
 #include "core/problem.h"
 
 namespace rapt {
 
+// Room for a problem's lists.
+struct ProblemLists {
+  ProblemLists(Arena& arena, const ConstTensorView& query, const AttentionOptions& options);
+
+  std::span<SequenceSpan> sequences;
+  std::span<Mask> masks;
+};
+
 void resolve_options(const Checks& checks, const ConstTensorView& query, const ConstTensorView& key,
-                     const ConstTensorView& value, const AttentionOptions& options, AttentionProblem& problem);
+                     const ConstTensorView& value, const AttentionOptions& options, const ProblemLists& lists,
+                     AttentionProblem& problem);
 
 }  // namespace rapt

@@ -1,5 +1,9 @@
 #include "attention/resolve.h"
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
 #include "attention/options.h"
 #include "core/selection.h"
 
@@ -13,7 +17,7 @@ struct SelectedShape {
   const char* meaning;
 };
 
-SelectedShape selected_shape(const Checks& checks, const std::string& name, const Selection& of,
+SelectedShape selected_shape(const Checks& checks, std::string_view name, const Selection& of,
                              const AttentionProblem& problem) {
   const auto check_indices = [&](std::string_view list, const std::vector<std::int64_t>& indices, std::int64_t size) {
     for (const std::int64_t index : indices) {
@@ -44,35 +48,53 @@ Dims row_shape(const AttentionProblem& problem) {
 class Outputs {
  public:
   Outputs(const Checks& checks, const AttentionProblem& problem) : checks_(checks) {
-    taken_ = {{"query", problem.query}, {"key", problem.key}, {"value", problem.value}};
-    for (std::size_t n = 0; n < problem.masks.size(); ++n) {
-      taken_.emplace_back(text("masks[", n, "]"), problem.masks[n].view);
-    }
-    if (problem.sinks.defined()) taken_.emplace_back("sinks", problem.sinks);
+    add_input("query", problem.query);
+    add_input("key", problem.key);
+    add_input("value", problem.value);
+    for (std::size_t n = 0; n < problem.masks.size(); ++n) add_input(Name("masks", n), problem.masks[n].view);
+    add_input("sinks", problem.sinks);
   }
 
   // Something that is only read.
-  void add_input(const std::string& name, const ConstTensorView& tensor) {
-    if (tensor.defined() && tensor.count() > 0) taken_.emplace_back(name, tensor);
+  void add_input(const Name& name, const ConstTensorView& tensor) {
+    if (tensor.defined() && tensor.count() > 0) take({name, tensor.data()});
   }
 
-  void add(const std::string& name, const ConstTensorView& tensor) {
+  void add(const Name& name, const ConstTensorView& tensor) {
     checks_.writable(name, tensor);
     if (tensor.count() == 0) return;
-    for (const auto& [other, view] : taken_) {
-      checks_.require(view.data() != tensor.data() || view.count() == 0, name, " begins where ", other,
+    const auto check = [&](const Taken& other) {
+      checks_.require(other.data != tensor.data(), name, " begins where ", other.name,
                       " does; it needs memory of its own");
-    }
-    taken_.emplace_back(name, tensor);
+    };
+    std::for_each_n(few_.begin(), std::min(count_, few_.size()), check);
+    std::for_each(more_.begin(), more_.end(), check);
+    take({name, tensor.data()});
   }
 
  private:
+  struct Taken {
+    Name name;
+    const void* data = nullptr;
+  };
+
+  void take(const Taken& taken) {
+    if (count_ < few_.size()) {
+      few_[count_] = taken;
+    } else {
+      more_.push_back(taken);
+    }
+    ++count_;
+  }
+
   const Checks& checks_;
-  std::vector<std::pair<std::string, ConstTensorView>> taken_;
+  std::array<Taken, 16> few_;  // more would take memory from the heap
+  std::size_t count_ = 0;
+  std::vector<Taken> more_;
 };
 
 void check_outputs(const Checks& checks, const ForwardProblem& problem) {
-  const AttentionOutputs& outputs = problem.outputs;
+  const ForwardProblem::Outputs& outputs = problem.outputs;
   Outputs written(checks, problem);
 
   checks.shaped("out", outputs.out, out_shape(problem), "(B, Hq, Lq, Dv)");
@@ -85,15 +107,15 @@ void check_outputs(const Checks& checks, const ForwardProblem& problem) {
   }
   for (std::size_t n = 0; n < outputs.captures.size(); ++n) {
     const Capture& capture = outputs.captures[n];
-    const std::string name = text("captures[", n, "]");
-    const SelectedShape selected = selected_shape(checks, name, capture.of, problem);
-    checks.shaped(name + ".to", capture.to, selected.shape, selected.meaning);
+    const Name name("captures", n, ".to");
+    const SelectedShape selected = selected_shape(checks, Name("captures", n), capture.of, problem);
+    checks.shaped(name, capture.to, selected.shape, selected.meaning);
     if (problem.query.dtype() == sum_type(problem)) {
-      checks.typed(name + ".to", capture.to, {sum_type(problem)});
+      checks.typed(name, capture.to, {sum_type(problem)});
     } else {
-      checks.typed(name + ".to", capture.to, {problem.query.dtype(), sum_type(problem)});
+      checks.typed(name, capture.to, {problem.query.dtype(), sum_type(problem)});
     }
-    written.add(name + ".to", capture.to);
+    written.add(name, capture.to);
   }
 }
 
@@ -117,11 +139,11 @@ void check_upstream(const Checks& checks, const BackwardProblem& problem) {
   check_lse("lse", upstream.lse);
   for (std::size_t n = 0; n < upstream.dweights.size(); ++n) {
     const WeightsGradient& gradient = upstream.dweights[n];
-    const std::string name = text("dweights[", n, "]");
+    const Name name("dweights", n);
     checks.require(is_weights(gradient.stage), name,
                    " arrives at a stage of scores; gradients are taken at Stage::weights and Stage::dropped_weights");
     const SelectedShape selected = selected_shape(checks, name, gradient.of, problem);
-    checks.shaped(name + ".from", gradient.from, selected.shape, selected.meaning);
+    checks.shaped(Name("dweights", n, ".from"), gradient.from, selected.shape, selected.meaning);
     checks.require(is_float(gradient.from.dtype()), name, ".from is bool; it must be a float type");
   }
 }
@@ -134,7 +156,7 @@ void check_gradients(const Checks& checks, const BackwardProblem& problem, const
   written.add_input("out", problem.upstream.out);
   written.add_input("lse", problem.upstream.lse);
   for (const WeightsGradient& gradient : problem.upstream.dweights) written.add_input("dweights", gradient.from);
-  const auto check_like = [&](const std::string& name, const TensorView& tensor, const ConstTensorView& like,
+  const auto check_like = [&](const Name& name, const TensorView& tensor, const ConstTensorView& like,
                               std::string_view of) {
     checks.shaped(name, tensor, like.shape(), of);
     checks.typed(name, tensor, {like.dtype()});
@@ -149,24 +171,30 @@ void check_gradients(const Checks& checks, const BackwardProblem& problem, const
   }
   for (std::size_t n = 0; n < gradients.dmasks.size(); ++n) {
     const MaskGradient& gradient = gradients.dmasks[n];
-    const std::string name = text("dmasks[", n, "]");
+    const Name name("dmasks", n);
     checks.require(gradient.mask < options.masks.size(), name, " belongs to masks[", gradient.mask,
                    "], but the call has ", options.masks.size(), " masks");
     checks.require(options.masks[gradient.mask].kind == Mask::Kind::add, name, " belongs to masks[", gradient.mask,
                    "], which is not a Mask::add and has no gradient");
-    check_like(name + ".to", gradient.to, options.masks[gradient.mask].view, "the mask's");
+    check_like(Name("dmasks", n, ".to"), gradient.to, options.masks[gradient.mask].view, "the mask's");
   }
 }
 
 }  // namespace
 
+std::size_t problem_bytes(const ConstTensorView& query, const AttentionOptions& options) {
+  Arena counter;
+  const ProblemLists lists(counter, query, options);
+  return counter.used();
+}
+
 ForwardProblem resolve_forward(std::string_view function, const AttentionOutputs& outputs, const ConstTensorView& query,
                                const ConstTensorView& key, const ConstTensorView& value,
-                               const AttentionOptions& options) {
+                               const AttentionOptions& options, Arena& arena) {
   const Checks checks(function);
   ForwardProblem problem;
-  resolve_options(checks, query, key, value, options, problem);
-  problem.outputs = outputs;
+  resolve_options(checks, query, key, value, options, ProblemLists(arena, query, options), problem);
+  problem.outputs = {outputs.out, outputs.lse, outputs.captures};
   check_outputs(checks, problem);
   return problem;
 }
@@ -174,10 +202,10 @@ ForwardProblem resolve_forward(std::string_view function, const AttentionOutputs
 BackwardProblem resolve_backward(std::string_view function, const AttentionGradients& gradients,
                                  const AttentionUpstream& upstream, const ConstTensorView& query,
                                  const ConstTensorView& key, const ConstTensorView& value,
-                                 const AttentionOptions& options) {
+                                 const AttentionOptions& options, Arena& arena) {
   const Checks checks(function);
   BackwardProblem problem;
-  resolve_options(checks, query, key, value, options, problem);
+  resolve_options(checks, query, key, value, options, ProblemLists(arena, query, options), problem);
   problem.upstream = upstream;
   problem.gradients = gradients;
   check_upstream(checks, problem);

@@ -3,17 +3,22 @@
 
 #include <string_view>
 
+#include "core/arena.h"
 #include "core/problem.h"
 
 namespace rapt {
 
-// Each throws rapt::Error on the first thing that is wrong, before anything is written.
+// Bytes that a problem's lists need.
+std::size_t problem_bytes(const ConstTensorView& query, const AttentionOptions& options);
+
+// Each throws rapt::Error on the first thing that is wrong, before anything is written. The problem's lists come from
+// the arena, which must have problem_bytes of memory.
 ForwardProblem resolve_forward(std::string_view function, const AttentionOutputs& outputs, const ConstTensorView& query,
                                const ConstTensorView& key, const ConstTensorView& value,
-                               const AttentionOptions& options);
+                               const AttentionOptions& options, Arena& arena);
 BackwardProblem resolve_backward(std::string_view function, const AttentionGradients& gradients,
                                  const AttentionUpstream& upstream, const ConstTensorView& query,
                                  const ConstTensorView& key, const ConstTensorView& value,
-                                 const AttentionOptions& options);
+                                 const AttentionOptions& options, Arena& arena);
 
 }  // namespace rapt

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 namespace rapt {
@@ -22,6 +23,14 @@ class Arena {
     used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
     if (memory_ == nullptr) return {};
     return {reinterpret_cast<T*>(memory_ + begin), static_cast<std::size_t>(count)};
+  }
+
+  // The same, with an object in each place.
+  template <class T>
+  std::span<T> make(std::int64_t count) {
+    const std::span<T> places = take<T>(count);
+    std::uninitialized_value_construct(places.begin(), places.end());
+    return places;
   }
 
   std::size_t used() const { return used_; }

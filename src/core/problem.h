@@ -2,6 +2,7 @@
 //
 // src/attention builds it and an engine may trust it: shapes agree, masks are expanded to (B, Hq, Lq, Lk), every
 // default is filled in. Batch rows and packed sequences have become one list, so engines know nothing of packing.
+// Lists lie in the call's workspace or in the caller's options: a call takes nothing from the heap.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <vector>
 
 #include "rapt/attention.h"
 #include "rapt/random.h"
@@ -56,15 +56,15 @@ struct AttentionProblem {
   ConstTensorView query, key, value;
   std::int64_t query_heads = 0, kv_heads = 0, group = 1;  // query head h reads kv head h / group
   std::int64_t head_size = 0, value_size = 0;             // D, Dv
-  std::vector<SequenceSpan> sequences;
+  std::span<SequenceSpan> sequences;
 
   double scale = 1.0;
   double softcap = 0.0;
-  std::vector<Mask> masks;  // views of (B, Hq, Lq, Lk), broadcast by stride 0
+  std::span<Mask> masks;  // views of (B, Hq, Lq, Lk), broadcast by stride 0
   // Causal and window in one: position p sees keys p − left … p + right.
   static constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max() / 4;
   std::int64_t left = kOpen, right = kOpen;
-  std::vector<double> alibi_slopes;
+  std::span<const double> alibi_slopes;
   ConstTensorView sinks;
   ResolvedDropout dropout;
 
@@ -88,7 +88,11 @@ struct AttentionProblem {
 };
 
 struct ForwardProblem : AttentionProblem {
-  AttentionOutputs outputs;
+  struct Outputs {
+    TensorView out, lse;
+    std::span<const Capture> captures;
+  };
+  Outputs outputs;
 };
 
 struct BackwardProblem : AttentionProblem {

@@ -24,18 +24,26 @@ struct CaptureScratch {
         s(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
         mask(arena.take<float>(problem.masks.empty() ? 0 : kChunk * kTileRows)),
         keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
-        rows(arena.take<float>(kLanes * std::max(RoundUp(problem.head_size, 4), kChunk))) {
-    for (const Capture& capture : problem.outputs.captures) {
-      means.push_back(arena.take<float>(capture.of.mean_over_heads ? kChunk * kTileRows : 0));
-    }
+        rows(arena.take<float>(kLanes * std::max(RoundUp(problem.head_size, 4), kChunk))),
+        means(arena.take<float>(MeanCount(problem.outputs.captures) * kMean)) {}
+
+  static constexpr std::int64_t kMean = kChunk * kTileRows;
+  // The memory of capture n, which is a mean.
+  float* mean(const ForwardProblem& problem, std::size_t n) const {
+    return means.data() + MeanCount(problem.outputs.captures.first(n)) * kMean;
   }
 
-  std::span<float> q;                   // (D, kTileRows)
-  std::span<float> s;                   // (kChunk, kTileRows): scores, then weights
-  std::span<float> mask;                // (kChunk, kTileRows)
-  std::span<float> keys;                // a chunk of k as f32, where it cannot be read in place
-  std::span<float> rows;                // (kLanes, D or kChunk): rows on their way into lanes, or out
-  std::vector<std::span<float>> means;  // for each capture that is a mean: (kChunk, kTileRows)
+  std::span<float> q;      // (D, kTileRows)
+  std::span<float> s;      // (kChunk, kTileRows): scores, then weights
+  std::span<float> mask;   // (kChunk, kTileRows)
+  std::span<float> keys;   // a chunk of k as f32, where it cannot be read in place
+  std::span<float> rows;   // (kLanes, D or kChunk): rows on their way into lanes, or out
+  std::span<float> means;  // for each capture that is a mean: (kChunk, kTileRows)
+
+ private:
+  static std::int64_t MeanCount(std::span<const Capture> captures) {
+    return std::count_if(captures.begin(), captures.end(), [](const Capture& c) { return c.of.mean_over_heads; });
+  }
 };
 
 // The rows of one capture that a query block fills.
@@ -120,7 +128,7 @@ inline void FinalWeights(const TileRows& rows, const RowSums& sums, std::int64_t
 // Takes a stage's tile to all captures of that stage: to its rows, or into a mean.
 inline void Emit(const ForwardProblem& problem, const TileRows& rows, std::int64_t head, Stage stage, KeyRange range,
                  const CaptureScratch& scratch) {
-  const std::vector<Capture>& captures = problem.outputs.captures;
+  const std::span<const Capture> captures = problem.outputs.captures;
   const std::int64_t count = range.last - range.first;
   for (std::size_t n = 0; n < captures.size(); ++n) {
     if (captures[n].stage != stage) continue;
@@ -133,7 +141,7 @@ inline void Emit(const ForwardProblem& problem, const TileRows& rows, std::int64
       const Vec share = Set(1.0F / static_cast<float>(chosen_count(captures[n].of.heads, problem.query_heads)));
       const Vec lowest = Set(std::numeric_limits<float>::lowest());
       const float* s = scratch.s.data();
-      ForEachVector(rows.vectors, count, scratch.means[n].data(),
+      ForEachVector(rows.vectors, count, scratch.mean(problem, n),
                     [&](Vec sum, std::int64_t key, std::int64_t lane) HWY_ATTR {
                       const Vec x = Load(s + key * kTileRows + lane);
                       const Vec next = hn::MulAdd(x, share, sum);
@@ -184,10 +192,10 @@ inline void CaptureHead(const ForwardProblem& problem, const TileRows& rows, std
 
 inline void WriteMeans(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk,
                        const CaptureScratch& scratch) {
-  const std::vector<Capture>& captures = problem.outputs.captures;
+  const std::span<const Capture> captures = problem.outputs.captures;
   for (std::size_t n = 0; n < captures.size(); ++n) {
     if (!captures[n].of.mean_over_heads) continue;
-    CaptureRows(captures[n], rows).write(0, chunk, scratch.means[n].data(), scratch.rows.data());
+    CaptureRows(captures[n], rows).write(0, chunk, scratch.mean(problem, n), scratch.rows.data());
   }
 }
 
@@ -206,7 +214,7 @@ inline void CaptureQueries(const ForwardProblem& problem, const QueryBlock& bloc
 
   for (std::int64_t start = 0; start < sequence.key_count; start += kChunk) {
     const KeyRange chunk = {start, std::min(start + kChunk, sequence.key_count)};
-    for (const std::span<float> mean : scratch.means) std::fill(mean.begin(), mean.end(), 0.0F);
+    std::fill(scratch.means.begin(), scratch.means.end(), 0.0F);
     KeyRows keys;
     for (std::int64_t head = 0; head < problem.query_heads; ++head) {
       if (head % problem.group == 0) keys.data = nullptr;

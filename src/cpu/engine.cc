@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <vector>
 
 #include "cpu/kernel_table.h"
@@ -16,12 +17,15 @@ Kernels kernels_of(const ForwardProblem& problem) {
   return static_cast<const InstructionSet*>(problem.variant)->kernels();
 }
 
+std::int64_t query_count(const ForwardProblem& problem) {
+  std::int64_t queries = 0;
+  for (const SequenceSpan& sequence : problem.sequences) queries += sequence.query_count;
+  return queries;
+}
+
 // As many rows as make packing cheap, but no fewer blocks than keep every worker busy.
 std::int64_t rows_per_block(const ForwardProblem& problem, const Kernels& kernels) {
-  std::int64_t rows = 0;
-  for (const SequenceSpan& sequence : problem.sequences) {
-    rows += sequence.query_count * problem.group * problem.kv_heads;
-  }
+  const std::int64_t rows = query_count(problem) * problem.group * problem.kv_heads;
   const std::int64_t share = rows / (std::int64_t{problem.threads} * 8) / kernels.rows_per_tile;
   return std::clamp<std::int64_t>(share, 1, kTilesPerBlock) * kernels.rows_per_tile;
 }
@@ -114,6 +118,8 @@ class Workspace {
     blocks = arena.take<ChunkBlock>(division_.blocks);
     pieces = arena.take<ChunkBlock>(division_.pieces);
     states_ = arena.take<float>(division_.state_count * division_.state_floats);
+    query_blocks_ = arena.take<QueryBlock>(capture_blocks(problem, kernels));
+    queries_ = arena.take<std::int64_t>(captures ? query_count(problem) : 0);
     workers_ = division_.workers;
     worker_bytes_ = std::max(kernels.scratch_bytes(problem, division_.rows_per_block),
                              captures ? kernels.capture_scratch_bytes(problem) : 0);
@@ -144,6 +150,29 @@ class Workspace {
     });
   }
 
+  // The queries that some capture asks for, in blocks of one tile.
+  std::span<const QueryBlock> plan_captures(const ForwardProblem& problem, const Kernels& kernels) const {
+    const auto is_chosen = [&](std::int64_t query) {
+      return std::any_of(problem.outputs.captures.begin(), problem.outputs.captures.end(), [&](const Capture& capture) {
+        const std::vector<std::int64_t>& chosen = capture.of.queries;
+        return chosen.empty() || std::find(chosen.begin(), chosen.end(), query) != chosen.end();
+      });
+    };
+    const auto tile = static_cast<std::size_t>(kernels.rows_per_tile);
+    std::size_t count = 0;
+    std::size_t first = 0;  // of the queries of a sequence
+    for (const SequenceSpan& sequence : problem.sequences) {
+      std::size_t last = first;
+      for (std::int64_t i = 0; i < sequence.query_count; ++i) {
+        if (is_chosen(sequence.query_begin + i)) queries_[last++] = i;
+      }
+      for (; first < last; first += std::min(tile, last - first)) {
+        query_blocks_[count++] = {&sequence, queries_.subspan(first, std::min(tile, last - first))};
+      }
+    }
+    return query_blocks_.first(count);
+  }
+
   bool split() const { return division_.pieces > 0; }
   std::int64_t workers() const { return workers_; }
   std::span<std::byte> scratch(std::int64_t worker) const {
@@ -162,6 +191,8 @@ class Workspace {
   std::int64_t workers_ = 1;
   std::size_t worker_bytes_ = 0;
   std::span<float> states_;
+  std::span<QueryBlock> query_blocks_;
+  std::span<std::int64_t> queries_;
   std::span<std::byte> scratch_;
 };
 
@@ -171,32 +202,10 @@ void share_out(const ForwardProblem& problem, const Workspace& workspace, std::s
                const Work& work) {
   std::atomic<std::size_t> next{0};
   const std::int64_t workers = std::min(workspace.workers(), static_cast<std::int64_t>(items.size()));
-  problem.parallel_for(workers, [&](std::int64_t worker) {
+  const auto task = [&](std::int64_t worker) {
     for (std::size_t n = next++; n < items.size(); n = next++) work(items[n], workspace.scratch(worker));
-  });
-}
-
-// The queries that some capture asks for, in blocks of one tile. `queries` holds the numbers that the blocks point to.
-std::vector<QueryBlock> plan_captures(const ForwardProblem& problem, const Kernels& kernels,
-                                      std::vector<std::vector<std::int64_t>>& queries) {
-  const auto is_chosen = [&](std::int64_t query) {
-    return std::any_of(problem.outputs.captures.begin(), problem.outputs.captures.end(), [&](const Capture& capture) {
-      const std::vector<std::int64_t>& chosen = capture.of.queries;
-      return chosen.empty() || std::find(chosen.begin(), chosen.end(), query) != chosen.end();
-    });
   };
-  std::vector<QueryBlock> blocks;
-  for (const SequenceSpan& sequence : problem.sequences) {
-    std::vector<std::int64_t>& wanted = queries.emplace_back();
-    for (std::int64_t i = 0; i < sequence.query_count; ++i) {
-      if (is_chosen(sequence.query_begin + i)) wanted.push_back(i);
-    }
-    const auto tile = static_cast<std::size_t>(kernels.rows_per_tile);
-    for (std::size_t first = 0; first < wanted.size(); first += tile) {
-      blocks.push_back({&sequence, std::span(wanted).subspan(first, std::min(tile, wanted.size() - first))});
-    }
-  }
-  return blocks;
+  problem.parallel_for(workers, std::ref(task));  // a copy would need memory
 }
 
 std::size_t forward_workspace(const ForwardProblem& problem) {
@@ -228,10 +237,7 @@ void forward(const ForwardProblem& problem, std::span<std::byte> memory) {
   }
   if (problem.outputs.captures.empty()) return;
 
-  std::vector<std::vector<std::int64_t>> queries;
-  queries.reserve(problem.sequences.size());
-  const std::vector<QueryBlock> blocks = plan_captures(problem, kernels, queries);
-  share_out(problem, workspace, std::span<const QueryBlock>(blocks),
+  share_out(problem, workspace, workspace.plan_captures(problem, kernels),
             [&](const QueryBlock& block, std::span<std::byte> scratch) {
               kernels.capture(problem, block, workspace.sums, scratch);
             });

@@ -35,7 +35,7 @@ void CaptureWriter::start_query() {
 }
 
 void CaptureWriter::row(const Row& row, Stage stage, std::span<const double> values) {
-  const std::vector<Capture>& captures = problem_->outputs.captures;
+  const std::span<const Capture> captures = problem_->outputs.captures;
   for (std::size_t n = 0; n < captures.size(); ++n) {
     const Capture& capture = captures[n];
     if (capture.stage != stage) continue;
@@ -51,7 +51,7 @@ void CaptureWriter::row(const Row& row, Stage stage, std::span<const double> val
 }
 
 void CaptureWriter::finish_query(const Row& row) {
-  const std::vector<Capture>& captures = problem_->outputs.captures;
+  const std::span<const Capture> captures = problem_->outputs.captures;
   for (std::size_t n = 0; n < captures.size(); ++n) {
     const Capture& capture = captures[n];
     if (!capture.of.mean_over_heads) continue;
