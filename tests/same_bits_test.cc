@@ -1,13 +1,13 @@
 // Same bits: what a row gives does not depend on threads, on the other rows, on how a call is cut into several, or on
 // where memory lies. Exact comparisons, on every instruction set of this machine.
 #include <algorithm>
-#include <cstring>
 #include <functional>
 
 #include <gtest/gtest.h>
 
 #include "cases/list.h"
 #include "support/every_instruction_set.h"
+#include "support/part_call.h"
 
 namespace rapt::test {
 namespace {
@@ -16,90 +16,6 @@ using cases::CaseSpec;
 
 class SameBits : public EveryInstructionSet {};
 RAPT_ON_EVERY_INSTRUCTION_SET(SameBits);
-
-bool same_bits(const ConstTensorView& a, const ConstTensorView& b) {
-  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
-  const Tensor x = Tensor::copy_of(a), y = Tensor::copy_of(b);
-  const auto bytes = static_cast<std::size_t>(x.count()) * size_of(x.dtype());
-  return bytes == 0 || std::memcmp(x.view().data(), y.view().data(), bytes) == 0;
-}
-
-struct Result {
-  Tensor out, lse;
-};
-
-Result call(const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
-            const AttentionOptions& options) {
-  Result result{Tensor({query.size(0), query.size(1), query.size(2), value.size(3)}, query.dtype()),
-                Tensor({query.size(0), query.size(1), query.size(2)})};
-  attention({.out = result.out, .lse = result.lse}, query, key, value, options);
-  return result;
-}
-
-// A part of a call: some batch rows, kv heads, queries, and keys up to one.
-struct Range {
-  std::int64_t begin = 0, end = 0;
-};
-struct Part {
-  Range batch, kv_heads, queries;
-  std::int64_t keys = 0;
-};
-
-Part whole_of(const CaseSpec& spec) { return {{0, spec.batch}, {0, spec.kv_heads}, {0, spec.queries}, spec.keys}; }
-
-ConstTensorView cut(const ConstTensorView& view, int dim, Range range) {
-  return view.size(dim) == 1 ? view : view.slice(dim, range.begin, range.end);  // 1: broadcast, or the only one
-}
-
-// The same call for a part alone, told where it stands. It holds for an alignment at the top left or by offset.
-Result call_part(const cases::Case& test, const Part& part) {
-  const std::int64_t group = test.spec.query_heads / test.spec.kv_heads;
-  const Range heads{part.kv_heads.begin * group, part.kv_heads.end * group};
-  AttentionOptions options = test.options;
-  for (Mask& mask : options.masks) {
-    if (mask.view.rank() == 4) mask.view = cut(cut(mask.view, 0, part.batch), 1, heads);
-    mask.view = cut(mask.view, mask.view.rank() - 2, part.queries);
-    mask.view = cut(mask.view, mask.view.rank() - 1, {0, part.keys});
-  }
-  const std::int64_t offset = options.alignment.values.empty() ? 0 : options.alignment.values[0];
-  options.alignment = Alignment::offset(offset + part.queries.begin);
-  if (!options.key_lengths.empty()) {
-    const std::vector<std::int64_t> all = options.key_lengths;
-    options.key_lengths.assign(all.begin() + part.batch.begin, all.begin() + part.batch.end);
-    for (std::int64_t& length : options.key_lengths) length = std::min(length, part.keys);
-  }
-  if (!options.alibi_slopes.empty()) {
-    const std::vector<double> all = options.alibi_slopes;
-    options.alibi_slopes.assign(all.begin() + heads.begin, all.begin() + heads.end);
-  }
-  if (options.sinks.defined()) options.sinks = options.sinks.slice(0, heads.begin, heads.end);
-  options.dropout.batch_start += part.batch.begin;
-  options.dropout.head_start += heads.begin;
-  options.dropout.query_start += part.queries.begin;
-
-  const auto kv = [&](const ConstTensorView& view) {
-    return view.slice(0, part.batch.begin, part.batch.end)
-        .slice(1, part.kv_heads.begin, part.kv_heads.end)
-        .slice(2, 0, part.keys);
-  };
-  const ConstTensorView query = test.query.slice(0, part.batch.begin, part.batch.end)
-                                    .slice(1, heads.begin, heads.end)
-                                    .slice(2, part.queries.begin, part.queries.end);
-  return call(query, kv(test.key), kv(test.value), options);
-}
-
-void expect_part_has_bits_of(const Result& whole, const cases::Case& test, const Part& part) {
-  const std::int64_t group = test.spec.query_heads / test.spec.kv_heads;
-  const auto of_whole = [&](const Tensor& tensor) {
-    return tensor.view()
-        .slice(0, part.batch.begin, part.batch.end)
-        .slice(1, part.kv_heads.begin * group, part.kv_heads.end * group)
-        .slice(2, part.queries.begin, part.queries.end);
-  };
-  const Result alone = call_part(test, part);
-  EXPECT_TRUE(same_bits(alone.out, of_whole(whole.out))) << "out: " << describe(test.spec);
-  EXPECT_TRUE(same_bits(alone.lse, of_whole(whole.lse))) << "lse: " << describe(test.spec);
-}
 
 // Calls that meet three chunks of keys, several tiles of rows, groups of heads, and each option in some company.
 std::vector<CaseSpec> settings(std::int64_t batch, std::int64_t queries, std::int64_t keys) {

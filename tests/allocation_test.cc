@@ -1,0 +1,165 @@
+// A steady decode loop with the caller's workspace takes nothing from the heap.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "rapt/attention.h"
+#include "support/allocations.h"
+
+namespace rapt::test {
+namespace {
+
+constexpr std::int64_t kHeads = 8, kKvHeads = 2, kSize = 64, kCapacity = 1100;
+
+// One sequence that grows token by token. All that a program would keep from token to token is made once.
+class Loop {
+ public:
+  Loop(DType query_type, DType kv_type, int threads)
+      : query_({1, kHeads, 1, kSize}, query_type),
+        out_({1, kHeads, 1, kSize}, query_type),
+        key_({1, kKvHeads, kCapacity, kSize}, kv_type),
+        value_({1, kKvHeads, kCapacity, kSize}, kv_type) {
+    options.causal = true;
+    options.alignment = Alignment::bottom_right();
+    options.threads = threads;
+    outputs.out = out_, outputs.lse = lse_;
+  }
+
+  // The first `length` keys of the cache, by a slice of it.
+  void decode(std::int64_t length) const {
+    attention(outputs, query_, key_.view().slice(2, 0, length), value_.view().slice(2, 0, length), options);
+  }
+  // The same by a key length, on the whole cache.
+  void decode_by_length(std::int64_t length) {
+    options.key_lengths[0] = length;
+    attention(outputs, query_, key_, value_, options);
+  }
+
+  // Room for every call of the loop.
+  void reserve() {
+    std::size_t most = 0;
+    for (std::int64_t length = 1; length <= kCapacity; ++length) {
+      const bool by_length = !options.key_lengths.empty();
+      if (by_length) options.key_lengths[0] = length;
+      const std::int64_t keys = by_length ? kCapacity : length;
+      most = std::max(most, attention_workspace_bytes(outputs, query_, key_.view().slice(2, 0, keys),
+                                                      value_.view().slice(2, 0, keys), options));
+    }
+    workspace_.resize(most);
+    options.workspace = workspace_;
+  }
+
+  const Tensor& sinks() const { return sinks_; }
+  const Tensor& mask() const { return mask_; }
+  Tensor& weights() { return weights_; }
+
+  AttentionOptions options;
+  AttentionOutputs outputs;
+
+ private:
+  Tensor query_, out_, key_, value_;
+  Tensor lse_{{1, kHeads, 1}};
+  Tensor sinks_{{kHeads}};
+  Tensor mask_{{1, 1, 1, kCapacity}};
+  Tensor weights_{{1, 1, kCapacity}};
+  std::vector<std::byte> workspace_;
+};
+
+// From 500 to 530 keys: over the edge of a chunk, and from too little work for a second thread to enough of it.
+template <class Decode>
+std::int64_t allocations_of(const Decode& decode) {
+  for (const std::int64_t length : {500, 530}) decode(length);  // the pool starts on first use
+  const std::int64_t before = allocation_count();
+  for (std::int64_t length = 500; length <= 530; ++length) decode(length);
+  for (std::int64_t length = 1000; length <= 1030; ++length) decode(length);
+  return allocation_count() - before;
+}
+
+class DecodeLoop : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (!kAllocationsAreCounted) GTEST_SKIP() << "allocations are not counted here";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Threads, DecodeLoop, testing::Values(1, 2, 7));
+
+TEST_P(DecodeLoop, AllocatesNothingInAnyType) {
+  constexpr std::array<std::pair<DType, DType>, 5> kTypes{{{DType::f32, DType::f32},
+                                                           {DType::bf16, DType::bf16},
+                                                           {DType::f16, DType::f16},
+                                                           {DType::f32, DType::bf16},
+                                                           {DType::f32, DType::f16}}};
+  for (const auto& [query_type, kv_type] : kTypes) {
+    Loop loop(query_type, kv_type, GetParam());
+    loop.reserve();
+    EXPECT_EQ(allocations_of([&](std::int64_t length) { loop.decode(length); }), 0)
+        << name_of(query_type) << " on " << name_of(kv_type);
+  }
+}
+
+TEST_P(DecodeLoop, AllocatesNothingWithKeyLengths) {
+  Loop loop(DType::f32, DType::f32, GetParam());
+  loop.options.key_lengths = {kCapacity};
+  loop.reserve();
+  EXPECT_EQ(allocations_of([&](std::int64_t length) { loop.decode_by_length(length); }), 0);
+}
+
+TEST_P(DecodeLoop, AllocatesNothingWithAWindowSoftcapAndDropout) {
+  Loop loop(DType::f32, DType::f32, GetParam());
+  loop.options.window.left = 400, loop.options.softcap = 20.0, loop.options.dropout.rate = 0.1;
+  loop.reserve();
+  EXPECT_EQ(allocations_of([&](std::int64_t length) { loop.decode(length); }), 0);
+}
+
+TEST_P(DecodeLoop, AllocatesNothingWithAlibiAndSinks) {
+  Loop loop(DType::f32, DType::f32, GetParam());
+  loop.options.alibi_slopes.assign(kHeads, 0.25);
+  loop.options.sinks = loop.sinks();
+  loop.reserve();
+  EXPECT_EQ(allocations_of([&](std::int64_t length) { loop.decode(length); }), 0);
+}
+
+TEST_P(DecodeLoop, AllocatesNothingWithAMaskAndMeanWeights) {
+  Loop loop(DType::f32, DType::f32, GetParam());
+  loop.options.masks = {Mask::add(loop.mask())};
+  loop.options.key_lengths = {kCapacity};
+  loop.outputs.captures = {{.to = loop.weights(), .of = {.mean_over_heads = true}}};
+  loop.reserve();
+  EXPECT_EQ(allocations_of([&](std::int64_t length) { loop.decode_by_length(length); }), 0);
+}
+
+// The tests above are worth nothing where the counter does not count.
+TEST(AllocationCounter, CountsEveryWayToTheHeap) {
+  if (!kAllocationsAreCounted) GTEST_SKIP() << "allocations are not counted here";
+  const auto counted = [](const std::function<void*()>& allocate, const std::function<void(void*)>& release) {
+    const std::int64_t before = allocation_count();
+    void* memory = allocate();
+    const std::int64_t after = allocation_count();
+    release(memory);
+    return after - before;
+  };
+  const auto free_it = [](void* memory) { std::free(memory); };
+  EXPECT_EQ(counted([] { return std::malloc(100); }, free_it), 1);
+  EXPECT_EQ(counted([] { return std::calloc(10, 10); }, free_it), 1);
+  EXPECT_EQ(counted([] { return std::aligned_alloc(64, 128); }, free_it), 1);
+  EXPECT_EQ(counted([] { return ::operator new(100); }, [](void* memory) { ::operator delete(memory); }), 1);
+  EXPECT_EQ(counted([] { return ::operator new (100, std::align_val_t{64}); },
+                    [](void* memory) { ::operator delete (memory, std::align_val_t{64}); }),
+            1);
+  EXPECT_EQ(counted([]() -> void* { return nullptr; }, free_it), 0);
+}
+
+// And a call that does allocate is seen to: without a workspace of the caller's it must.
+TEST(AllocationCounter, SeesACallThatBringsItsOwnWorkspace) {
+  if (!kAllocationsAreCounted) GTEST_SKIP() << "allocations are not counted here";
+  const Loop loop(DType::f32, DType::f32, 1);
+  EXPECT_GE(allocations_of([&](std::int64_t length) { loop.decode(length); }), 62);
+}
+
+}  // namespace
+}  // namespace rapt::test

@@ -1,0 +1,56 @@
+#include "support/allocations.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+
+namespace rapt::test {
+namespace {
+
+constinit std::atomic<std::int64_t> count = 0;
+
+}  // namespace
+
+std::int64_t allocation_count() { return count.load(); }
+
+}  // namespace rapt::test
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !RAPT_TEST_FEATURE(address_sanitizer) && !RAPT_TEST_FEATURE(thread_sanitizer)
+
+// A program's own malloc takes the place of the library's, for every part of the process. These are the names by which
+// the library's stays within reach; its free serves both.
+extern "C" {
+void* __libc_malloc(std::size_t bytes);
+void* __libc_calloc(std::size_t items, std::size_t bytes);
+void* __libc_realloc(void* memory, std::size_t bytes);
+void* __libc_memalign(std::size_t alignment, std::size_t bytes);
+
+void* malloc(std::size_t bytes) noexcept {
+  ++rapt::test::count;
+  return __libc_malloc(bytes);
+}
+void* calloc(std::size_t items, std::size_t bytes) noexcept {
+  ++rapt::test::count;
+  return __libc_calloc(items, bytes);
+}
+void* realloc(void* memory, std::size_t bytes) noexcept {
+  ++rapt::test::count;
+  return __libc_realloc(memory, bytes);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+  ++rapt::test::count;
+  return __libc_memalign(alignment, bytes);
+}
+void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
+  ++rapt::test::count;
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) noexcept {
+  ++rapt::test::count;
+  *memory = __libc_memalign(alignment, bytes);
+  return *memory == nullptr ? ENOMEM : 0;
+}
+}
+
+#endif

@@ -1,0 +1,20 @@
+// How often the process asked for heap memory.
+#pragma once
+
+#include <cstdint>
+
+#include "support/sanitizers.h"
+
+namespace rapt::test {
+
+// A sanitizer brings its own malloc, and so does a C library that is not glibc: there, nothing is counted.
+#if defined(__GLIBC__)
+inline constexpr bool kAllocationsAreCounted = !kAddressSanitizer && !kThreadSanitizer;
+#else
+inline constexpr bool kAllocationsAreCounted = false;
+#endif
+
+// Calls of malloc and its relatives, which operator new makes too, on any thread since the process began.
+std::int64_t allocation_count();
+
+}  // namespace rapt::test
