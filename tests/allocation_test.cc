@@ -73,7 +73,7 @@ class Loop {
 // From 500 to 530 keys: over the edge of a chunk, and from too little work for a second thread to enough of it.
 template <class Decode>
 std::int64_t allocations_of(const Decode& decode) {
-  for (const std::int64_t length : {500, 530}) decode(length);  // the pool starts on first use
+  for (const std::int64_t length : {500, 530, 1030}) decode(length);  // threads start on first use
   const std::int64_t before = allocation_count();
   for (std::int64_t length = 500; length <= 530; ++length) decode(length);
   for (std::int64_t length = 1000; length <= 1030; ++length) decode(length);
