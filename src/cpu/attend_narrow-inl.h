@@ -13,8 +13,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// With tiles narrower than that (one lane), there is nothing to gain.
-inline bool IsNarrow(const RowBlock& block) { return kTileRows >= kNarrowRows && block.row_count <= kNarrowRows; }
+// Few rows, or a tile of them on so many keys that reading those counts. With one lane there is nothing to gain.
+inline bool IsNarrow(const RowBlock& block) {
+  constexpr std::int64_t kManyKeys = 1024;
+  const std::int64_t few = block.sequence->key_count < kManyKeys ? 8 : kNarrowRows;
+  return kLanes > 1 && block.row_count <= few;
+}
 
 // Calls run with an element of the type in which a tensor's rows are read where they lie; false if they must be
 // converted first.
@@ -29,20 +33,29 @@ bool WithTypeInPlace(const ConstTensorView& view, const Run& run) {
   }
 }
 
-// Scores of all rows with keys [range): s is (rows, kScoreRow).
-template <int kRows>
-void NarrowChunkScores(const float* q, std::int64_t head_size, KeyRange range, const ReadingOrder& order, float* memory,
-                       float* s) {
+// Scores of all rows with some keys, a multiple of kKeyBlock: eight rows at a time, or four where no more are left.
+template <class T>
+void NarrowRowScores(const float* q, std::int64_t head_size, std::int64_t rows, const T* keys, std::int64_t stride,
+                     std::int64_t count, const Ahead& ahead, float* s) {
+  for (std::int64_t r = 0; r < rows; r += 8) {
+    const auto score = rows - r > 4 ? NarrowScores<T, 8> : NarrowScores<T, 4>;
+    score(q + r * head_size, head_size, keys, stride, count, r == 0 ? ahead : Ahead(), s + r * kScoreRow);
+  }
+}
+
+// The same for keys [range): s is (rows, kScoreRow).
+inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64_t rows, KeyRange range,
+                              const ReadingOrder& order, float* memory, float* s) {
   const CacheRows& keys = order.now;
-  const std::int64_t stride = keys.view().stride(2);
   std::int64_t j = range.first;
   WithTypeInPlace(keys.view(), [&](auto element) {
     using T = decltype(element);
     if constexpr (kHasKeyColumns<T>) {
-      const std::int64_t last = range.last - (range.last - range.first) % kKeysAtOnce<kRows>;
+      const std::int64_t last = range.last - (range.last - range.first) % kKeyBlock;
       while (j < last) {
         const std::int64_t count = std::min(kRun, last - j);
-        NarrowScores<T, kRows>(q, head_size, keys.row<T>(j), stride, count, order.while_reading(j, count), s);
+        NarrowRowScores(q, head_size, rows, keys.row<T>(j), keys.view().stride(2), count, order.while_reading(j, count),
+                        s);
         j += count;
         s += count;
       }
@@ -50,12 +63,12 @@ void NarrowChunkScores(const float* q, std::int64_t head_size, KeyRange range, c
   });
   // The last few, or all that cannot be read in place, are converted first; what is past the end repeats the last.
   const std::int64_t padded = RoundUp(head_size, 16);
-  for (; j < range.last; j += kKeysAtOnce<kRows>, s += kKeysAtOnce<kRows>) {
-    for (std::int64_t n = 0; n < kKeysAtOnce<kRows>; ++n) {
+  for (; j < range.last; j += kKeyBlock, s += kKeyBlock) {
+    for (std::int64_t n = 0; n < kKeyBlock; ++n) {
       const std::int64_t key = std::min(j + n, range.last - 1);
       LoadRow(keys.view(), keys.offset(key), keys.view().stride(3), head_size, memory + n * padded);
     }
-    NarrowScores<float, kRows>(q, head_size, memory, padded, kKeysAtOnce<kRows>, {}, s);
+    NarrowRowScores<float>(q, head_size, rows, memory, padded, kKeyBlock, {}, s);
   }
 }
 
@@ -111,9 +124,12 @@ class NarrowBlock {
         keys_(problem.key, block),
         values_(problem.value, block) {
     LoadQueries(problem, rows_, scratch.rows_in.data(), scratch.q.data());
-    const std::int64_t width = block.row_count <= 4 ? 4 : 8;  // of what the products take
-    for (std::int64_t d = 0; d < problem.head_size; ++d) {
-      std::copy_n(scratch.q.data() + d * kTileRows, width, scratch.narrow_q.data() + d * width);
+    for (std::int64_t r = 0; r < block.row_count; r += 8) {
+      const std::int64_t width = block.row_count - r > 4 ? 8 : 4;  // of what the product takes
+      float* to = scratch.narrow_q.data() + r * problem.head_size;
+      for (std::int64_t d = 0; d < problem.head_size; ++d, to += width) {
+        std::copy_n(scratch.q.data() + d * kTileRows + r, width, to);
+      }
     }
   }
 
@@ -125,12 +141,16 @@ class NarrowBlock {
   template <class StateOf, class Done>
   void attend(KeyRange chunks, const StateOf& state_of, const Done& done) const {
     fetch_first(chunks.first);
-    for (std::int64_t first = chunks.first; first < chunks.last; first += kChunksAtOnce) {
-      const KeyRange some = {first, std::min(first + kChunksAtOnce, chunks.last)};
+    const std::int64_t at_once = rows_.count <= 8 ? kChunksAtOnce : 1;  // with more rows, memory is not the limit
+    for (std::int64_t first = chunks.first; first < chunks.last; first += at_once) {
+      const KeyRange some = {first, std::min(first + at_once, chunks.last)};
       ChunkWeights weights[kChunksAtOnce];
       const ReadingOrder keys = {keys_, keys_of(some), &values_, keys_of(some)};
-      for (std::int64_t chunk = first; chunk < some.last; ++chunk) weigh(chunk, keys, weights[chunk - first]);
-      const std::int64_t after = std::min(some.last + kChunksAtOnce, chunks.last);
+      for (std::int64_t chunk = first; chunk < some.last; ++chunk) {
+        weights[chunk - first].p = scratch_.narrow_s.data() + (chunk - first) * 8 * kScoreRow;
+        weigh(chunk, keys, weights[chunk - first]);
+      }
+      const std::int64_t after = std::min(some.last + at_once, chunks.last);
       const ReadingOrder values = {values_, keys_of(some), &keys_, keys_of({some.last, after})};
       for (std::int64_t chunk = first; chunk < some.last; ++chunk) {
         const ChunkWeights& chunk_weights = weights[chunk - first];
@@ -161,17 +181,18 @@ class NarrowBlock {
   void weigh(std::int64_t chunk, const ReadingOrder& order, ChunkWeights& weights) const {
     const TileKeys keys = VisibleTileKeys(problem_, rows_, keys_of({chunk, chunk + 1}));
     weights.keys = keys.range;
-    weights.p = scratch_.narrow_s.data() + chunk % kChunksAtOnce * kNarrowRows * kScoreRow;
     std::fill_n(weights.max, rows_.count, -std::numeric_limits<float>::infinity());
     std::fill_n(weights.sum, rows_.count, 0.0F);
     if (keys.range.first >= keys.range.last) return;
-    const auto score = rows_.count <= 4 ? NarrowChunkScores<4> : NarrowChunkScores<8>;
-    score(scratch_.narrow_q.data(), problem_.head_size, keys.range, order, scratch_.rows_in.data(), weights.p);
+    NarrowChunkScores(scratch_.narrow_q.data(), problem_.head_size, rows_.count, keys.range, order,
+                      scratch_.rows_in.data(), weights.p);
     if (HasTerms(problem_) || problem_.dropout.on || IsEdge(rows_, keys.range)) {
       weigh_tile(keys, weights.p, weights.max, weights.sum);
     } else {
-      const auto weigh_rows = rows_.count <= 4 ? NarrowWeights<4> : NarrowWeights<8>;
-      weigh_rows(keys.range.last - keys.range.first, weights.p, weights.max, weights.sum);
+      for (std::int64_t r = 0; r < rows_.count; r += 4) {
+        NarrowWeights<4>(keys.range.last - keys.range.first, weights.p + r * kScoreRow, weights.max + r,
+                         weights.sum + r);
+      }
     }
   }
 

@@ -50,9 +50,6 @@ struct QueryBlock {
   std::span<const std::int64_t> queries;  // within the sequence, ascending; at most one tile of them
 };
 
-// Up to so many rows are few: as in decoding, reading k and v is then all the work.
-inline constexpr std::int64_t kNarrowRows = 8;
-
 struct Kernels {
   std::int64_t rows_per_tile = 0;
   // Bytes that one worker needs for blocks of up to `rows` rows.

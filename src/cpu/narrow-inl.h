@@ -21,8 +21,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
+// Up to so many rows are few: as many as a tile holds.
+constexpr std::int64_t kNarrowRows = HWY_MAX(kTileRows / 8 * 8, 8);
+
 // From one row of scores to the next. The last vector of a chunk may reach past it.
 constexpr std::int64_t kScoreRow = kChunk + 16;
+
+// A multiple of kKeysAtOnce, whatever the rows.
+constexpr std::int64_t kKeyBlock = 16;
 
 // Chunks whose keys are read before their values.
 constexpr std::int64_t kChunksAtOnce = 8;
@@ -122,8 +128,8 @@ constexpr std::int64_t kKeysAtOnce = kKeyGroups<kRows>* kLanes;
 // Scores of kRows rows with kKeysAtOnce keys in `rows`, those past the first kLanes being `group` further. q is (D,
 // kRows).
 template <class T, int kRows>
-HWY_INLINE void NarrowScores(const float* HWY_RESTRICT q, std::int64_t head_size, const T* const* rows,
-                             std::int64_t group, Ahead& ahead, float* HWY_RESTRICT s) {
+HWY_INLINE void NarrowKeyScores(const float* HWY_RESTRICT q, std::int64_t head_size, const T* const* rows,
+                                std::int64_t group, Ahead& ahead, float* HWY_RESTRICT s) {
   constexpr int kGroups = kKeyGroups<kRows>;
   constexpr int kStep = KeyColumns<T>::kStep;
   Columns<kRows> first, second;  // of the first kLanes keys, and of the others
@@ -166,7 +172,7 @@ HWY_NOINLINE void NarrowScores(const float* q, std::int64_t head_size, const T* 
   const T* rows[kLanes];
   for (std::int64_t n = 0; n < kLanes; ++n) rows[n] = keys + n * stride;
   for (std::int64_t j = 0; j < count; j += kKeysAtOnce<kRows>) {
-    NarrowScores<T, kRows>(q, head_size, rows, kLanes * stride, ahead, s + j);
+    NarrowKeyScores<T, kRows>(q, head_size, rows, kLanes * stride, ahead, s + j);
     for (const T*& row : rows) row += kKeysAtOnce<kRows> * stride;
   }
 }
@@ -273,8 +279,8 @@ constexpr int kWideColumns = static_cast<int>(HWY_MIN(HWY_MAX(Ahead::kLine / (kL
 
 // The same for all columns.
 template <class T, int kRows, int kKeys>
-HWY_INLINE void NarrowWeightedSum(const float* p, const T* values, std::int64_t stride, std::int64_t size, Ahead& ahead,
-                                  float* const* o) {
+HWY_INLINE void NarrowKeySums(const float* p, const T* values, std::int64_t stride, std::int64_t size, Ahead& ahead,
+                              float* const* o) {
   constexpr int kWide = kWideColumns<T, kRows>;
   std::int64_t d = 0;
   for (; d + kWide * kLanes <= size; d += kWide * kLanes) {
@@ -302,7 +308,7 @@ template <class T, int kRows, int kKeys>
 HWY_NOINLINE void NarrowWeightedSum(const float* p, const T* values, std::int64_t stride, std::int64_t count,
                                     std::int64_t size, Ahead ahead, float* const* o) {
   for (std::int64_t j = 0; j < count; j += kKeys, p += kKeys, values += kKeys * stride) {
-    NarrowWeightedSum<T, kRows, kKeys>(p, values, stride, size, ahead, o);
+    NarrowKeySums<T, kRows, kKeys>(p, values, stride, size, ahead, o);
   }
 }
 

@@ -16,9 +16,16 @@ struct TileRows {
   // Rows first … first + rows − 1 of a sequence and kv head.
   TileRows(const AttentionProblem& problem, const RowBlock& block, std::int64_t first, std::int64_t rows,
            std::int64_t lanes)
-      : TileRows(problem, *block.sequence, rows, lanes, [&](std::int64_t n) {
-          return Row{block.kv_head * problem.group + (first + n) % problem.group, (first + n) / problem.group};
-        }) {}
+      : TileRows(problem, *block.sequence, rows, lanes,
+                 [at = std::int64_t{0}, in_group = first % problem.group, i = first / problem.group,
+                  group = problem.group, head = block.kv_head * problem.group](std::int64_t n) mutable {
+                   for (; at < n; ++at) {  // n ascends, and a division for each would take time
+                     if (++in_group < group) continue;
+                     in_group = 0;
+                     ++i;
+                   }
+                   return Row{head + in_group, i};
+                 }) {}
   // Some queries of one head.
   TileRows(const AttentionProblem& problem, const QueryBlock& block, std::int64_t query_head, std::int64_t lanes)
       : TileRows(problem, *block.sequence, static_cast<std::int64_t>(block.queries.size()), lanes, [&](std::int64_t n) {
@@ -45,8 +52,7 @@ struct TileRows {
   // Lanes past the last row repeat it, so that they read good memory and get in nobody's way; what they compute is not
   // stored.
   template <class RowOf>
-  TileRows(const AttentionProblem& problem, const SequenceSpan& of, std::int64_t rows, std::int64_t lanes,
-           const RowOf& row_of)
+  TileRows(const AttentionProblem& problem, const SequenceSpan& of, std::int64_t rows, std::int64_t lanes, RowOf row_of)
       : sequence(&of), count(rows), vectors((rows + lanes - 1) / lanes) {
     any = {AttentionProblem::kOpen, 0};
     all = {0, AttentionProblem::kOpen};

@@ -33,7 +33,7 @@ struct Scratch {
         keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
         rows_in(arena.take<float>(kRowsIn * RoundUp(std::max(problem.head_size, problem.value_size), 16))),
         narrow_q(arena.take<float>(kNarrowRows * problem.head_size)),
-        narrow_s(arena.take<float>(kChunksAtOnce * kNarrowRows * kScoreRow)),
+        narrow_s(arena.take<float>(std::max(kChunksAtOnce * 8, kNarrowRows) * kScoreRow)),
         row_states(arena.take<float>(2 * kNarrowRows * RowState::floats(problem.value_size))) {}
 
   float* queries(std::int64_t tile) const { return q.data() + tile * (static_cast<std::int64_t>(q.size()) / tiles); }
@@ -57,8 +57,8 @@ struct Scratch {
   std::span<float> values;      // a chunk of v: for each group of kBroadcasts columns a panel (keys, kBroadcasts)
   std::span<float> keys;        // a chunk of k as f32, where it cannot be read in place
   std::span<float> rows_in;     // (kRowsIn, D or Dv): rows on their way into lanes, or out
-  std::span<float> narrow_q;    // (D, 4 or 8): scaled queries of few rows
-  std::span<float> narrow_s;    // (kChunksAtOnce, kNarrowRows, kScoreRow): their scores, then weights
+  std::span<float> narrow_q;    // for each eight of few rows (D, 8), or (D, 4): scaled queries
+  std::span<float> narrow_s;    // their scores, then weights: rows of kScoreRow, for one chunk or several
   std::span<float> row_states;  // of few rows: their states, and those of the chunk at hand
 };
 
