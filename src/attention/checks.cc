@@ -1,10 +1,10 @@
 #include "attention/checks.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
-#include <vector>
 
 namespace rapt {
 
@@ -39,13 +39,15 @@ void Checks::typed(std::string_view name, const ConstTensorView& tensor, std::in
 
 void Checks::writable(std::string_view name, const ConstTensorView& tensor) const {
   if (tensor.count() == 0) return;
-  std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // (distance, size), inner dimensions first
+  // (distance, size), inner dimensions first. An array, because a call with a workspace may not allocate.
+  std::array<std::pair<std::int64_t, std::int64_t>, Dims::kMaxRank> steps{};
   for (int dim = 0; dim < tensor.rank(); ++dim) {
-    if (tensor.size(dim) > 1) steps.emplace_back(std::abs(tensor.stride(dim)), tensor.size(dim));
+    if (tensor.size(dim) > 1) steps[static_cast<std::size_t>(dim)] = {std::abs(tensor.stride(dim)), tensor.size(dim)};
   }
   std::sort(steps.begin(), steps.end());
   std::int64_t extent = 0;  // from the first to the last element of the inner dimensions
   for (const auto& [distance, size] : steps) {
+    if (size == 0) continue;  // no step
     require(distance > extent, name, " has strides ", tensor.strides(), " for shape ", tensor.shape(),
             ", which put several elements in one place; it is written to, so each needs its own");
     extent += distance * (size - 1);

@@ -7,12 +7,16 @@
 #include "hwy/highway.h"
 #include "cpu/attend-inl.h"
 #include "cpu/capture-inl.h"
+#include "cpu/packed_product-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-Kernels GetKernels() { return {kTileRows, ScratchBytes, Attend, CaptureScratchBytes, CaptureQueries}; }
+Kernels GetKernels() {
+  return {kTileRows,           kLanes,         ScratchBytes,        Attend,
+          CaptureScratchBytes, CaptureQueries, ProductScratchBytes, MultiplyBlock};
+}
 
 }  // namespace rapt::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
