@@ -51,6 +51,15 @@ struct StoredF16 {
 
 // ---------------------------------------------------------------- one register tile
 
+// Some compilers read a vector again for each use, to save a register that is there: then loads, not multiplications,
+// set the pace.
+HWY_INLINE Vec KeepInRegister(Vec v) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+  asm("" : "+v"(v.raw));
+#endif
+  return v;
+}
+
 // Some rows of x times some panels, for a part of k.
 struct ProductTile {
   const float* x = nullptr;
@@ -92,10 +101,10 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
       }
     } else {
       Vec column[static_cast<std::size_t>(kColumns)];
-      for (int c = 0; c < kColumns; ++c) column[c] = columns(c);
+      for (int c = 0; c < kColumns; ++c) column[c] = KeepInRegister(columns(c));
       for (int r = 0; r < kRows; ++r) {
         const Vec factor = Set(x[r][k]);
-        for (int c = 0; c < kColumns; ++c) sums[r][c] = hn::MulAdd(factor, column[c], sums[r][c]);
+        for (int c = 0; c < kColumns; ++c) sums[r][c] = KeepInRegister(hn::MulAdd(factor, column[c], sums[r][c]));
       }
     }
   };
