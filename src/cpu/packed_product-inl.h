@@ -125,11 +125,14 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
 // Panels that few rows are multiplied with at once, for enough chains to keep the multipliers busy.
 constexpr std::int64_t kPanelsTogether = 4;
 
-// How many rows the next tile takes.
-inline std::int64_t TileHeight(std::int64_t rows) {
-  if (rows >= kBroadcasts) return kBroadcasts;
-  return rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
-}
+// Rows in tiles of nearly the same height: a tile of one row would wait for its few chains.
+struct TileHeights {
+  explicit TileHeights(std::int64_t rows)
+      : tiles((rows + kBroadcasts - 1) / kBroadcasts), height(rows / tiles), higher(rows % tiles) {}
+  std::int64_t of(std::int64_t tile) const { return tile < higher ? height + 1 : height; }
+
+  std::int64_t tiles, height, higher;
+};
 
 // kRows rows times `panels` panels, all of one width.
 template <class Stored, int kRows>
@@ -151,14 +154,12 @@ void MultiplyPanels(ProductTile tile, std::int64_t panels, std::int64_t vectors)
   }
 }
 
-template <class Stored>
+template <class Stored, int kRows = kBroadcasts>
 void MultiplyRows(std::int64_t rows, const ProductTile& tile, std::int64_t panels, std::int64_t vectors) {
-  if constexpr (kBroadcasts > 4) {
-    if (rows == kBroadcasts) return MultiplyPanels<Stored, kBroadcasts>(tile, panels, vectors);
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return MultiplyRows<Stored, kRows - 1>(rows, tile, panels, vectors);
   }
-  if (rows == 4) return MultiplyPanels<Stored, 4>(tile, panels, vectors);
-  if (rows == 2) return MultiplyPanels<Stored, 2>(tile, panels, vectors);
-  MultiplyPanels<Stored, 1>(tile, panels, vectors);
+  MultiplyPanels<Stored, kRows>(tile, panels, vectors);
 }
 
 // Everything one worker writes on the way to y.
@@ -172,9 +173,10 @@ struct ProductScratch {
         bias(arena.take<float>(columns)),
         sums(arena.take<float>(step < problem.weights.inputs ? block.row_count * columns : 0)) {}
 
-  // How much of k is worked on at a time: for many rows as much as lets a panel's part stay in a near cache.
+  // How much of k is worked on at a time: for many rows no more than lets a panel's part and x stay in the second
+  // cache.
   static std::int64_t Step(std::int64_t inputs, bool is_few) {
-    constexpr std::int64_t kStep = 256;
+    constexpr std::int64_t kStep = 1024;
     if (is_few || inputs <= kStep) return inputs;
     const std::int64_t parts = (inputs + kStep - 1) / kStep;
     return RoundUp((inputs + parts - 1) / parts, 2);  // even: see PackedOrder
@@ -210,8 +212,9 @@ void MultiplyPart(const ProductProblem& problem, const ProductBlock& block, cons
   tile.panel_bytes = order.panel_bytes();
   tile.inputs = part.count;
   tile.x_stride = scratch.x_stride;
-  for (std::int64_t r = 0, height = 0; r < block.row_count; r += height) {
-    height = TileHeight(block.row_count - r);
+  const TileHeights heights(block.row_count);
+  for (std::int64_t t = 0, r = 0; t < heights.tiles; r += heights.of(t++)) {
+    const std::int64_t height = heights.of(t);
     float* sums = scratch.sums.data() + (scratch.sums.empty() ? 0 : r * scratch.columns + in_block);
     const std::int64_t y_row = (block.first_row + r) * y.stride(0);
     tile.x = scratch.x.data() + r * scratch.x_stride;

@@ -78,7 +78,7 @@ void pack(const ConstTensorView& from, const PackedWeights& to, const Workers& w
 struct Plan {
   Plan(const ProductProblem& problem, const Kernels& kernels)
       : rows(problem.y.size(0)), panels(order_of(problem.weights, kernels).panels()) {
-    constexpr std::int64_t kRows = 256;           // in one block: packed weights are read once for them
+    constexpr std::int64_t kRows = 128;           // in one block: packed weights are read once for them
     constexpr std::int64_t kNumbers = 1 << 18;    // of y in one block: the sums that wait for the next part of k
     constexpr std::int64_t kPanelsTogether = 4;   // that few rows are multiplied with at once
     constexpr std::int64_t kBlocksPerWorker = 4;  // so that none waits long for the last
