@@ -22,30 +22,29 @@ namespace rapt::cpu::HWY_NAMESPACE {
 
 // ---------------------------------------------------------------- a vector of packed weights
 
-// Two rows of a panel lie at `rows`, `width` numbers each: vector v of the first one or, if kOdd, of the second.
+// Two rows of a panel lie at `rows`, `width` numbers each: vector v of the first one or, if odd, of the second.
 struct StoredF32 {
   static constexpr std::int64_t kBytes = 4;
-  template <bool kOdd>
-  static HWY_INLINE Vec Columns(const std::byte* rows, std::int64_t width, std::int64_t v) {
-    return Load(reinterpret_cast<const float*>(rows) + (kOdd ? width : 0) + v * kLanes);
+  static HWY_INLINE Vec Columns(const std::byte* rows, std::int64_t width, std::int64_t v, bool odd, bool /*crowded*/) {
+    return Load(reinterpret_cast<const float*>(rows) + (odd ? width : 0) + v * kLanes);
   }
 };
 
 struct StoredBf16 {
   static constexpr std::int64_t kBytes = 2;
-  template <bool kOdd>
-  static HWY_INLINE Vec Columns(const std::byte* rows, std::int64_t /*width*/, std::int64_t v) {
+  static HWY_INLINE Vec Columns(const std::byte* rows, std::int64_t /*width*/, std::int64_t v, bool odd, bool crowded) {
     const U32 u32;
-    const auto both = hn::Load(u32, reinterpret_cast<const std::uint32_t*>(rows) + v * kLanes);
-    return hn::BitCast(kF32, kOdd ? hn::And(both, hn::Set(u32, 0xFFFF0000U)) : hn::ShiftLeft<16>(both));
+    auto both = hn::Load(u32, reinterpret_cast<const std::uint32_t*>(rows) + v * kLanes);
+    if (odd && !crowded) return hn::BitCast(kF32, hn::And(both, hn::Set(u32, 0xFFFF0000U)));
+    if (odd) both = hn::ShiftRight<16>(both);  // where a mask would cost a sum its register
+    return hn::BitCast(kF32, hn::ShiftLeft<16>(both));
   }
 };
 
 struct StoredF16 {
   static constexpr std::int64_t kBytes = 2;
-  template <bool kOdd>
-  static HWY_INLINE Vec Columns(const std::byte* rows, std::int64_t width, std::int64_t v) {
-    return FromF16(hn::LoadU(U16(), reinterpret_cast<const std::uint16_t*>(rows) + (kOdd ? width : 0) + v * kLanes));
+  static HWY_INLINE Vec Columns(const std::byte* rows, std::int64_t width, std::int64_t v, bool odd, bool /*crowded*/) {
+    return FromF16(hn::LoadU(U16(), reinterpret_cast<const std::uint16_t*>(rows) + (odd ? width : 0) + v * kLanes));
   }
 };
 
@@ -87,33 +86,49 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
   for (int r = 0; r < kRows; ++r) x[r] = tile.x + r * tile.x_stride;
   const std::byte* panel = tile.panel;
   const std::int64_t panel_bytes = tile.panel_bytes;
-  const auto add = [&](std::int64_t k, auto odd) HWY_ATTR {
-    const auto columns = [&](int c) HWY_ATTR {
-      return Stored::template Columns<odd()>(panel + c / kV * panel_bytes, kWidth, c % kV);
-    };
-    // Whichever there are fewer of stay in registers while the others come and go.
-    if constexpr (kRows < kColumns && kRows <= 2) {
-      Vec factors[static_cast<std::size_t>(kRows)];
-      for (int r = 0; r < kRows; ++r) factors[r] = Set(x[r][k]);
-      for (int c = 0; c < kColumns; ++c) {
-        const Vec column = columns(c);
-        for (int r = 0; r < kRows; ++r) sums[r][c] = hn::MulAdd(factors[r], column, sums[r][c]);
+  constexpr std::int64_t kPair = 2 * kWidth * Stored::kBytes;  // two rows of a panel
+  const auto columns = [&](int p, int v, int depth) HWY_ATTR {
+    constexpr bool kCrowded = kBroadcasts == 4 && kRows > 2;
+    return Stored::Columns(panel + p * panel_bytes + depth / 2 * kPair, kWidth, v, depth % 2 != 0, kCrowded);
+  };
+  // Rows k … k + kDepth − 1 of the panels. Whichever there are fewer of, numbers of x or columns, stay in registers
+  // while the others come and go.
+  const auto add = [&](std::int64_t k, auto depth_of) HWY_ATTR {
+    constexpr int kDepth = depth_of();
+    if constexpr (kRows <= 2) {
+      Vec factors[static_cast<std::size_t>(kRows)][static_cast<std::size_t>(kDepth)];
+      for (int r = 0; r < kRows; ++r) {
+        for (int d = 0; d < kDepth; ++d) factors[r][d] = Set(x[r][k + d]);
+      }
+      for (int p = 0; p < kPanels; ++p) {
+        for (int d = 0; d < kDepth; ++d) {
+          for (int v = 0; v < kV; ++v) {
+            const Vec column = columns(p, v, d);
+            for (int r = 0; r < kRows; ++r) {
+              Vec& sum = sums[r][p * kV + v];
+              sum = hn::MulAdd(factors[r][d], column, sum);
+            }
+          }
+        }
       }
     } else {
-      Vec column[static_cast<std::size_t>(kColumns)];
-      for (int c = 0; c < kColumns; ++c) column[c] = KeepInRegister(columns(c));
-      for (int r = 0; r < kRows; ++r) {
-        const Vec factor = Set(x[r][k]);
-        for (int c = 0; c < kColumns; ++c) sums[r][c] = KeepInRegister(hn::MulAdd(factor, column[c], sums[r][c]));
+      static_assert(kPanels == 1);
+      for (int d = 0; d < kDepth; ++d) {
+        Vec column[static_cast<std::size_t>(kV)];
+        for (int v = 0; v < kV; ++v) column[v] = KeepInRegister(columns(0, v, d));
+        for (int r = 0; r < kRows; ++r) {
+          const Vec factor = Set(x[r][k + d]);
+          for (int v = 0; v < kV; ++v) sums[r][v] = KeepInRegister(hn::MulAdd(factor, column[v], sums[r][v]));
+        }
       }
     }
   };
   std::int64_t k = 0;
-  for (; k + 2 <= tile.inputs; k += 2, panel += 2 * kWidth * Stored::kBytes) {
-    add(k, std::false_type());
-    add(k + 1, std::true_type());
+  if constexpr (kRows == 1) {  // long reads from each panel in turn are what memory likes best
+    for (; k + 4 <= tile.inputs; k += 4, panel += 2 * kPair) add(k, std::integral_constant<int, 4>());
   }
-  if (k < tile.inputs) add(k, std::false_type());
+  for (; k + 2 <= tile.inputs; k += 2, panel += kPair) add(k, std::integral_constant<int, 2>());
+  if (k < tile.inputs) add(k, std::integral_constant<int, 1>());
 
   for (int r = 0; r < kRows; ++r) {
     for (int c = 0; c < kColumns; ++c) hn::StoreU(sums[r][c], kF32, tile.to + r * tile.to_stride + c * kLanes);
@@ -123,7 +138,7 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
 // ---------------------------------------------------------------- a block
 
 // Panels that few rows are multiplied with at once, for enough chains to keep the multipliers busy.
-constexpr std::int64_t kPanelsTogether = 4;
+constexpr std::int64_t kPanelsTogether = 2;
 
 // Rows in tiles of nearly the same height: a tile of one row would wait for its few chains.
 struct TileHeights {
@@ -144,7 +159,7 @@ void MultiplyPanels(ProductTile tile, std::int64_t panels, std::int64_t vectors)
     panels -= count;
   };
   if constexpr (kRows <= 2) {
-    constexpr int kTogether = kPanelsTogether / kRows;
+    constexpr int kTogether = 2;
     for (; vectors == kVectors && panels >= kTogether; advance(kTogether)) {
       MultiplyTile<Stored, kRows, kTogether, kVectors>(tile);
     }
