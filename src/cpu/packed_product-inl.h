@@ -124,7 +124,7 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
     }
   };
   std::int64_t k = 0;
-  if constexpr (kRows == 1) {  // long reads from each panel in turn are what memory likes best
+  if constexpr (kRows == 1 && kPanels <= 2) {  // longer reads from each panel in turn, while registers last
     for (; k + 4 <= tile.inputs; k += 4, panel += 2 * kPair) add(k, std::integral_constant<int, 4>());
   }
   for (; k + 2 <= tile.inputs; k += 2, panel += kPair) add(k, std::integral_constant<int, 2>());
@@ -137,8 +137,9 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
 
 // ---------------------------------------------------------------- a block
 
-// Panels that few rows are multiplied with at once, for enough chains to keep the multipliers busy.
-constexpr std::int64_t kPanelsTogether = 2;
+// Panels that one row is multiplied with at once: enough chains to keep the multipliers busy, and several streams of
+// memory, of which DRAM serves four faster than two.
+constexpr std::int64_t kPanelsTogether = kBroadcasts > 4 ? 4 : 2;
 
 // Rows in tiles of nearly the same height: a tile of one row would wait for its few chains.
 struct TileHeights {
@@ -159,7 +160,7 @@ void MultiplyPanels(ProductTile tile, std::int64_t panels, std::int64_t vectors)
     panels -= count;
   };
   if constexpr (kRows <= 2) {
-    constexpr int kTogether = 2;
+    constexpr int kTogether = kRows == 1 ? kPanelsTogether : 2;
     for (; vectors == kVectors && panels >= kTogether; advance(kTogether)) {
       MultiplyTile<Stored, kRows, kTogether, kVectors>(tile);
     }
