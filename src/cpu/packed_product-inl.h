@@ -152,21 +152,23 @@ struct TileHeights {
 
 // kRows rows times `panels` panels, all of one width.
 template <class Stored, int kRows>
-void MultiplyPanels(ProductTile tile, std::int64_t panels, std::int64_t vectors) {
-  const auto advance = [&](std::int64_t count) {
-    tile.panel += count * tile.panel_bytes;
-    tile.from += count * kTileRows;
-    tile.to += count * kTileRows;
-    panels -= count;
+void MultiplyPanels(const ProductTile& first, std::int64_t panels, std::int64_t vectors) {
+  const auto tile_of = [&](std::int64_t panel) {
+    ProductTile tile = first;
+    tile.panel += panel * tile.panel_bytes;
+    tile.from += panel * kTileRows;
+    tile.to += panel * kTileRows;
+    return tile;
   };
+  std::int64_t panel = 0;
   if constexpr (kRows <= 2) {
     constexpr int kTogether = kRows == 1 ? kPanelsTogether : 2;
-    for (; vectors == kVectors && panels >= kTogether; advance(kTogether)) {
-      MultiplyTile<Stored, kRows, kTogether, kVectors>(tile);
+    for (; vectors == kVectors && panel + kTogether <= panels; panel += kTogether) {
+      MultiplyTile<Stored, kRows, kTogether, kVectors>(tile_of(panel));
     }
   }
-  for (; panels > 0; advance(1)) {
-    WithVectors(vectors, [&](auto count_of) { MultiplyTile<Stored, kRows, 1, count_of()>(tile); });
+  for (; panel < panels; ++panel) {
+    WithVectors(vectors, [&](auto count_of) { MultiplyTile<Stored, kRows, 1, count_of()>(tile_of(panel)); });
   }
 }
 
@@ -182,11 +184,12 @@ void MultiplyRows(std::int64_t rows, const ProductTile& tile, std::int64_t panel
 struct ProductScratch {
   ProductScratch(Arena& arena, const ProductProblem& problem, const ProductBlock& block)
       : is_few(block.row_count <= kBroadcasts),
+        in_place(is_few && problem.x.dtype() == DType::f32 && problem.x.stride(1) == 1),
         step(Step(problem.weights.inputs, is_few)),
-        x_stride(RoundUp(step, 16) + 16),
+        x_stride(in_place ? problem.x.stride(0) : RoundUp(step, 16) + 16),
         columns(block.panel_count * kTileRows),
-        x(arena.take<float>(block.row_count * x_stride)),
-        bias(arena.take<float>(columns)),
+        x(arena.take<float>(in_place ? 0 : block.row_count * x_stride)),
+        start(arena.take<float>(problem.bias.defined() ? columns : kPanelsTogether * kTileRows)),
         sums(arena.take<float>(step < problem.weights.inputs ? block.row_count * columns : 0)) {}
 
   // How much of k is worked on at a time: for many rows no more than lets a panel's part and x stay in the second
@@ -199,10 +202,11 @@ struct ProductScratch {
   }
 
   bool is_few;
+  bool in_place;  // few rows of x are read where they lie: a copy would take a while beside one pass over the weights
   std::int64_t step, x_stride, columns;
-  std::span<float> x;     // (rows, step): x as f32. The stride keeps rows from falling on the same cache lines
-  std::span<float> bias;  // (columns)
-  std::span<float> sums;  // (rows, columns): between the parts of k
+  std::span<float> x;      // (rows, step): x as f32. The stride keeps rows from falling on the same cache lines
+  std::span<float> start;  // (columns): the bias; without one, zeros for as many columns as are worked on at once
+  std::span<float> sums;   // (rows, columns): between the parts of k
 };
 
 // A part of k, and whether it is the first and the last one.
@@ -216,6 +220,8 @@ template <class Stored>
 void MultiplyPart(const ProductProblem& problem, const ProductBlock& block, const ProductScratch& scratch,
                   const PackedOrder& order, InputRange part, std::int64_t panel, std::int64_t panels) {
   const TensorView& y = problem.y;
+  const float* x = scratch.x.data();
+  if (scratch.in_place) x = static_cast<const float*>(problem.x.data()) + block.first_row * scratch.x_stride;
   const std::int64_t column = order.first_column(panel);
   const std::int64_t in_block = column - order.first_column(block.first_panel);
   const std::int64_t width = order.width(panel);
@@ -233,8 +239,8 @@ void MultiplyPart(const ProductProblem& problem, const ProductBlock& block, cons
     const std::int64_t height = heights.of(t);
     float* sums = scratch.sums.data() + (scratch.sums.empty() ? 0 : r * scratch.columns + in_block);
     const std::int64_t y_row = (block.first_row + r) * y.stride(0);
-    tile.x = scratch.x.data() + r * scratch.x_stride;
-    tile.from = part.begins ? scratch.bias.data() + in_block : sums;
+    tile.x = x + r * scratch.x_stride;
+    tile.from = part.begins ? scratch.start.data() + (problem.bias.defined() ? in_block : 0) : sums;
     tile.from_stride = part.begins ? 0 : scratch.columns;
     if (!part.ends) {
       tile.to = sums, tile.to_stride = scratch.columns;
@@ -258,17 +264,17 @@ void MultiplyBlockOf(const ProductProblem& problem, const ProductBlock& block, c
   const std::int64_t column = order.first_column(block.first_panel);
   const std::int64_t last_panel = block.first_panel + block.panel_count;
 
-  std::fill(scratch.bias.begin(), scratch.bias.end(), 0.0F);
+  std::fill(scratch.start.begin(), scratch.start.end(), 0.0F);
   if (problem.bias.defined()) {
     const std::int64_t stride = problem.bias.stride(0);
     const std::int64_t columns = std::min(scratch.columns, problem.weights.outputs - column);
-    LoadRow(problem.bias, column * stride, stride, columns, scratch.bias.data());
+    LoadRow(problem.bias, column * stride, stride, columns, scratch.start.data());
   }
   InputRange part{0, 0, true, false};
   for (; !part.ends; part.first += part.count, part.begins = false) {
     part.count = std::min(scratch.step, problem.weights.inputs - part.first);
     part.ends = part.first + part.count == problem.weights.inputs;
-    for (std::int64_t r = 0; r < block.row_count; ++r) {
+    for (std::int64_t r = 0; r < block.row_count && !scratch.in_place; ++r) {
       LoadRow(x, (block.first_row + r) * x.stride(0) + part.first * x.stride(1), x.stride(1), part.count,
               scratch.x.data() + r * scratch.x_stride);
     }

@@ -55,6 +55,10 @@ void share_out(const Workers& workers, std::int64_t worker_count, std::int64_t c
     const Work& work;
     std::atomic<std::int64_t> next = 0;
   } shared{count, work};
+  if (worker_count == 1) {
+    for (std::int64_t n = 0; n < count; ++n) work(n, 0);
+    return;
+  }
   // One reference is all that the task holds: a larger one would be allocated.
   (*workers.parallel_for)(worker_count, [&shared](std::int64_t worker) {
     for (std::int64_t n = shared.next++; n < shared.count; n = shared.next++) shared.work(n, worker);
