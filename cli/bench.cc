@@ -1,18 +1,15 @@
 #include "bench.h"
 
-#include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <string_view>
-#include <system_error>
-#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "bench_arguments.h"
 #include "bench_report.h"
 #include "bench_rounds.h"
 #include "page.h"
@@ -21,43 +18,8 @@
 namespace rapt::cli {
 namespace {
 
-constexpr std::int64_t kMostThreads = 1024;
 constexpr std::int64_t kMostDim = 512;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == ',') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
-std::int64_t whole_number(const std::string& option, const std::string& text, std::int64_t least, std::int64_t most) {
-  std::int64_t value = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
-  if (error != std::errc() || end != last || value < least || value > most) {
-    throw CLI::ValidationError(option, fmt::format("'{}' is not a whole number from {} to {}", text, least, most));
-  }
-  return value;
-}
-
-// One of a list of words, by name; the message lists them.
-template <class Value, std::size_t kCount>
-Value chosen(const std::string& option, const std::string& text,
-             const std::array<std::pair<std::string_view, Value>, kCount>& choices) {
-  std::string names;
-  for (const auto& [name, value] : choices) {
-    if (name == text) return value;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-  }
-  throw CLI::ValidationError(option, fmt::format("'{}' is none of {}", text, names));
-}
 
 constexpr std::array<std::pair<std::string_view, DType>, 4> kTypes{
     {{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}, {"f16", DType::f16}}};
@@ -70,9 +32,6 @@ constexpr std::array<std::pair<std::string_view, BenchWeights>, 3> kWeights{
     {{"none", BenchWeights::none}, {"mean", BenchWeights::mean}, {"all", BenchWeights::all}}};
 constexpr std::array<std::pair<std::string_view, Engine>, 3> kEngines{
     {{"auto", Engine::automatic}, {"cpu", Engine::cpu}, {"reference", Engine::reference}}};
-constexpr std::array<std::pair<std::string_view, ColorChoice>, 3> kColors{
-    {{"auto", ColorChoice::automatic}, {"always", ColorChoice::always}, {"never", ColorChoice::never}}};
-
 // "256,0", "256,open" or "none".
 Window window_of(const std::string& text) {
   if (text == "none") return {};
@@ -86,47 +45,6 @@ Window window_of(const std::string& text) {
   };
   return {side(sides[0]), side(sides[1])};
 }
-
-class Adder {
- public:
-  explicit Adder(CLI::App& command) : command_(command) {}
-
-  // --name 1,2,4 into a list of numbers.
-  void numbers(const std::string& name, std::vector<std::int64_t>& list, std::int64_t most, const std::string& help) {
-    one(name, "LIST", help, [&list, name, most](const std::string& text) {
-      list.clear();
-      for (const std::string& part : split(text)) list.push_back(whole_number(name, part, 1, most));
-    });
-  }
-  // --name a,b into a list of choices.
-  template <class Value, std::size_t kCount>
-  void choices(const std::string& name, std::vector<Value>& list,
-               const std::array<std::pair<std::string_view, Value>, kCount>& all, const std::string& help) {
-    one(name, names_of(all), help, [&list, name, &all](const std::string& text) {
-      list.clear();
-      for (const std::string& part : split(text)) list.push_back(chosen(name, part, all));
-    });
-  }
-  template <class Value, std::size_t kCount>
-  void choice(const std::string& name, Value& value, const std::array<std::pair<std::string_view, Value>, kCount>& all,
-              const std::string& help) {
-    one(name, names_of(all), help, [&value, name, &all](const std::string& text) { value = chosen(name, text, all); });
-  }
-  CLI::Option* one(const std::string& name, const std::string& type, const std::string& help,
-                   const std::function<void(const std::string&)>& set) {
-    return command_.add_option_function<std::string>(name, set, help)->type_name(type);
-  }
-
- private:
-  template <class Value, std::size_t kCount>
-  static std::string names_of(const std::array<std::pair<std::string_view, Value>, kCount>& all) {
-    std::string names;
-    for (const auto& each : all) names += fmt::format("{}{}", names.empty() ? "" : "|", each.first);
-    return names;
-  }
-
-  CLI::App& command_;
-};
 
 void add_cases(CLI::App& command, BenchSweep& sweep) {
   Adder add(command);
@@ -167,20 +85,12 @@ void add_cases(CLI::App& command, BenchSweep& sweep) {
   add.numbers("--threads", sweep.threads, kMostThreads, "Threads (1)");
 }
 
-// "" ends the line. On anything but a terminal there is no line: a log should not hold a hundred of them.
-void show_progress(const std::string& now) {
-  static const bool on_terminal = isatty(STDERR_FILENO) != 0;
-  if (on_terminal) fmt::print(stderr, "\r\x1b[K{}", now);
-}
-
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
   if (!file) throw std::runtime_error(fmt::format("bench: cannot write {}", path));
 }
-
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace
 
@@ -205,10 +115,12 @@ CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
   command->add_flag("--csv", options.csv, "Print comma-separated values")->excludes(json);
   add.one("--plot", "FILE.svg", "Also draw it", [&](const std::string& file) { options.plot = file; });
   add.choice("--color", options.color, kColors, "When to colour");
+  add_bench_gemm(*bench, options.gemm);
   return bench;
 }
 
 ExitCode run_bench(const BenchOptions& options) {
+  if (options.gemm.asked) return run_bench_gemm(options.gemm);
   const BenchPlan plan{.cases = cases_of(options.sweep),
                        .engine = options.engine,
                        .baseline = options.baseline,

@@ -1,4 +1,4 @@
-// `rapt bench attention`: how fast attention is on this machine, held against what the machine can do.
+// `rapt bench`: how fast attention and the packed product are on this machine, held against what it can do.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench_case.h"
+#include "bench_gemm.h"
 #include "exit_code.h"
 #include "rapt/attention.h"
 #include "terminal.h"
@@ -25,6 +26,7 @@ struct BenchOptions {
   bool csv = false;
   std::optional<std::string> plot;  // a file
   ColorChoice color = ColorChoice::automatic;
+  GemmOptions gemm;  // of `rapt bench gemm`; all others are of `rapt bench attention`
 };
 
 CLI::App* add_bench(CLI::App& app, BenchOptions& options);

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "bench_peak.h"
+#include "bench_table.h"
 #include "rapt/cpu.h"
 #include "rapt/parallel.h"
-#include "text.h"
 
 namespace rapt::cli {
 namespace {
@@ -32,10 +32,6 @@ Ratios ratios_of(const BenchReport& report, const BenchResult& result) {
   if (baseline == nullptr) return {};
   return {median_ratio(result.gflops, baseline->sgemm_gflops), median_ratio(result.gflops, baseline->fma_gflops),
           median_ratio(result.gbps, baseline->stream_gbps)};
-}
-
-nlohmann::ordered_json or_null(const std::optional<double>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
 std::optional<double> median_of(const Samples& samples) {
@@ -89,21 +85,6 @@ nlohmann::ordered_json as_json(const BenchReport& report, const BenchResult& res
   return data;
 }
 
-// Half the way from the first to the third quartile, in percent of the median.
-std::string spread(const Samples& ms) {
-  const double half = (ms.quantile(0.75) - ms.quantile(0.25)) / 2.0;
-  return fmt::format("±{:.1f}%", 100.0 * half / ms.median());
-}
-
-std::string number(double value) {
-  return value >= 100  ? fmt::format("{:.0f}", value)
-         : value >= 10 ? fmt::format("{:.1f}", value)
-         : value >= 1  ? fmt::format("{:.2f}", value)
-                       : fmt::format("{:.3f}", value);
-}
-
-std::string ratio(const std::optional<double>& value) { return value ? fmt::format("{:.3f}", *value) : "–"; }
-
 }  // namespace
 
 BenchMachine BenchMachine::here() {
@@ -119,7 +100,6 @@ BenchMachine BenchMachine::here() {
 }
 
 void show_bench(Page& page, const BenchMachine& machine, const BenchReport& report) {
-  const Terminal& terminal = page.terminal();
   page.heading("rapt bench attention", fmt::format("{} · {}", machine.cpu, machine.isa));
   for (const BenchBaseline& each : report.baselines) {
     const std::string sgemm =
@@ -141,16 +121,7 @@ void show_bench(Page& page, const BenchMachine& machine, const BenchReport& repo
     const Ratios ratios = ratios_of(report, result);
     rows.back().insert(rows.back().end(), {ratio(ratios.sgemm), ratio(ratios.fma), ratio(ratios.stream)});
   }
-  std::vector<int> widths(rows[0].size());
-  for (const auto& row : rows) {
-    for (std::size_t n = 0; n < row.size(); ++n) widths[n] = std::max(widths[n], columns(row[n]));
-  }
-  page.line();
-  for (const auto& row : rows) {
-    std::string text = pad_right(row[0], widths[0]);
-    for (std::size_t n = 1; n < row.size(); ++n) text += "  " + pad_left(row[n], widths[n]);
-    page.line(&row == rows.data() ? terminal.dim(text) : text);
-  }
+  show_table(page, rows);
   page.line();
   page.quiet(
       "Medians over rounds; spread is half the interquartile range. GFLOP/s of useful work: only visible pairs count. "
@@ -180,8 +151,7 @@ std::string bench_as_csv(const BenchReport& report) {
 nlohmann::ordered_json bench_as_json(const BenchMachine& machine, const BenchReport& report) {
   nlohmann::ordered_json data;
   data["schema"] = 1;
-  data["machine"] = {{"cpu", machine.cpu},         {"isa", machine.isa},     {"fma", machine.fma},
-                     {"threads", machine.threads}, {"cores", machine.cores}, {"version", RAPT_VERSION}};
+  data["machine"] = as_json(machine);
   data["baseline"] = report.baselines.empty() ? nlohmann::ordered_json(nullptr) : as_json(report.baselines[0]);
   data["baselines"] = nlohmann::ordered_json::array();  // one per number of threads; `baseline` is the first
   for (const BenchBaseline& each : report.baselines) data["baselines"].push_back(as_json(each));

@@ -17,17 +17,6 @@ namespace {
 
 constexpr double kFmaSeconds = 0.02;
 
-double seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// Long enough for another library's threads to fall asleep after their last job.
-void settle(int threads) {
-  if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
-}
-
 class SgemmBaseline {
  public:
   static constexpr std::int64_t kSize = 2048;
@@ -56,7 +45,9 @@ class SgemmBaseline {
 
   double gflops(const SgemmLibrary& library, int threads) {
     library.set_threads(threads);
-    const double taken = seconds([&] { library.multiply(kSize, a_.data(), b_.data(), c_.data()); });
+    const double taken = seconds([&] {
+      library.multiply({.m = kSize, .n = kSize, .k = kSize, .a = a_.data(), .b = b_.data(), .c = c_.data()});
+    });
     settle(threads);
     return 2.0 * static_cast<double>(kSize * kSize * kSize) / taken / 1e9;
   }
@@ -148,6 +139,16 @@ void sample(const TimedCall& timed, BenchResult& result) {
 }
 
 }  // namespace
+
+double seconds(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void settle(int threads) {
+  if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+}
 
 double Samples::quantile(double fraction) const {
   std::vector<double> sorted = values_;

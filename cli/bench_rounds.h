@@ -13,6 +13,11 @@
 
 namespace rapt::cli {
 
+double seconds(const std::function<void()>& work);
+
+// Long enough for another library's threads to fall asleep after their last job.
+void settle(int threads);
+
 // One number per round.
 class Samples {
  public:

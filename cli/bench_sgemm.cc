@@ -56,15 +56,20 @@ std::vector<SgemmLibrary> SgemmLibrary::find() {
   return found;
 }
 
-void SgemmLibrary::multiply(std::int64_t n, const float* a, const float* b, float* c) const {
+void SgemmLibrary::multiply(const SgemmCall& call) const {
+  const std::int64_t b_stride = call.b_transposed ? call.k : call.n;
   if (dnnl_ != nullptr) {
-    if (dnnl_('N', 'N', n, n, n, 1.0F, a, n, b, n, 0.0F, c, n) != 0) throw std::runtime_error("dnnl_sgemm failed");
+    const int status = dnnl_('N', call.b_transposed ? 'T' : 'N', call.m, call.n, call.k, 1.0F, call.a, call.k, call.b,
+                             b_stride, 0.0F, call.c, call.n);
+    if (status != 0) throw std::runtime_error("dnnl_sgemm failed");
     return;
   }
   constexpr int kRowMajor = 101;
   constexpr int kNoTranspose = 111;
-  const int size = static_cast<int>(n);
-  cblas_(kRowMajor, kNoTranspose, kNoTranspose, size, size, size, 1.0F, a, size, b, size, 0.0F, c, size);
+  constexpr int kTranspose = 112;
+  const auto size = [](std::int64_t value) { return static_cast<int>(value); };
+  cblas_(kRowMajor, kNoTranspose, call.b_transposed ? kTranspose : kNoTranspose, size(call.m), size(call.n),
+         size(call.k), 1.0F, call.a, size(call.k), call.b, size(b_stride), 0.0F, call.c, size(call.n));
 }
 
 }  // namespace rapt::cli

@@ -8,7 +8,15 @@
 
 namespace rapt::cli {
 
-// C = A · B, row-major, n × n, f32.
+// C = A · B, row-major, f32: A is (m, k), C is (m, n), and B is (k, n) or, transposed, (n, k).
+struct SgemmCall {
+  std::int64_t m = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  const float* b = nullptr;
+  bool b_transposed = false;
+  float* c = nullptr;
+};
+
 class SgemmLibrary {
  public:
   // All that can be loaded, each once.
@@ -16,7 +24,7 @@ class SgemmLibrary {
 
   const std::string& name() const { return name_; }
   void set_threads(int threads) const { set_threads_(threads); }
-  void multiply(std::int64_t n, const float* a, const float* b, float* c) const;
+  void multiply(const SgemmCall& call) const;
 
  private:
   using Cblas = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);

@@ -21,4 +21,10 @@ const EngineTable& choose_engine(Engine wanted, BackwardProblem& /*problem*/) {
   return reference_engine();
 }
 
+const ProductTable& choose_product(const Checks& checks, Engine wanted, DType dtype) {
+  const bool able = dtype != DType::f64;
+  checks.require(able || wanted != Engine::cpu, "the cpu engine works in f32; f64 goes to the reference engine");
+  return able && wanted != Engine::reference ? cpu_product() : reference_product();
+}
+
 }  // namespace rapt

@@ -6,6 +6,8 @@
 #define RAPT_CPU_CONVERT_INL_H
 #endif
 
+#include <algorithm>
+
 #include "cpu/convert.h"
 #include "cpu/vectors-inl.h"
 
@@ -49,6 +51,10 @@ HWY_INLINE Vec FromF16(VecU16 bits) {
 // `count` elements from `offset` on, `stride` apart. Exact for the 16-bit types.
 inline void LoadRow(const ConstTensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
                     float* HWY_RESTRICT to) {
+  if (stride == 1 && view.dtype() == DType::f32) {
+    std::copy_n(static_cast<const float*>(view.data()) + offset, count, to);
+    return;
+  }
   std::int64_t n = 0;
   const auto convert = [&](const auto& from_bits) HWY_ATTR {
     const auto* from = static_cast<const std::uint16_t*>(view.data()) + offset;
@@ -62,6 +68,10 @@ inline void LoadRow(const ConstTensorView& view, std::int64_t offset, std::int64
 // The way back, rounded once.
 inline void StoreRow(const float* HWY_RESTRICT from, std::int64_t count, const TensorView& view, std::int64_t offset,
                      std::int64_t stride) {
+  if (stride == 1 && view.dtype() == DType::f32) {
+    std::copy_n(from, count, static_cast<float*>(view.data()) + offset);
+    return;
+  }
   std::int64_t n = 0;
   auto* to = static_cast<std::uint16_t*>(view.data()) + (size_of(view.dtype()) == 2 ? offset : 0);
   if (stride == 1 && view.dtype() == DType::bf16) {

@@ -5,6 +5,7 @@
 
 #include "core/arena.h"
 #include "core/problem.h"
+#include "core/product.h"
 
 namespace rapt::cpu {
 
@@ -50,8 +51,15 @@ struct QueryBlock {
   std::span<const std::int64_t> queries;  // within the sequence, ascending; at most one tile of them
 };
 
+// A part of a product: some rows of x times some panels of the packed matrix.
+struct ProductBlock {
+  std::int64_t first_row = 0, row_count = 0;
+  std::int64_t first_panel = 0, panel_count = 0;
+};
+
 struct Kernels {
-  std::int64_t rows_per_tile = 0;
+  std::int64_t rows_per_tile = 0;  // and columns of a packed matrix in one panel
+  std::int64_t lanes = 0;          // of a vector: what the last panel's width is a multiple of
   // Bytes that one worker needs for blocks of up to `rows` rows.
   std::size_t (*scratch_bytes)(const ForwardProblem& problem, std::int64_t rows) = nullptr;
   // Attention for one block: reads q, k, v and masks, writes out, lse and, where wanted, sums.
@@ -66,6 +74,9 @@ struct Kernels {
   std::size_t (*capture_scratch_bytes)(const ForwardProblem& problem) = nullptr;
   void (*capture)(const ForwardProblem& problem, const QueryBlock& block, const RowSums& sums,
                   std::span<std::byte> scratch) = nullptr;
+  // The product of one block, and the bytes that one worker needs for it.
+  std::size_t (*product_scratch_bytes)(const ProductProblem& problem, const ProductBlock& block) = nullptr;
+  void (*multiply)(const ProductProblem& problem, const ProductBlock& block, std::span<std::byte> scratch) = nullptr;
 };
 
 // One instruction set that the kernels were compiled for.

@@ -7,13 +7,16 @@
 #include "hwy/highway.h"
 #include "cpu/attend-inl.h"
 #include "cpu/capture-inl.h"
+#include "cpu/packed_product-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
 Kernels GetKernels() {
-  return {kTileRows, ScratchBytes, Attend, RowState::floats, AttendChunks, Finish, CaptureScratchBytes, CaptureQueries};
+  return {kTileRows,    kLanes, ScratchBytes,        Attend,         RowState::floats,
+          AttendChunks, Finish, CaptureScratchBytes, CaptureQueries, ProductScratchBytes,
+          MultiplyBlock};
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

@@ -14,4 +14,14 @@ const EngineTable& reference_engine() {
   return kEngine;
 }
 
+const ProductTable& reference_product() {
+  static constexpr ProductTable kProduct = {"reference",
+                                            [] { return static_cast<const void*>(nullptr); },
+                                            reference::packed_bytes,
+                                            reference::pack,
+                                            reference::product_workspace,
+                                            reference::multiply};
+  return kProduct;
+}
+
 }  // namespace rapt

@@ -3,9 +3,11 @@
 #pragma once
 
 #include "core/problem.h"
+#include "core/product.h"
 
 namespace rapt {
 
 const EngineTable& reference_engine();
+const ProductTable& reference_product();
 
 }  // namespace rapt

@@ -1,7 +1,8 @@
-// The two passes of the reference engine.
+// The passes of the reference engine.
 #pragma once
 
 #include "core/problem.h"
+#include "core/product.h"
 
 namespace rapt::reference {
 
@@ -10,5 +11,10 @@ void forward(const ForwardProblem& problem, std::span<std::byte> memory);
 
 std::size_t backward_workspace(const BackwardProblem& problem);
 void backward(const BackwardProblem& problem, std::span<std::byte> memory);
+
+std::size_t packed_bytes(const PackedWeights& weights);
+void pack(const ConstTensorView& from, const PackedWeights& to, const Workers& workers);
+std::size_t product_workspace(const ProductProblem& problem);
+void multiply(const ProductProblem& problem, std::span<std::byte> workspace);
 
 }  // namespace rapt::reference

@@ -1,0 +1,53 @@
+// The memory of a call: the caller's workspace, or some from the heap for this call alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "core/arena.h"
+#include "core/text.h"
+
+namespace rapt {
+
+// First come the lists of the problem, then what the engine needs. A workspace may begin anywhere; engines get memory
+// that begins on a boundary.
+class CallMemory {
+ public:
+  CallMemory(const char* function, std::span<std::byte> workspace, std::size_t problem_bytes = 0)
+      : function_(function), workspace_(workspace), problem_bytes_(problem_bytes) {}
+
+  static constexpr std::size_t kSlack = Arena::kAlignment - 1;
+
+  // A workspace without room even for the lists is refused later, when it is known how much the call needs.
+  std::span<std::byte> for_problem() {
+    if (workspace_.size() >= problem_bytes_ + kSlack) return aligned(workspace_).first(problem_bytes_);
+    return allocate(own_problem_, problem_bytes_);
+  }
+  std::span<std::byte> for_engine(std::size_t bytes) {
+    if (workspace_.data() == nullptr) return allocate(own_engine_, bytes);
+    const std::size_t needed = problem_bytes_ + bytes + kSlack;
+    if (workspace_.size() < needed) {
+      throw Error(text(function_, ": workspace has ", workspace_.size(), " bytes; this call needs ", needed));
+    }
+    return aligned(workspace_).subspan(problem_bytes_, bytes);
+  }
+
+ private:
+  static std::span<std::byte> aligned(std::span<std::byte> memory) {
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(memory.data()) % Arena::kAlignment;
+    return memory.subspan(past == 0 ? 0 : Arena::kAlignment - past);
+  }
+  static std::span<std::byte> allocate(std::unique_ptr<std::byte[]>& own, std::size_t bytes) {
+    own.reset(new std::byte[bytes + kSlack]);  // not zeroed: engines write before they read
+    return aligned({own.get(), bytes + kSlack}).first(bytes);
+  }
+
+  const char* function_;
+  std::span<std::byte> workspace_;
+  std::size_t problem_bytes_;
+  std::unique_ptr<std::byte[]> own_problem_, own_engine_;
+};
+
+}  // namespace rapt

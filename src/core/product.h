@@ -1,0 +1,50 @@
+// A matrix product after validation, and the functions of an engine that packs and multiplies.
+//
+// src/attention builds these and an engine may trust them: shapes and types agree, every default is filled in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "rapt/parallel.h"
+#include "rapt/tensor.h"
+
+namespace rapt {
+
+// Who runs the pieces of a call.
+struct Workers {
+  int threads = 1;
+  const ParallelFor* parallel_for = nullptr;  // a pointer, because a copy may allocate
+};
+
+// W (N, K), in whatever order its engine likes.
+struct PackedWeights {
+  std::int64_t outputs = 0, inputs = 0;  // N, K
+  DType dtype = DType::f32;
+  // Which variant of its engine packed it, where there are several (instruction sets): only that one knows the order.
+  const void* variant = nullptr;
+  std::byte* data = nullptr;  // aligned to 64 bytes
+};
+
+// y = x · Wᵀ + bias
+struct ProductProblem {
+  PackedWeights weights;
+  ConstTensorView x;     // (M, K)
+  ConstTensorView bias;  // (N); undefined: none
+  TensorView y;          // (M, N)
+  Workers workers;
+};
+
+// One engine: a name and its functions. A workspace is aligned to 64 bytes and as large as was asked for.
+struct ProductTable {
+  const char* name;
+  const void* (*variant)();
+  std::size_t (*packed_bytes)(const PackedWeights& weights);
+  void (*pack)(const ConstTensorView& from, const PackedWeights& to, const Workers& workers);
+  std::size_t (*workspace)(const ProductProblem& problem);
+  void (*multiply)(const ProductProblem& problem, std::span<std::byte> workspace);
+};
+
+}  // namespace rapt

@@ -1,0 +1,156 @@
+// The packed matrix product: packing, and blocks of rows and panels to workers.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "core/elements.h"
+#include "cpu/engine.h"
+#include "cpu/packed_order.h"
+
+namespace rapt {
+
+namespace cpu {
+
+namespace {
+
+Kernels kernels_of(const PackedWeights& weights) {
+  return static_cast<const InstructionSet*>(weights.variant)->kernels();
+}
+
+PackedOrder order_of(const PackedWeights& weights, const Kernels& kernels) {
+  return {weights, kernels.rows_per_tile, kernels.lanes};
+}
+
+std::size_t packed_bytes(const PackedWeights& weights) { return order_of(weights, kernels_of(weights)).bytes(); }
+
+void pack_panel(const ConstTensorView& from, const PackedWeights& to, const PackedOrder& order, std::int64_t panel) {
+  const std::int64_t width = order.width(panel);
+  std::memset(order.panel(panel), 0, static_cast<std::size_t>(order.bytes_of_width(width)));
+  with_element_type(to.dtype, [&](auto stored) {
+    with_element_type(from.dtype(), [&](auto given) {
+      using Stored = decltype(stored);
+      using Given = decltype(given);
+      auto* place = reinterpret_cast<Stored*>(order.panel(panel));
+      for (std::int64_t column = 0; column < order.columns(panel); ++column) {
+        const auto* row =
+            static_cast<const Given*>(from.data()) + (order.first_column(panel) + column) * from.stride(0);
+        for (std::int64_t k = 0; k < to.inputs; ++k) {
+          Stored& number = place[order.place(k, column, width)];
+          if constexpr (std::is_same_v<Stored, Given>) {
+            number = row[k * from.stride(1)];
+          } else {
+            number = from_double<Stored>(to_double(row[k * from.stride(1)]));
+          }
+        }
+      }
+    });
+  });
+}
+
+// Runs work(0) … work(count − 1) on so many workers, first come first served.
+template <class Work>
+void share_out(const Workers& workers, std::int64_t worker_count, std::int64_t count, const Work& work) {
+  struct Shared {
+    std::int64_t count;
+    const Work& work;
+    std::atomic<std::int64_t> next = 0;
+  } shared{count, work};
+  if (worker_count == 1) {
+    for (std::int64_t n = 0; n < count; ++n) work(n, 0);
+    return;
+  }
+  // One reference is all that the task holds: a larger one would be allocated.
+  (*workers.parallel_for)(worker_count, [&shared](std::int64_t worker) {
+    for (std::int64_t n = shared.next++; n < shared.count; n = shared.next++) shared.work(n, worker);
+  });
+}
+
+// About what it takes to wake a thread, in multiply-adds and in numbers packed.
+constexpr std::int64_t kTinyProduct = 1 << 19;
+constexpr std::int64_t kTinyPack = 1 << 15;
+
+void pack(const ConstTensorView& from, const PackedWeights& to, const Workers& workers) {
+  const Kernels kernels = kernels_of(to);
+  const PackedOrder order = order_of(to, kernels);
+  if (order.panels() == 0) return;
+  const bool tiny = to.outputs * to.inputs < kTinyPack;
+  share_out(workers, tiny ? 1 : std::min<std::int64_t>(order.panels(), workers.threads), order.panels(),
+            [&](std::int64_t panel, std::int64_t /*worker*/) { pack_panel(from, to, order, panel); });
+}
+
+// How a product is cut into blocks: a grid of row blocks and column blocks.
+struct Plan {
+  Plan(const ProductProblem& problem, const Kernels& kernels)
+      : rows(problem.y.size(0)), panels(order_of(problem.weights, kernels).panels()) {
+    constexpr std::int64_t kRows = 128;           // in one block: packed weights are read once for them
+    constexpr std::int64_t kNumbers = 1 << 18;    // of y in one block: the sums that wait for the next part of k
+    constexpr std::int64_t kPanelsTogether = 4;   // that few rows are multiplied with at once
+    constexpr std::int64_t kBlocksPerWorker = 4;  // so that none waits long for the last
+    if (rows == 0 || panels == 0) return;
+    const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+    const bool tiny = rows * problem.weights.outputs * problem.weights.inputs < kTinyProduct;
+    const std::int64_t threads = tiny ? 1 : problem.workers.threads;
+
+    row_blocks = ceil_div(rows, kRows);
+    rows_per_block = ceil_div(ceil_div(rows, row_blocks), 8) * 8;
+    row_blocks = ceil_div(rows, rows_per_block);
+    column_blocks = ceil_div(std::min(rows, rows_per_block) * problem.weights.outputs, kNumbers);
+    if (threads > 1) column_blocks = std::max(column_blocks, ceil_div(threads * kBlocksPerWorker, row_blocks));
+    panels_per_block = ceil_div(ceil_div(panels, column_blocks), kPanelsTogether) * kPanelsTogether;
+    column_blocks = ceil_div(panels, panels_per_block);
+    workers = std::min(threads, row_blocks * column_blocks);
+  }
+
+  ProductBlock block(std::int64_t n) const {
+    const std::int64_t row = n / column_blocks * rows_per_block;
+    const std::int64_t panel = n % column_blocks * panels_per_block;
+    return {row, std::min(rows_per_block, rows - row), panel, std::min(panels_per_block, panels - panel)};
+  }
+
+  std::int64_t rows, panels;
+  std::int64_t rows_per_block = 0, panels_per_block = 0;
+  std::int64_t row_blocks = 0, column_blocks = 0;
+  std::int64_t workers = 0;
+};
+
+// What one worker needs. The first block of a row of blocks is as large as any; the last rows may be few, which takes
+// other memory than many.
+std::size_t worker_bytes(const ProductProblem& problem, const Kernels& kernels, const Plan& plan) {
+  if (plan.workers == 0) return 0;
+  const ProductBlock last_rows = plan.block((plan.row_blocks - 1) * plan.column_blocks);
+  return std::max(kernels.product_scratch_bytes(problem, plan.block(0)),
+                  kernels.product_scratch_bytes(problem, last_rows));
+}
+
+std::size_t product_workspace(const ProductProblem& problem) {
+  const Kernels kernels = kernels_of(problem.weights);
+  const Plan plan(problem, kernels);
+  return static_cast<std::size_t>(plan.workers) * worker_bytes(problem, kernels, plan);
+}
+
+void multiply(const ProductProblem& problem, std::span<std::byte> workspace) {
+  const Kernels kernels = kernels_of(problem.weights);
+  const Plan plan(problem, kernels);
+  if (plan.workers == 0) return;
+  const std::size_t bytes = worker_bytes(problem, kernels, plan);
+  share_out(
+      problem.workers, plan.workers, plan.row_blocks * plan.column_blocks, [&](std::int64_t n, std::int64_t worker) {
+        kernels.multiply(problem, plan.block(n), workspace.subspan(static_cast<std::size_t>(worker) * bytes, bytes));
+      });
+}
+
+}  // namespace
+
+}  // namespace cpu
+
+const ProductTable& cpu_product() {
+  static constexpr ProductTable kProduct = {"cpu",
+                                            [] { return static_cast<const void*>(&cpu::chosen_instruction_set()); },
+                                            cpu::packed_bytes,
+                                            cpu::pack,
+                                            cpu::product_workspace,
+                                            cpu::multiply};
+  return kProduct;
+}
+
+}  // namespace rapt

@@ -1,0 +1,34 @@
+// y = x · Wᵀ + bias as the formula reads, summed in double.
+#include "core/product.h"
+
+#include "core/elements.h"
+#include "reference/passes.h"
+
+namespace rapt::reference {
+
+// Packed here means: one row after the other.
+std::size_t packed_bytes(const PackedWeights& weights) {
+  return static_cast<std::size_t>(weights.outputs * weights.inputs) * size_of(weights.dtype);
+}
+
+void pack(const ConstTensorView& from, const PackedWeights& to, const Workers& /*workers*/) {
+  copy(from, TensorView(to.data, to.dtype, {to.outputs, to.inputs}));
+}
+
+std::size_t product_workspace(const ProductProblem& /*problem*/) { return 0; }
+
+void multiply(const ProductProblem& problem, std::span<std::byte> /*workspace*/) {
+  const auto& [weights, x, bias, y, workers] = problem;
+  for (std::int64_t m = 0; m < y.size(0); ++m) {
+    for (std::int64_t n = 0; n < weights.outputs; ++n) {
+      double sum = bias.defined() ? load(bias.data(), bias.dtype(), n * bias.stride(0)) : 0.0;
+      for (std::int64_t k = 0; k < weights.inputs; ++k) {
+        sum += load(x.data(), x.dtype(), m * x.stride(0) + k * x.stride(1)) *
+               load(weights.data, weights.dtype, n * weights.inputs + k);
+      }
+      store(y.data(), y.dtype(), m * y.stride(0) + n * y.stride(1), sum);
+    }
+  }
+}
+
+}  // namespace rapt::reference
