@@ -47,6 +47,14 @@ Window window_of(const std::string& text) {
 }
 
 void add_cases(CLI::App& command, BenchSweep& sweep) {
+  // Options are read in the order they are added in, so what is given besides changes this start.
+  command.add_flag_callback(
+      "--decode",
+      [&sweep] {
+        sweep.heads = {32}, sweep.kv_heads = {8}, sweep.queries = {1}, sweep.keys = {32768};
+        sweep.dtype = {DType::f32, DType::bf16, DType::f16};
+      },
+      "Start from decoding: 1 query on 32768 keys, 32 heads on 8 kv heads, in f32, bf16 and f16");
   Adder add(command);
   add.numbers("--batch", sweep.batch, kMostElements, "Batch rows (1)");
   add.numbers("--heads", sweep.heads, kMostElements, "Query heads (8)");
@@ -102,8 +110,9 @@ CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
   add_cases(*command, options.sweep);
   Adder add(*command);
   add.choice("--engine", options.engine, kEngines, "Who computes (auto)");
-  command->add_flag("--baseline", options.baseline,
-                    "Also time a matrix product, the FMA peak and a stream of memory in every round, and the ratios");
+  command->add_flag(
+      "--baseline", options.baseline,
+      "Also time a matrix product, the FMA peak and plain reads of memory in every round, and the ratios");
   add.one("--reps", "N", "Rounds: every case is timed once in each (9)",
           [&](const std::string& text) { options.rounds = whole_number("--reps", text, 1, 100000); });
   command

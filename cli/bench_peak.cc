@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <thread>
+#include <vector>
 
 namespace rapt::cli {
 namespace {
@@ -102,22 +103,5 @@ double fma_rounds(std::int64_t rounds) {
 }
 
 std::string_view fma_instructions() { return widest().instructions; }
-
-// Written, not only reserved: untouched pages all map to the same page of zeros, which a cache holds.
-StreamBuffer::StreamBuffer() : words_(kBytes / sizeof(std::uint64_t), 1) {}
-
-std::uint64_t StreamBuffer::read(int index, int threads) const {
-  constexpr std::size_t kStep = 8;  // chains of sums: more than one load can be under way
-  const std::size_t steps = words_.size() / kStep;
-  const auto bound = [&](int n) { return steps * static_cast<std::size_t>(n) / static_cast<std::size_t>(threads); };
-  std::uint64_t sums[kStep] = {};
-  const std::size_t end = bound(index + 1);
-  for (std::size_t step = bound(index); step < end; ++step) {
-    for (std::size_t lane = 0; lane < kStep; ++lane) sums[lane] += words_[step * kStep + lane];
-  }
-  std::uint64_t sum = 0;
-  for (const std::uint64_t each : sums) sum += each;
-  return sum;
-}
 
 }  // namespace rapt::cli

@@ -1,11 +1,9 @@
-// What the machine can do at best: fused multiply-adds on registers alone, and a read of memory too large for a cache.
+// What the machine can do at best: fused multiply-adds on registers alone.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string_view>
-#include <vector>
 
 namespace rapt::cli {
 
@@ -16,17 +14,5 @@ double seconds_on_threads(int threads, const std::function<void(int index)>& tas
 // multiply-add and lane).
 double fma_rounds(std::int64_t rounds);
 std::string_view fma_instructions();  // "avx512", "avx2", "neon", "scalar"
-
-class StreamBuffer {
- public:
-  static constexpr std::size_t kBytes = std::size_t{256} << 20;
-
-  StreamBuffer();
-  // Reads its share of the buffer. The sum is returned so that no compiler can leave the reading out.
-  std::uint64_t read(int index, int threads) const;
-
- private:
-  std::vector<std::uint64_t> words_;
-};
 
 }  // namespace rapt::cli

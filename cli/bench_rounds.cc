@@ -11,11 +11,13 @@
 
 #include "bench_peak.h"
 #include "bench_sgemm.h"
+#include "bench_stream.h"
 
 namespace rapt::cli {
 namespace {
 
 constexpr double kFmaSeconds = 0.02;
+constexpr std::size_t kStreamBytes = std::size_t{256} << 20;  // more than any cache holds
 
 class SgemmBaseline {
  public:
@@ -84,6 +86,9 @@ class Baselines {
       plan.progress(fmt::format("warming up: sgemm, {} threads", each.threads));
       libraries_.push_back(sgemm_.fastest(each.threads));
       if (libraries_.back() != nullptr) each.sgemm_library = libraries_.back()->name();
+      plan.progress(fmt::format("warming up: stream, {} threads", each.threads));
+      streams_.emplace_back(kStreamBytes, each.threads);
+      each.stream_way = streams_.back().way();
     }
     // Warm, then as many rounds as take the time a sample should.
     constexpr std::int64_t kTrial = 1 << 20;
@@ -102,14 +107,7 @@ class Baselines {
       const double fma = seconds_on_threads(each.threads, [&](int) { fma_rounds(fma_count_); });
       each.fma_gflops.add(operations / fma / 1e9);
 
-      std::vector<std::uint64_t> sums(static_cast<std::size_t>(each.threads));
-      const double read = seconds_on_threads(
-          each.threads, [&](int index) { sums[static_cast<std::size_t>(index)] = stream_.read(index, each.threads); });
-      std::uint64_t sum = 0;
-      for (const std::uint64_t part : sums) sum += part;
-      if (sum != StreamBuffer::kBytes / sizeof(std::uint64_t))
-        throw std::runtime_error("bench: the stream was misread");
-      each.stream_gbps.add(static_cast<double>(StreamBuffer::kBytes) / read / 1e9);
+      each.stream_gbps.add(streams_[n].gbps(1));
     }
   }
 
@@ -118,14 +116,24 @@ class Baselines {
   std::vector<BenchBaseline>& results_;
   SgemmBaseline sgemm_;
   std::vector<const SgemmLibrary*> libraries_;
-  StreamBuffer stream_;
+  std::vector<FastestRead> streams_;
   std::int64_t fma_count_ = 1;
 };
 
 struct TimedCall {
   BenchCall call;
   std::int64_t repeats = 1;
+  std::optional<FastestRead> stream{};  // of the call's own keys and values
 };
+
+FastestRead stream_of(const BenchCall& call) {
+  std::vector<FastestRead::Bytes> bytes;
+  for (const ConstTensorView& view : {call.key, call.value}) {
+    bytes.emplace_back(static_cast<const std::byte*>(view.data()),
+                       static_cast<std::size_t>(view.count()) * size_of(view.dtype()));
+  }
+  return {bytes, call.options.threads};
+}
 
 void sample(const TimedCall& timed, BenchResult& result) {
   if (timed.repeats > 1) timed.call.run();  // a short call would mostly time how cold the caches are
@@ -136,6 +144,7 @@ void sample(const TimedCall& timed, BenchResult& result) {
   result.ms.add(each * 1e3);
   result.gflops.add(result.parameters.flops() / each / 1e9);
   result.gbps.add(result.parameters.key_value_bytes() / each / 1e9);
+  if (timed.stream) result.stream_gbps.add(timed.stream->gbps(timed.repeats));
 }
 
 }  // namespace
@@ -192,7 +201,14 @@ BenchReport run_rounds(const BenchPlan& plan) {
     timed.repeats = std::llround(std::clamp(std::ceil(plan.shortest_sample / taken), 1.0, kMostRepeats));
   }
   std::unique_ptr<Baselines> baselines;
-  if (plan.baseline) baselines = std::make_unique<Baselines>(plan, report.baselines);
+  if (plan.baseline) {
+    baselines = std::make_unique<Baselines>(plan, report.baselines);
+    for (std::size_t n = 0; n < calls.size(); ++n) {
+      plan.progress("warming up: stream of " + plan.cases[n].name());
+      calls[n].stream = stream_of(calls[n].call);
+      report.results[n].stream_way = calls[n].stream->way();
+    }
+  }
   for (std::int64_t round = 0; round < plan.rounds; ++round) {
     if (baselines != nullptr) baselines->sample();
     for (std::size_t n = 0; n < calls.size(); ++n) {

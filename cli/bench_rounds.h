@@ -42,6 +42,7 @@ struct BenchBaseline {
   std::string sgemm_library{};  // empty: none was found
   Samples sgemm_gflops{};
   Samples fma_gflops{};
+  std::string stream_way{};  // the fastest way to read, "avx512, 4 streams"
   Samples stream_gbps{};
 };
 
@@ -51,6 +52,8 @@ struct BenchResult {
   Samples ms{};
   Samples gflops{};
   Samples gbps{};
+  std::string stream_way{};  // of reading the case's own keys and values, and nothing else; empty: not asked for
+  Samples stream_gbps{};
 };
 
 struct BenchReport {

@@ -1,8 +1,9 @@
-// The fastest plain read of some bytes: what a product that must read its weights once is held against.
+// The fastest plain read of some bytes: what must read its weights, or its keys and values, once is held against it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -14,17 +15,22 @@ namespace rapt::cli {
 // the fastest on this machine, for this many bytes and threads, is found at the start and used from then on.
 class FastestRead {
  public:
-  FastestRead(std::size_t bytes, int threads);
+  using Bytes = std::span<const std::byte>;
+
+  FastestRead(std::size_t bytes, int threads);               // of memory of its own
+  FastestRead(const std::vector<Bytes>& data, int threads);  // of these, which stay the caller's
 
   std::string_view way() const;  // "avx512, 4 streams"
   // Reads everything so many times. Gives bytes per second, in 1e9.
   double gbps(std::int64_t times) const;
 
  private:
+  void find_way();
   double gbps(std::size_t way, std::int64_t times) const;
 
   Tensor memory_;
-  int threads_;
+  std::vector<std::vector<Bytes>> shares_;  // of each thread
+  std::size_t bytes_ = 0;
   std::size_t way_ = 0;
 };
 

@@ -32,8 +32,14 @@ class InstructionSetInUse {
   std::string name_;
 };
 
+std::vector<cases::CaseSpec> whole_list() {
+  std::vector<cases::CaseSpec> list = cases::all_cases();
+  for (cases::CaseSpec& spec : cases::all_cases_in_every_type()) list.push_back(std::move(spec));
+  return list;
+}
+
 cases::CaseSpec case_by_name(const std::string& name) {
-  for (cases::CaseSpec& spec : cases::all_cases()) {
+  for (cases::CaseSpec& spec : whole_list()) {
     if (spec.name == name) return std::move(spec);
   }
   constexpr std::string_view kRandom = "Random";
@@ -69,7 +75,7 @@ bool CheckReport::good() const {
 
 std::vector<cases::CaseSpec> planned_cases(const CheckPlan& plan) {
   if (!plan.case_name.empty()) return {case_by_name(plan.case_name)};
-  std::vector<cases::CaseSpec> list = cases::all_cases();
+  std::vector<cases::CaseSpec> list = whole_list();
   for (std::int64_t n = 0; n < plan.random; ++n) {
     list.push_back(cases::random_case(plan.seed + static_cast<std::uint64_t>(n)));
   }

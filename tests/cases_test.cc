@@ -1,6 +1,8 @@
 // The case list through the engines, and the properties that hold for every case.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include <gtest/gtest.h>
 
@@ -169,6 +171,76 @@ TEST(RandomCases, AreNearTheTruth) {
     const Answer got = cases::run(test, &untouched);
     ASSERT_EQ(cases::mismatch(test.spec, got, cases::truth(test)), "") << describe(test.spec);
     ASSERT_TRUE(untouched) << describe(test.spec);
+  }
+}
+
+// How often the random cases have something, per cent.
+template <class Predicate>
+double per_cent(const Predicate& predicate) {
+  constexpr std::uint64_t kCases = 3000;
+  double found = 0.0;
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) found += predicate(cases::random_case(seed)) ? 1.0 : 0.0;
+  return 100.0 * found / kCases;
+}
+
+bool is_decoding(const CaseSpec& spec) {
+  return spec.batch > 0 && spec.queries >= 1 && spec.queries <= 64 && spec.keys >= 256 && spec.keys >= 4 * spec.queries;
+}
+
+TEST(RandomCases, AreOftenInEachPairOfTypes) {
+  for (const DType query : {DType::f32, DType::bf16, DType::f16}) {
+    for (const DType kv : {DType::f32, DType::bf16, DType::f16}) {
+      const auto in_these = [&](const CaseSpec& spec) { return spec.query_type == query && spec.kv_type == kv; };
+      EXPECT_GE(per_cent(in_these), 4.0) << name_of(query) << " on " << name_of(kv);
+      EXPECT_GE(per_cent([&](const CaseSpec& spec) { return in_these(spec) && is_decoding(spec); }), 0.7)
+          << "decoding in " << name_of(query) << " on " << name_of(kv);
+      EXPECT_GE(per_cent([&](const CaseSpec& spec) { return in_these(spec) && !spec.captures.empty(); }), 1.5)
+          << "captures in " << name_of(query) << " on " << name_of(kv);
+    }
+  }
+}
+
+TEST(RandomCases, OftenAskForEachStage) {
+  using Asked = std::function<bool(const Selection&)>;
+  const std::pair<const char*, Asked> kinds[] = {
+      {"all", [](const Selection& of) { return !of.mean_over_heads && of.heads.empty() && of.queries.empty(); }},
+      {"a mean", [](const Selection& of) { return of.mean_over_heads; }},
+      {"chosen heads", [](const Selection& of) { return !of.heads.empty(); }},
+      {"chosen queries", [](const Selection& of) { return !of.queries.empty(); }},
+  };
+  for (int stage = 0; stage <= static_cast<int>(Stage::dropped_weights); ++stage) {
+    for (const auto& [name, asked] : kinds) {
+      const auto asks = [&, &asked = asked](const CaseSpec& spec) {
+        return std::any_of(spec.captures.begin(), spec.captures.end(), [&](const auto& capture) {
+          return static_cast<int>(capture.first) == stage && asked(capture.second);
+        });
+      };
+      EXPECT_GE(per_cent(asks), 3.0) << "stage " << stage << ", " << name;
+      EXPECT_GE(per_cent([&](const CaseSpec& spec) { return asks(spec) && is_decoding(spec); }), 0.5)
+          << "decoding, stage " << stage << ", " << name;
+    }
+  }
+}
+
+TEST(RandomCases, AreOftenFewQueriesOnALongCacheWithEachOption) {
+  EXPECT_GE(per_cent(is_decoding), 15.0);
+  const std::pair<const char*, std::function<bool(const CaseSpec&)>> options[] = {
+      {"one query", [](const CaseSpec& s) { return s.queries == 1; }},
+      {"9 to 64 queries", [](const CaseSpec& s) { return s.queries > 8; }},
+      {"2000 keys", [](const CaseSpec& s) { return s.keys >= 2000; }},
+      {"groups", [](const CaseSpec& s) { return s.query_heads >= 4 * s.kv_heads; }},
+      {"causal", [](const CaseSpec& s) { return s.causal; }},
+      {"window", [](const CaseSpec& s) { return s.window.left.has_value(); }},
+      {"softcap", [](const CaseSpec& s) { return s.softcap > 0.0; }},
+      {"ALiBi", [](const CaseSpec& s) { return s.alibi; }},
+      {"sinks", [](const CaseSpec& s) { return s.sinks; }},
+      {"dropout", [](const CaseSpec& s) { return s.dropout.rate > 0.0; }},
+      {"masks", [](const CaseSpec& s) { return !s.masks.empty(); }},
+      {"key lengths", [](const CaseSpec& s) { return !s.key_lengths.empty(); }},
+      {"packed", [](const CaseSpec& s) { return !s.packed.key_starts.empty(); }},
+  };
+  for (const auto& [name, has] : options) {
+    EXPECT_GE(per_cent([&has = has](const CaseSpec& spec) { return is_decoding(spec) && has(spec); }), 1.5) << name;
   }
 }
 

@@ -35,6 +35,13 @@ TEST_P(InstructionSets, AreNearTheTruthInEveryCaseOfTheList) {
   for (const CaseSpec& spec : cases::all_cases()) expect_near_the_truth(spec);
 }
 
+TEST_P(InstructionSets, AreNearTheTruthInEveryCaseOfTheListInEveryType) {
+  const std::vector<CaseSpec> list = cases::all_cases_in_every_type();
+  // Nine pairs of types a case: every fourth still meets each case and, over the list, each pair.
+  const std::size_t step = kAddressSanitizer || kThreadSanitizer ? 4 : 1;
+  for (std::size_t n = 0; n < list.size(); n += step) expect_near_the_truth(list[n]);
+}
+
 // RAPT_RANDOM_CASES and RAPT_RANDOM_SEED make a longer run, or another one.
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);

@@ -48,6 +48,12 @@ bool CaseSpec::sums_swallow() const {
          });
 }
 
+DType CaseSpec::type_of(Stage stage) const {
+  if (query_type == DType::f64) return DType::f64;
+  const bool weights = stage == Stage::weights || stage == Stage::dropped_weights;
+  return weights && narrow_weights ? query_type : DType::f32;
+}
+
 Buffer make_buffer(MemoryLayout layout, const Dims& shape, DType dtype) {
   const std::int64_t b = shape[0], h = shape[1], l = shape[2], d = shape[3];
   Buffer buffer;
@@ -184,7 +190,7 @@ Answer call(const CaseSpec& spec, const ConstTensorView& query, const ConstTenso
   AttentionOutputs outputs{.out = out.view};
   if (spec.lse) outputs.lse = lse;
   for (const auto& [stage, of] : spec.captures) {
-    captures.emplace_back(capture_shape(spec, of), sums);
+    captures.emplace_back(capture_shape(spec, of), sums == DType::f64 ? DType::f64 : spec.type_of(stage));
     outputs.captures.push_back({stage, captures.back(), of});
   }
   // A Tensor's memory stays where it is when the vector grows, so the views above remain good.
@@ -253,7 +259,12 @@ std::string describe(const CaseSpec& spec) {
       << (mask.one_query ? " 1q" : "") << (mask.one_key ? " 1k" : "") << (mask.plane_only ? " plane" : "") << ' '
       << name_of(mask.dtype) << " special=" << mask.special << " value=" << mask.value << ')';
   }
-  s << " captures=" << spec.captures.size();
+  for (const auto& [stage, of] : spec.captures) {
+    s << " capture(" << static_cast<int>(stage) << (of.mean_over_heads ? " mean" : "");
+    list("heads", of.heads);
+    list("queries", of.queries);
+    s << ' ' << name_of(spec.type_of(stage)) << ')';
+  }
   return s.str();
 }
 

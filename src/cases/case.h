@@ -58,10 +58,13 @@ struct CaseSpec {
 
   bool lse = true;
   std::vector<std::pair<Stage, Selection>> captures{};
+  bool narrow_weights = false;  // weights in the query's type; scores, which may be too large for it, stay in f32
   std::uint64_t seed = 1;
 
   // Adding −1e9 swallows a score in f32 but not in f64, so such a case is compared with an answer in its own type.
   bool sums_swallow() const;
+  // The type that a capture is written in.
+  DType type_of(Stage stage) const;
 };
 
 std::string describe(const CaseSpec& spec);

@@ -185,9 +185,11 @@ void add_masks(List& list) {
   });
 }
 
+constexpr Stage kEveryStage[] = {Stage::raw, Stage::capped, Stage::masked, Stage::weights, Stage::dropped_weights};
+
 void add_captures(List& list) {
-  const std::vector<std::pair<Stage, Selection>> every_stage = {
-      {Stage::raw, {}}, {Stage::capped, {}}, {Stage::masked, {}}, {Stage::weights, {}}, {Stage::dropped_weights, {}}};
+  std::vector<std::pair<Stage, Selection>> every_stage;
+  for (const Stage stage : kEveryStage) every_stage.push_back({stage, {}});
   list.add("CaptureEveryStage", [&](CaseSpec& s) {
     s.captures = every_stage, s.softcap = 3.0, s.causal = true, s.masks = {{.kind = Mask::Kind::add}};
     s.dropout = {.rate = 0.25, .seed = 9}, s.key_lengths = {5, 7};
@@ -212,6 +214,34 @@ void add_captures(List& list) {
   });
 }
 
+// Few queries against a cache, as in decoding and in prefill by chunks.
+void add_decoding(List& list) {
+  const auto decode = [&](const char* name, std::int64_t queries, std::int64_t keys, const auto& change) {
+    list.add(name, [&](CaseSpec& s) {
+      s.batch = 1, set_heads(s, 8, 2), set_lengths(s, queries, keys), s.head_size = s.value_size = 16;
+      s.causal = true, s.alignment = Alignment::bottom_right();
+      change(s);
+    });
+  };
+  decode("Decode", 1, 300, [](CaseSpec&) {});
+  decode("DecodeAtTheEdgeOfAChunk", 1, 512, [](CaseSpec&) {});
+  decode("DecodePastTheEdgeOfAChunk", 1, 513, [](CaseSpec&) {});
+  decode("DecodeOneKvHead", 1, 700, [](CaseSpec& s) { set_heads(s, 8, 1), s.head_size = s.value_size = 64; });
+  decode("DecodeWithoutGroups", 1, 300, [](CaseSpec& s) { set_heads(s, 3, 3), s.head_size = s.value_size = 20; });
+  decode("DecodeLongCache", 1, 3000, [](CaseSpec& s) { set_heads(s, 4, 1), s.head_size = 32, s.value_size = 24; });
+  decode("DecodeLengthsOfABatch", 1, 600, [](CaseSpec& s) { s.batch = 4, s.key_lengths = {600, 1, 0, 257}; });
+  decode("DecodeEveryOption", 1, 600, [](CaseSpec& s) {
+    s.window.left = 400, s.softcap = 5.0, s.alibi = true, s.sinks = true;
+    s.dropout = {.rate = 0.3, .seed = 6, .query_start = 599};
+  });
+  decode("DecodeMasked", 2, 600, [](CaseSpec& s) {
+    s.masks = {{.kind = Mask::Kind::keep, .one_head = true}, {.kind = Mask::Kind::add, .one_query = true}};
+  });
+  decode("FewQueriesOnACache", 5, 600, [](CaseSpec&) {});
+  decode("PrefillOnACache", 64, 700, [](CaseSpec&) {});
+  decode("PrefillOnACacheOneKvHead", 64, 300, [](CaseSpec& s) { set_heads(s, 4, 1), s.head_size = s.value_size = 40; });
+}
+
 }  // namespace
 
 std::vector<CaseSpec> all_cases() {
@@ -222,7 +252,28 @@ std::vector<CaseSpec> all_cases() {
   add_visibility(list);
   add_masks(list);
   add_captures(list);
+  add_decoding(list);
   return list.take();
+}
+
+std::vector<CaseSpec> all_cases_in_every_type() {
+  constexpr std::pair<DType, const char*> kTypes[] = {{DType::f32, "F32"}, {DType::bf16, "Bf16"}, {DType::f16, "F16"}};
+  std::vector<CaseSpec> list;
+  for (const CaseSpec& plain : all_cases()) {
+    if (plain.query_type != DType::f32 || plain.kv_type != DType::f32) continue;  // about types already
+    for (const auto& [query_type, query_name] : kTypes) {
+      for (const auto& [kv_type, kv_name] : kTypes) {
+        CaseSpec& spec = list.emplace_back(plain);
+        spec.name += std::string(query_name) + "On" + kv_name;
+        set_types(spec, query_type, kv_type);
+        spec.narrow_weights = list.size() % 2 == 0;
+        if (!spec.captures.empty()) continue;
+        for (const Stage stage : kEveryStage) spec.captures.push_back({stage, {}});
+        spec.captures.push_back({Stage::dropped_weights, {.mean_over_heads = true}});
+      }
+    }
+  }
+  return list;
 }
 
 }  // namespace rapt::cases

@@ -24,7 +24,15 @@ std::int64_t width(Stream& stream) {
 
 DType storage(Stream& stream) {
   const double draw = stream.uniform();
-  return draw < 0.7 ? DType::f32 : draw < 0.85 ? DType::bf16 : DType::f16;
+  return draw < 0.4 ? DType::f32 : draw < 0.7 ? DType::bf16 : DType::f16;
+}
+
+// Few queries against a long cache, half of the time one: the longer the cache, the fewer, to keep a case small.
+void draw_decoding(Stream& stream, CaseSpec& spec) {
+  spec.query_heads = spec.kv_heads * stream.integer(1, 8);
+  spec.queries = stream.chance(0.5) ? 1 : stream.integer(2, stream.chance(0.5) ? 8 : 64);
+  const std::int64_t longest = spec.queries <= 8 ? 5000 : 1500;
+  spec.keys = spec.queries + stream.integer(0, stream.chance(0.3) ? longest : 700);
 }
 
 std::vector<std::int64_t> starts(Stream& stream, std::int64_t total, std::int64_t sequences) {
@@ -101,25 +109,29 @@ CaseSpec random_case(std::uint64_t seed) {
   spec.query_heads = spec.kv_heads * stream.integer(1, stream.chance(0.5) ? 1 : 4);
   spec.queries = length(stream);
   spec.keys = stream.chance(0.4) ? spec.queries : length(stream);
+  const bool decoding = stream.chance(0.3);
+  if (decoding) draw_decoding(stream, spec);
   spec.head_size = width(stream);
   spec.value_size = stream.chance(0.7) ? spec.head_size : width(stream);
   spec.query_type = storage(stream);
-  spec.kv_type = stream.chance(0.8) ? spec.query_type : storage(stream);
+  spec.kv_type = stream.chance(0.5) ? spec.query_type : storage(stream);
   spec.layout = static_cast<MemoryLayout>(stream.integer(0, 6));
   spec.spread = stream.chance(0.2) ? 4.0 : stream.chance(0.1) ? 0.01 : 1.0;
   spec.has_scale = stream.chance(0.2);
   spec.scale = (2.0 * stream.uniform() - 1.0) / std::sqrt(static_cast<double>(spec.head_size));
   spec.softcap = stream.chance(0.15) ? 0.5 + 30.0 * stream.uniform() : 0.0;
   draw_visibility(stream, spec);
+  if (decoding && stream.chance(0.7)) spec.alignment = Alignment::bottom_right();
   for (std::int64_t n = stream.chance(0.5) ? 0 : stream.integer(1, 3); n > 0; --n) spec.masks.push_back(mask(stream));
   spec.sinks = stream.chance(0.15);
   if (stream.chance(0.2)) {
     spec.dropout = {.rate = stream.uniform() * 0.9, .seed = seed * 77, .head_start = stream.integer(0, 5)};
   }
   spec.lse = stream.chance(0.7);
-  for (std::int64_t n = stream.chance(0.7) ? 0 : stream.integer(1, 2); n > 0; --n) {
+  for (std::int64_t n = stream.chance(0.5) ? 0 : stream.integer(1, 3); n > 0; --n) {
     spec.captures.emplace_back(static_cast<Stage>(stream.integer(0, 4)), selection(stream, spec));
   }
+  spec.narrow_weights = stream.chance(0.5);
   return spec;
 }
 

@@ -20,7 +20,7 @@ import xml.etree.ElementTree
 COMMAND = "rapt"
 LIBRARIES = ["libopenblas.so.0", "libopenblas.so", "libdnnl.so.3", "libdnnl.so.2", "libmkl_rt.so.2", "libmkl_rt.so"]
 SVG = "{http://www.w3.org/2000/svg}"
-RATIOS = {"over_sgemm": "sgemm_gflops", "over_fma": "fma_gflops", "over_stream": "stream_gbps"}
+RATIOS = {"over_sgemm": "sgemm_gflops", "over_fma": "fma_gflops"}
 
 
 def rapt(*arguments, **changes):
@@ -100,6 +100,21 @@ class Data(unittest.TestCase):
         self.assertEqual(small["bytes"], 2 * 8 * 8 * 8 * 2)
 
 
+class Decoding(unittest.TestCase):
+    def test_it_is_one_query_on_a_long_cache_in_every_type(self):
+        result = rapt("bench", "attention", "--help")
+        self.assertIn("1 query on 32768 keys, 32 heads on 8 kv heads", " ".join(result.stdout.split()))
+        found = cases("--decode", "--keys", "64")  # the whole cache would take a test too long
+        self.assertEqual([case["name"] for case in found],
+                         ["b1 h32/8 q1 k64 d128", "b1 h32/8 q1 k64 d128 bf16", "b1 h32/8 q1 k64 d128 f16"])
+
+    def test_what_is_given_besides_changes_it_wherever_it_stands(self):
+        before = cases("--queries", "4", "--keys", "32", "--dtype", "f32", "--kv-heads", "16", "--decode")
+        after = cases("--decode", "--queries", "4", "--keys", "32", "--dtype", "f32", "--kv-heads", "16")
+        self.assertEqual([case["name"] for case in before], ["b1 h32/16 q4 k32 d128"])
+        self.assertEqual([case["name"] for case in after], ["b1 h32/16 q4 k32 d128"])
+
+
 class Sweeps(unittest.TestCase):
     def test_lists_multiply(self):
         found = cases("--queries", "4,8", "--dim", "8,16,24", "--causal", "both", "--threads", "1,2")
@@ -166,8 +181,14 @@ class Baseline(unittest.TestCase):
         case, baseline = self.found["cases"][0], self.found["baseline"]
         for ratio, of in RATIOS.items():
             if baseline[of] is not None:
-                rate = case["gbps"] if ratio == "over_stream" else case["gflops"]
-                self.assertAlmostEqual(case[ratio], rate / baseline[of], delta=1e-9 + 1e-6 * case[ratio])
+                self.assertAlmostEqual(case[ratio], case["gflops"] / baseline[of], delta=1e-9 + 1e-6 * case[ratio])
+
+    def test_reading_is_held_against_a_plain_read_of_the_same_bytes(self):
+        case, baseline = self.found["cases"][0], self.found["baseline"]
+        self.assertGreater(case["stream_gbps"], 0)
+        self.assertAlmostEqual(case["over_stream"], case["gbps"] / case["stream_gbps"], delta=1e-6)
+        for way in (case["stream_way"], baseline["stream_way"]):
+            self.assertRegex(way, r"^(16 bytes|avx2|avx512)(, (prefetch|4 streams))?$")
 
 
 class Shown(unittest.TestCase):
