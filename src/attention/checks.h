@@ -15,10 +15,13 @@ namespace rapt {
 // The name of an argument, or of a place in a list: masks[2].
 class Name {
  public:
-  Name(std::string_view plain = {}) : size_(plain.copy(text_.data(), text_.size())) {}
-  Name(const char* plain) : Name(std::string_view(plain)) {}
+  Name() = default;
+  // A name is as good as the words it is made of, and the other way round.
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Name(const char* plain) : size_(std::string_view(plain).copy(text_.data(), text_.size())) {}
   Name(std::string_view list, std::size_t place, std::string_view rest = {});
 
+  // NOLINTNEXTLINE(google-explicit-constructor)
   operator std::string_view() const { return {text_.data(), size_}; }
   friend std::ostream& operator<<(std::ostream& out, const Name& name) { return out << std::string_view(name); }
 
