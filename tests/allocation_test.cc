@@ -83,7 +83,7 @@ std::int64_t allocations_of(const Decode& decode) {
 class DecodeLoop : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    if (!kAllocationsAreCounted) GTEST_SKIP() << "allocations are not counted here";
+    if (!kCountsAllocations) GTEST_SKIP() << "allocations are not counted here";
   }
 };
 INSTANTIATE_TEST_SUITE_P(Threads, DecodeLoop, testing::Values(1, 2, 7));
@@ -135,7 +135,7 @@ TEST_P(DecodeLoop, AllocatesNothingWithAMaskAndMeanWeights) {
 
 // The tests above are worth nothing where the counter does not count.
 TEST(AllocationCounter, CountsEveryWayToTheHeap) {
-  if (!kAllocationsAreCounted) GTEST_SKIP() << "allocations are not counted here";
+  if (!kCountsAllocations) GTEST_SKIP() << "allocations are not counted here";
   const auto counted = [](const std::function<void*()>& allocate, const std::function<void(void*)>& release) {
     const std::int64_t before = allocation_count();
     void* memory = allocate();
@@ -156,7 +156,7 @@ TEST(AllocationCounter, CountsEveryWayToTheHeap) {
 
 // And a call that does allocate is seen to: without a workspace of the caller's it must.
 TEST(AllocationCounter, SeesACallThatBringsItsOwnWorkspace) {
-  if (!kAllocationsAreCounted) GTEST_SKIP() << "allocations are not counted here";
+  if (!kCountsAllocations) GTEST_SKIP() << "allocations are not counted here";
   const Loop loop(DType::f32, DType::f32, 1);
   EXPECT_GE(allocations_of([&](std::int64_t length) { loop.decode(length); }), 62);
 }

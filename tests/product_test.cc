@@ -359,7 +359,7 @@ TEST_P(Product, KeepsSubnormalsOfSixteenBits) {
 // ---------------------------------------------------------------- memory
 
 TEST_P(Product, AllocatesNothingWithAWorkspace) {
-  if (!kAllocationsAreCounted) GTEST_SKIP() << "a sanitizer has an operator new of its own";
+  if (!kCountsAllocations) GTEST_SKIP() << "a sanitizer has an operator new of its own";
   for (const std::int64_t rows : {0, 1, 5, 40, 300}) {
     for (const int threads : {1, 2}) {
       Spec spec{rows, 1100, 100, DType::f32, DType::bf16, DType::bf16, DType::bf16, DType::f16};

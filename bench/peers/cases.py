@@ -2,33 +2,51 @@
 
 import dataclasses
 
+import ml_dtypes
 import numpy
+
+TYPES = {"f32": numpy.float32, "bf16": ml_dtypes.bfloat16, "f16": numpy.float16}
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
     batch: int = 1
     heads: int = 8
-    length: int = 1024
+    length: int = 1024  # of queries
     dim: int = 64
-    causal: bool = False
+    causal: bool = False  # where keys differ in number, the last query sees the last key
     window: tuple = None  # (left, right)
     mask: str = None  # "bool" or "float", of full size: (B, H, L, L)
+    kv_heads: int = None  # as many as heads
+    keys: int = None  # as many as queries
+    dtype: str = "f32"
+    weights: bool = False  # also their mean over heads, (B, L, L)
+
+    def __post_init__(self):
+        object.__setattr__(self, "kv_heads", self.kv_heads or self.heads)
+        object.__setattr__(self, "keys", self.keys or self.length)
 
     @property
     def name(self):
-        text = f"b{self.batch} h{self.heads} n{self.length} d{self.dim}"
+        """As `rapt bench` spells it."""
+        text = f"b{self.batch} h{self.heads}"
+        if self.kv_heads != self.heads:
+            text += f"/{self.kv_heads}"
+        text += f" n{self.length}" if self.keys == self.length else f" q{self.length} k{self.keys}"
+        text += f" d{self.dim}"
+        if self.dtype != "f32":
+            text += f" {self.dtype}"
         if self.causal:
             text += " causal"
         if self.window:
             text += " window {},{}".format(*self.window)
-        return text + (f" {self.mask} mask" if self.mask else "")
+        return text + (f" {self.mask} mask" if self.mask else "") + (" mean weights" if self.weights else "")
 
     @property
     def flops(self):
         """Of useful work: pairs that causal and window leave visible."""
-        places = numpy.arange(self.length)
-        first, last = numpy.zeros_like(places), numpy.full_like(places, self.length - 1)
+        places = numpy.arange(self.length) + self.keys - self.length
+        first, last = numpy.zeros_like(places), numpy.full_like(places, self.keys - 1)
         if self.causal:
             last = places
         if self.window:
@@ -36,15 +54,25 @@ class Case:
             last = numpy.minimum(last, places + self.window[1])
         return 4.0 * self.batch * self.heads * self.dim * float((last - first + 1).sum())
 
+    @property
+    def bytes(self):
+        """Of keys and values, once."""
+        return 2 * self.batch * self.kv_heads * self.keys * self.dim * numpy.dtype(TYPES[self.dtype]).itemsize
+
 
 class Inputs:
     """q, k, v as (B, H, L, D), and the masks that the case's options amount to."""
 
     def __init__(self, case):
         random = numpy.random.default_rng(1)
-        shape = (case.batch, case.heads, case.length, case.dim)
-        self.q, self.k, self.v = (random.standard_normal(shape, dtype=numpy.float32) for _ in range(3))
-        plane = (case.batch, case.heads, case.length, case.length)
+
+        def numbers(heads, length):
+            shape = (case.batch, heads, length, case.dim)
+            return random.standard_normal(shape, dtype=numpy.float32).astype(TYPES[case.dtype], copy=False)
+
+        self.q = numbers(case.heads, case.length)
+        self.k, self.v = numbers(case.kv_heads, case.keys), numbers(case.kv_heads, case.keys)
+        plane = (case.batch, case.heads, case.length, case.keys)
         self.mask = None
         if case.mask == "bool":  # one key in sixteen is hidden
             self.mask = random.integers(0, 16, plane, dtype=numpy.uint8) != 0
@@ -63,24 +91,39 @@ class Inputs:
 class Group:
     """Cases that take turns in the same rounds, so that they can be compared with one another too."""
 
+    about: str  # what the group is there for: goals and tables ask for it
     cases: tuple
     threads: tuple = (1, 2)
     peers: tuple = ("PyTorch", "ONNX Runtime")
 
 
+def in_every_type(case):
+    return tuple(dataclasses.replace(case, dtype=dtype) for dtype in TYPES)
+
+
 def groups(quick):
     """All groups; `quick`: small ones of every kind, to try the scripts."""
     lengths, dims, long = ([64], [32], 256) if quick else ([512, 1024, 2048, 4096], [64, 128], 8192)
-    found = [Group((Case(8, 12, 128, 64), Case(8, 12, 128, 64, causal=True)))]
+    found = [Group("lengths", (Case(8, 12, 128, 64), Case(8, 12, 128, 64, causal=True)))]
     for dim in dims:
         for length in lengths:
             case = Case(1, 8, length, dim)
-            found.append(Group((case, dataclasses.replace(case, causal=True))))
+            found.append(Group("lengths", (case, dataclasses.replace(case, causal=True))))
     for dim in dims:
         case = Case(1, 8, long // 4, dim)
         masked = tuple(dataclasses.replace(case, mask=mask) for mask in ("bool", "float"))
-        found.append(Group((case, *masked), threads=(1,)))
+        found.append(Group("masks", (case, *masked), threads=(1,)))
     # ONNX Runtime keeps all scores of a call: here that would be gigabytes.
     case = Case(1, 8, long, 64)
-    found.append(Group((case, dataclasses.replace(case, window=(long // 32, 0))), threads=(1,), peers=("PyTorch",)))
+    window = dataclasses.replace(case, window=(long // 32, 0))
+    found.append(Group("window", (case, window), threads=(1,), peers=("PyTorch",)))
+
+    decoding = Case(1, 32, 1, 128, kv_heads=8, keys=4 * long)
+    found.append(Group("decoding", in_every_type(decoding), peers=("PyTorch", "PyTorch, folded")))
+    for dim in dims:
+        case = Case(1, 8, long // 4, dim)
+        found.append(Group("16 bits", in_every_type(case), peers=("PyTorch",)))
+        found.append(Group("16 bits", in_every_type(dataclasses.replace(case, causal=True)), peers=()))
+    case = Case(1, 12, long // 8, 64)
+    found.append(Group("weights", (case, dataclasses.replace(case, weights=True)), peers=("PyTorch",)))
     return found

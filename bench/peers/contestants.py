@@ -1,7 +1,9 @@
 """Who takes part. Each gives `prepare(case, inputs, threads)`: a call that computes the answer and returns it, with all
-that a program would do once (loading, layout, sessions) already done."""
+that a program would do once (loading, layout, sessions) already done. Where there are several ways, a dictionary of
+them: the caller times them and keeps the fastest. `array(answer)` is the answer as one array of f32."""
 
 import ctypes
+import math
 
 import numpy
 import onnx
@@ -11,14 +13,18 @@ import torch
 from cases import Inputs
 
 
+def joined(arrays):
+    return numpy.concatenate([numpy.asarray(each, numpy.float32).ravel() for each in arrays])
+
+
 class _Call(ctypes.Structure):
     """RaptPeerCall of peer_api.cc: the same fields in the same order."""
 
     _fields_ = (
-        [(name, ctypes.c_void_p) for name in ("query", "key", "value", "out", "mask")]
+        [(name, ctypes.c_void_p) for name in ("query", "key", "value", "out", "mask", "mean_weights")]
         + [(name, ctypes.c_int64) for name in ("batch", "heads", "kv_heads", "queries", "keys", "dim")]
         + [(name, ctypes.c_int64) for name in ("window_left", "window_right")]
-        + [(name, ctypes.c_int32) for name in ("causal", "mask_is_bool", "mask_is_full", "threads")]
+        + [(name, ctypes.c_int32) for name in ("type", "causal", "mask_is_bool", "mask_is_full", "threads")]
     )
 
 
@@ -33,12 +39,15 @@ class Rapt:
 
     def prepare(self, case, inputs, threads):
         out = numpy.empty_like(inputs.q)
+        weights = numpy.empty((case.batch, case.length, case.keys), numpy.float32) if case.weights else None
+        answer = (out,) if weights is None else (out, weights)
         left, right = case.window or (-1, -1)
         call = _Call(
             inputs.q.ctypes.data, inputs.k.ctypes.data, inputs.v.ctypes.data, out.ctypes.data,
             None if inputs.mask is None else inputs.mask.ctypes.data,
-            case.batch, case.heads, case.heads, case.length, case.length, case.dim,
-            left, right, case.causal, case.mask == "bool", 1, threads,
+            None if weights is None else weights.ctypes.data,
+            case.batch, case.heads, case.kv_heads, case.length, case.keys, case.dim, left, right,
+            ("f32", "bf16", "f16").index(case.dtype), case.causal, case.mask == "bool", 1, threads,
         )
         attention, reference = self._library.rapt_peer_attention, ctypes.byref(call)
 
@@ -46,10 +55,14 @@ class Rapt:
             message = attention(reference)
             if message is not None:
                 raise RuntimeError(message.decode())
-            return out
+            return answer
 
         run.keep = (call, inputs)  # whose memory the call points to
         return run
+
+    @staticmethod
+    def array(answer):
+        return joined(answer)
 
 
 class PyTorch:
@@ -57,19 +70,68 @@ class PyTorch:
     version = torch.__version__.split("+")[0]
 
     def prepare(self, case, inputs, threads):
-        q, k, v = (torch.from_numpy(each) for each in (inputs.q, inputs.k, inputs.v))
+        q, k, v = (self._tensor(each) for each in (inputs.q, inputs.k, inputs.v))
+        if case.weights:
+            return self._call(threads, lambda: self._with_weights(case, q, k, v))
+        if case.kv_heads != case.heads:
+            group = case.heads // case.kv_heads
+            k_of_each, v_of_each = (each.repeat_interleave(group, 1) for each in (k, v))
+            return {
+                "enable_gqa": self._call(threads, lambda: self._attention(q, k, v, enable_gqa=True)),
+                "heads repeated before the call":
+                    self._call(threads, lambda: self._attention(q, k_of_each, v_of_each)),
+            }
         mask = None if inputs.mask is None else torch.from_numpy(inputs.mask)
         if case.window:
             mask = torch.from_numpy(Inputs.window_mask(case))
+        return self._call(threads, lambda: self._attention(q, k, v, attn_mask=mask, is_causal=case.causal))
 
+    @staticmethod
+    def array(answer):
+        return joined(each.float().numpy() for each in answer)
+
+    @staticmethod
+    def _tensor(array):
+        if array.dtype == numpy.float32 or array.dtype == numpy.float16:
+            return torch.from_numpy(array)
+        return torch.from_numpy(array.view(numpy.uint16)).view(torch.bfloat16)  # NumPy's own types end before bf16
+
+    @staticmethod
+    def _attention(q, k, v, **options):
+        return (torch.nn.functional.scaled_dot_product_attention(q, k, v, **options),)
+
+    @staticmethod
+    def _with_weights(case, q, k, v):
+        """What torch.nn.functional.multi_head_attention_forward does between its projections when need_weights is true
+        and average_attn_weights is: the same calls on the same shapes."""
+        q, k, v = (each.view(case.batch * case.heads, -1, case.dim) for each in (q, k, v))
+        scaled = q * math.sqrt(1.0 / float(case.dim))
+        weights = torch.bmm(scaled, k.transpose(-2, -1))
+        weights = torch.nn.functional.softmax(weights, dim=-1)
+        out = torch.bmm(weights, v)
+        return out, weights.view(case.batch, case.heads, case.length, case.keys).mean(dim=1)
+
+    @staticmethod
+    def _call(threads, compute):
         def run():
             if torch.get_num_threads() != threads:
                 torch.set_num_threads(threads)
             with torch.inference_mode():
-                return torch.nn.functional.scaled_dot_product_attention(
-                    q, k, v, attn_mask=mask, is_causal=case.causal).numpy()
+                return compute()
 
         return run
+
+
+class PyTorchFolded(PyTorch):
+    """One query of each head of a group is as good as several queries of one head: what a program can do by hand where
+    nothing is masked, so that each key is read once."""
+
+    name = "PyTorch, folded"
+
+    def prepare(self, case, inputs, threads):
+        q, k, v = (self._tensor(each) for each in (inputs.q, inputs.k, inputs.v))
+        folded = q.view(case.batch, case.kv_heads, -1, case.dim)
+        return self._call(threads, lambda: self._attention(folded, k, v))
 
 
 class OnnxRuntime:
@@ -79,7 +141,6 @@ class OnnxRuntime:
     version = onnxruntime.__version__
 
     def prepare(self, case, inputs, threads):
-        """Both ways, as a dictionary: the caller times them and keeps the faster."""
         ways = {"Attention": self._attention(case, inputs, threads)}
         if case.mask != "bool" and not case.window:  # MultiHeadAttention takes an additive mask only
             ways["MultiHeadAttention"] = self._multi_head_attention(case, inputs, threads)
@@ -108,6 +169,10 @@ class OnnxRuntime:
         node = onnx.helper.make_node("MultiHeadAttention", names, ["out"], domain="com.microsoft",
                                      num_heads=case.heads, unidirectional=int(case.causal))
         return self._session(node, feed, feed["q"].shape, threads, heads)
+
+    @staticmethod
+    def array(answer):
+        return joined((answer,))
 
     @staticmethod
     def _session(node, feed, shape, threads, view):

@@ -8,10 +8,11 @@ def paired(above, below):
     return statistics.median(a / b for a, b in zip(above["ms"], below["ms"]))
 
 
-def entries_of(peers, **wanted):
+def entries_of(peers, *about, **wanted):
+    """All entries, with their groups, of the groups that are about these things."""
     return [
         (group, entry)
-        for group in peers["groups"]
+        for group in peers["groups"] if group["about"] in about
         for entry in group["entries"]
         if all(entry[key] == value for key, value in wanted.items())
     ]
@@ -23,46 +24,70 @@ def twin_of(group, entry, **changes):
     return next((each for each in group["entries"] if all(each[k] == v for k, v in wanted.items())), None)
 
 
-def over_sgemm(own, lengths, dim, causal):
+def measured(run, ratio, **wanted):
+    """A ratio of the cases of a run of `rapt bench` that are as wanted."""
     return [
-        case["over_sgemm"] for case in own["cases"]
-        if case["queries"] in lengths and case["dim"] == dim and case["causal"] == causal
-        and case["over_sgemm"] is not None
+        case[ratio] for case in run["cases"]
+        if all(case[key] == value for key, value in wanted.items()) and case[ratio] is not None
     ]
 
 
-def plain(entry):
-    return "window" not in entry["case"] and "mask" not in entry["case"]
+def over_sgemm(own, lengths, dim, causal):
+    return [ratio for length in lengths
+            for ratio in measured(own, "over_sgemm", queries=length, dim=dim, causal=causal)]
+
+
+def is_first(group, entry):
+    """The plain case of a group, which its others are compared with."""
+    return entry["case"] == group["cases"][0]
 
 
 def over_peer(peers, peer, keep, causal):
-    """Peer's time over ours, for the plain cases that `keep` takes."""
+    """Peer's time over ours, for the cases without masks and windows that `keep` takes."""
     found = []
-    for group, entry in entries_of(peers, contestant="rapt", causal=causal):
+    for group, entry in entries_of(peers, "lengths", "masks", "window", contestant="rapt", causal=causal):
         other = twin_of(group, entry, contestant=peer)
-        if other and plain(entry) and keep(entry):
+        if other and (group["about"] == "lengths" or is_first(group, entry)) and keep(entry):
             found.append(paired(other, entry))
     return found
 
 
-def over_first(peers, word):
-    """Our time on a case with `word` in its name over that on the group's first, plain case."""
+def over_peer_in(peers, peer, about, keep=lambda group, entry: True):
+    return [
+        paired(twin_of(group, entry, contestant=peer), entry)
+        for group, entry in entries_of(peers, about, contestant="rapt")
+        if twin_of(group, entry, contestant=peer) and keep(group, entry)
+    ]
+
+
+def over_first(peers, about):
+    """Our time on the other cases of a group over that on its first, plain one."""
     return [
         paired(entry, twin_of(group, entry, case=group["cases"][0]))
-        for group, entry in entries_of(peers, contestant="rapt") if word in entry["case"]
+        for group, entry in entries_of(peers, about, contestant="rapt") if not is_first(group, entry)
+    ]
+
+
+def rate_over_first(peers, about):
+    return [
+        paired(twin_of(group, entry, case=group["cases"][0]), entry)
+        for group, entry in entries_of(peers, about, contestant="rapt") if not is_first(group, entry)
     ]
 
 
 def second_thread(peers):
     return [
         paired(entry, twin_of(group, entry, threads=2))
-        for group, entry in entries_of(peers, contestant="rapt", threads=1)
-        if entry["length"] >= 1024 and plain(entry) and twin_of(group, entry, threads=2)
+        for group, entry in entries_of(peers, "lengths", contestant="rapt", threads=1)
+        if entry["length"] >= 1024 and twin_of(group, entry, threads=2)
     ]
 
 
-def goals(own, peers):
-    """(what, floor, target, the worst measured, does more mean better), a measure being None where nothing was."""
+def goals(runs, peers):
+    """(what, floor, target, the worst measured, does more mean better), a measure being None where nothing was. `runs`
+    are those of `rapt bench`, by name."""
+    own, decode, prefill, product = (runs[name] for name in ("own", "decode", "prefill", "product"))
+    with_weights = lambda threads: lambda group, entry: not is_first(group, entry) and entry["threads"] == threads
     long = (1024, 2048, 4096)
     big = lambda entry: entry["length"] > 128
     small = lambda entry: entry["case"].startswith("b8 h12 n128 d64")
@@ -80,9 +105,24 @@ def goals(own, peers):
          over_peer(peers, "PyTorch", lambda e: e["length"] > 1024, True), True),
         ("over PyTorch, b8 h12 n128 d64, full", 1.1, 1.2, over_peer(peers, "PyTorch", small, False), True),
         ("over PyTorch, b8 h12 n128 d64, causal", 1.8, 2.2, over_peer(peers, "PyTorch", small, True), True),
-        ("time with a bool or float mask of full size, over none", 1.2, 1.1, over_first(peers, "mask"), False),
+        ("time with a bool or float mask of full size, over none", 1.2, 1.1, over_first(peers, "masks"), False),
         ("time with a window of (256, 0) at n 8192, over none", 0.08, 0.05, over_first(peers, "window"), False),
         ("2 threads over 1, n ≥ 1024", 1.8, 1.95, second_thread(peers), True),
+        ("decoding in f32: keys' and values' bytes over a plain read's", 0.85, 0.95,
+         measured(decode, "over_stream", dtype="f32"), True),
+        ("decoding in bf16 and f16: time over f32's", 0.62, 0.55, over_first(peers, "decoding"), False),
+        ("decoding over PyTorch, every type", 3.0, 5.0, over_peer_in(peers, "PyTorch", "decoding"), True),
+        ("64 queries on 8192 cached keys: rate over sgemm's", 0.75, 0.85, measured(prefill, "over_sgemm"), True),
+        ("bf16 and f16, n 2048: rate over f32's", 0.88, 0.97, rate_over_first(peers, "16 bits"), True),
+        ("time with mean weights, n 1024, over none", 1.9, 1.7, over_first(peers, "weights"), False),
+        ("mean weights over PyTorch's, 1 thread", 1.2, 1.5,
+         over_peer_in(peers, "PyTorch", "weights", with_weights(1)), True),
+        ("mean weights over PyTorch's, 2 threads", 1.6, 2.0,
+         over_peer_in(peers, "PyTorch", "weights", with_weights(2)), True),
+        ("packed product, 512 rows: over the best sgemm", 0.95, 1.0, measured(product, "over_sgemm", rows=512), True),
+        ("packed product, 32 rows", 1.1, 1.3, measured(product, "over_sgemm", rows=32), True),
+        ("packed product, 1 row: weights' bytes over a plain read's", 0.9, 0.97,
+         measured(product, "over_stream", rows=1), True),
     ]
     return [(what, floor, target, (min if more else max)(found) if found else None, more)
             for what, floor, target, found, more in rows]

@@ -9,15 +9,17 @@
 
 extern "C" {
 
-// compare.py declares the same fields in the same order. Everything is f32, contiguous and (B, H, L, D).
+// contestants.py declares the same fields in the same order. Everything is contiguous and (B, H, L, D).
 struct RaptPeerCall {
-  const float* query;
-  const float* key;
-  const float* value;
-  float* out;
-  const void* mask;  // null, or (B, Hq, Lq, Lk), or (Lq, Lk): bool (true is kept) or float (added)
+  const void* query;
+  const void* key;
+  const void* value;
+  void* out;
+  const void* mask;     // null, or (B, Hq, Lq, Lk), or (Lq, Lk): bool (true is kept) or float (added)
+  float* mean_weights;  // null, or (B, Lq, Lk): their mean over heads
   std::int64_t batch, heads, kv_heads, queries, keys, dim;
   std::int64_t window_left, window_right;  // −1: open
+  std::int32_t type;                       // of q, k, v and out: 0 f32, 1 bf16, 2 f16
   std::int32_t causal;
   std::int32_t mask_is_bool;
   std::int32_t mask_is_full;
@@ -41,11 +43,17 @@ const char* rapt_peer_attention(const RaptPeerCall* call) {
       const rapt::ConstTensorView mask(c.mask, dtype, shape);
       options.masks.push_back(c.mask_is_bool != 0 ? rapt::Mask::keep(mask) : rapt::Mask::add(mask));
     }
+    const rapt::DType type = c.type == 0 ? rapt::DType::f32 : c.type == 1 ? rapt::DType::bf16 : rapt::DType::f16;
+    const rapt::Dims of_queries{c.batch, c.heads, c.queries, c.dim}, of_keys{c.batch, c.kv_heads, c.keys, c.dim};
     rapt::AttentionOutputs outputs;
-    outputs.out = rapt::TensorView(c.out, {c.batch, c.heads, c.queries, c.dim});
-    rapt::attention(outputs, rapt::ConstTensorView(c.query, {c.batch, c.heads, c.queries, c.dim}),
-                    rapt::ConstTensorView(c.key, {c.batch, c.kv_heads, c.keys, c.dim}),
-                    rapt::ConstTensorView(c.value, {c.batch, c.kv_heads, c.keys, c.dim}), options);
+    outputs.out = rapt::TensorView(c.out, type, of_queries);
+    if (c.mean_weights != nullptr) {
+      const rapt::TensorView weights(c.mean_weights, {c.batch, c.queries, c.keys});
+      outputs.captures.push_back({.to = weights, .of = {.mean_over_heads = true}});
+    }
+    rapt::attention(outputs, rapt::ConstTensorView(c.query, type, of_queries),
+                    rapt::ConstTensorView(c.key, type, of_keys), rapt::ConstTensorView(c.value, type, of_keys),
+                    options);
     return nullptr;
   } catch (const std::exception& error) {
     message = error.what();

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Writes docs/benchmarks.md from the two results of a run.
+"""Writes docs/benchmarks.md from the results of a run.
 
-    report.py OWN.json PEERS.json PAGE.md
+    report.py FOLDER PAGE.md
 
-OWN.json is what `rapt bench attention --baseline --json` printed, PEERS.json what compare.py wrote.
+FOLDER holds what run.sh put there: own.json, decode.json and prefill.json as `rapt bench attention` printed them,
+product.json as `rapt bench gemm` did, where this build has it, and peers.json as compare.py wrote it.
 """
 
 import json
+import pathlib
 import statistics
 import sys
 
@@ -23,10 +25,10 @@ Written by `make bench` on {date}. Numbers belong to the machine they were measu
 | sgemm | {sgemm} |
 {peers}
 
-All in f32, forward. GFLOP/s count useful work: 4·D operations for every (query, key) pair that causal and window leave
-visible, so causal counts half. Whatever is compared took turns in one run, every answer was checked before it was timed,
-and every ratio is the median of ratios within a round: {own_rounds} rounds for the first table, {peer_rounds} for the
-others.
+All forward, and in f32 where no other type is named. GFLOP/s count useful work: 4·D operations for every (query, key)
+pair that causal and window leave visible, so causal counts half. GB/s count keys and values, each read once. Whatever is
+compared took turns in one run, every answer was checked before it was timed, and every ratio is the median of ratios
+within a round: {own_rounds} rounds for `rapt bench`, {peer_rounds} for the comparisons with others.
 
 ## Over the matrix product
 
@@ -35,6 +37,23 @@ How near attention comes to a plain sgemm of 2048³ on the same threads, and to 
 {own}
 
 {baseline}
+
+## Decoding
+
+One query of 32 heads on 8 kv heads against a cache of 32768 keys. Every key and value must be read; a plain read of the
+same memory, by the fastest of several loops of vector loads, with and without prefetch, is what can be had.
+
+{decode}
+
+PyTorch through `scaled_dot_product_attention`, in the faster of two ways: with `enable_gqa`, or with heads of k and v
+that were repeated before the call, which takes four times their memory. *Folded* is what a program can do by hand where
+nothing is masked: the query heads of a group become queries of one head.
+
+{decode_peers}
+
+Then 64 queries on 8192 cached keys, as in prefill by chunks:
+
+{prefill}
 
 ## Over PyTorch and ONNX Runtime
 
@@ -46,6 +65,18 @@ PyTorch returns new memory, as its call does. Above 1, rapt is faster.
 
 A window is a bool mask to `scaled_dot_product_attention`, which takes no window.
 
+## 16 bits
+
+{sixteen_bits}
+
+## Weights
+
+The output, and the weights' mean over heads. PyTorch's is what `multi_head_attention_forward` does between its
+projections with `need_weights=True`: q scaled, `bmm`, `softmax`, `bmm`, and the mean over heads. Without weights it is
+`scaled_dot_product_attention`.
+
+{weights}
+
 ## Masks, window, threads
 
 {own_ratios}
@@ -56,6 +87,9 @@ The worst of the cases that each line speaks of.
 
 {goal_table}
 """
+
+
+PART_ONE = ("lengths", "masks", "window")  # what the tables with both peers are about
 
 
 def table(header, rows):
@@ -92,40 +126,89 @@ def baseline_table(own):
     return table(["the machine itself", "sgemm, GFLOP/s", "FMA peak, GFLOP/s", "memory stream, GB/s"], rows)
 
 
+def milliseconds(entry):
+    return f"{statistics.median(entry['ms']):.2f}"
+
+
+def beside(group, ours, name):
+    """A peer's time, and how much faster we are."""
+    other = goals.twin_of(group, ours, contestant=name)
+    return ["–", "–"] if other is None else [milliseconds(other), ratio(goals.paired(other, ours))]
+
+
+def decode_table(decode):
+    rows = [[case["name"].removesuffix(f" t{case['threads']}"), str(case["threads"]), f"{case['ms_median']:.2f}",
+             f"{case['gbps']:.1f}", f"{case['stream_gbps']:.1f}", case["stream_way"], ratio(case["over_stream"])]
+            for case in decode["cases"]]
+    return table(["case", "threads", "rapt, ms", "GB/s", "plain read, GB/s", "by", "rapt over it"], rows)
+
+
+def decode_peers(peers):
+    rows = []
+    for group, ours in goals.entries_of(peers, "decoding", contestant="rapt"):
+        other = goals.twin_of(group, ours, contestant="PyTorch")
+        rows.append([ours["case"], str(ours["threads"]), milliseconds(ours), *beside(group, ours, "PyTorch"),
+                     other["way"], *beside(group, ours, "PyTorch, folded")])
+    return table(["case", "threads", "rapt, ms", "PyTorch, ms", "rapt is faster by", "PyTorch's way", "folded, ms",
+                  "rapt is faster by"], rows)
+
+
+def prefill_table(prefill):
+    rows = [[case["name"].removesuffix(f" t{case['threads']}"), str(case["threads"]), f"{case['ms_median']:.2f}",
+             f"{case['gflops']:.0f}", ratio(case["over_sgemm"])] for case in prefill["cases"]]
+    return table(["case", "threads", "rapt, ms", "GFLOP/s", "over sgemm"], rows)
+
+
+def sixteen_bits(peers):
+    rows = []
+    for group, ours in goals.entries_of(peers, "16 bits", contestant="rapt"):
+        first = goals.twin_of(group, ours, case=group["cases"][0])
+        rows.append([ours["case"], str(ours["threads"]), milliseconds(ours), ratio(goals.paired(first, ours)),
+                     *beside(group, ours, "PyTorch")])
+    return table(["case", "threads", "rapt, ms", "rate over f32's", "PyTorch, ms", "rapt is faster by"], rows)
+
+
+def weights_table(peers):
+    rows = []
+    for group, ours in goals.entries_of(peers, "weights", contestant="rapt"):
+        first = goals.twin_of(group, ours, case=group["cases"][0])
+        rows.append([ours["case"], str(ours["threads"]), milliseconds(ours), ratio(goals.paired(ours, first)),
+                     *beside(group, ours, "PyTorch")])
+    return table(["case", "threads", "rapt, ms", "time over none", "PyTorch, ms", "rapt is faster by"], rows)
+
+
 def peer_table(peers):
     names = list(peers["versions"])
     header = ["case", "threads", "rapt, ms"]
     for name in names:
         header += [f"{name}, ms", "rapt is faster by"]
     rows, seen = [], set()
-    for group, ours in goals.entries_of(peers, contestant="rapt"):
+    for group, ours in goals.entries_of(peers, *PART_ONE, contestant="rapt"):
         if (ours["case"], ours["threads"]) in seen:  # the plain case of a group that is there for its masks
             continue
         seen.add((ours["case"], ours["threads"]))
-        row = [ours["case"], str(ours["threads"]), f"{statistics.median(ours['ms']):.2f}"]
+        row = [ours["case"], str(ours["threads"]), milliseconds(ours)]
         for name in names:
-            other = goals.twin_of(group, ours, contestant=name)
-            row += ["–", "–"] if other is None else [f"{statistics.median(other['ms']):.2f}",
-                                                    ratio(goals.paired(other, ours))]
+            row += beside(group, ours, name)
         rows.append(row)
     return table(header, rows)
 
 
 def own_ratios(peers):
     rows = []
-    for group, ours in goals.entries_of(peers, contestant="rapt"):
+    for group, ours in goals.entries_of(peers, *PART_ONE, contestant="rapt"):
         first = goals.twin_of(group, ours, case=group["cases"][0])
         second = goals.twin_of(group, ours, threads=2)
-        if "mask" in ours["case"] or "window" in ours["case"]:
+        if group["about"] != "lengths" and not goals.is_first(group, ours):
             rows.append([ours["case"], "time over the same without", ratio(goals.paired(ours, first))])
         elif ours["threads"] == 1 and second:
             rows.append([ours["case"], "rate of 2 threads over 1", ratio(goals.paired(ours, second))])
     return table(["case", "", "ratio"], [[case, what, value] for case, what, value in rows])
 
 
-def goal_table(own, peers):
+def goal_table(runs, peers):
     rows = []
-    for what, floor, target, found, more in goals.goals(own, peers):
+    for what, floor, target, found, more in goals.goals(runs, peers):
         verdict = "–"
         if found is not None:
             reached = (lambda mark: found >= mark) if more else (lambda mark: found <= mark)
@@ -136,12 +219,16 @@ def goal_table(own, peers):
 
 
 def main():
-    if len(sys.argv) != 4:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
-    with open(sys.argv[1], encoding="utf-8") as file:
-        own = json.load(file)
-    with open(sys.argv[2], encoding="utf-8") as file:
-        peers = json.load(file)
+    folder = pathlib.Path(sys.argv[1])
+
+    def read(name):
+        path = folder / f"{name}.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"cases": []}
+
+    runs = {name: read(name) for name in ("own", "decode", "prefill", "product")}
+    own, peers = runs["own"], read("peers")
     libraries = sorted({each["sgemm_library"] or "none found" for each in own["baselines"]})
     page = PAGE.format(
         date=peers["date"],
@@ -155,12 +242,16 @@ def main():
         peer_rounds=peers["rounds"],
         own=own_table(own),
         baseline=baseline_table(own),
+        decode=decode_table(runs["decode"]),
+        decode_peers=decode_peers(peers),
+        prefill=prefill_table(runs["prefill"]),
         peer_table=peer_table(peers),
+        sixteen_bits=sixteen_bits(peers),
+        weights=weights_table(peers),
         own_ratios=own_ratios(peers),
-        goal_table=goal_table(own, peers),
+        goal_table=goal_table(runs, peers),
     )
-    with open(sys.argv[3], "w", encoding="utf-8") as file:
-        file.write(page)
+    pathlib.Path(sys.argv[2]).write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

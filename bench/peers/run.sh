@@ -34,20 +34,31 @@ fi
 read -r load _ </proc/loadavg
 if [ "${load%.*}" -ge 1 ]; then echo "peers: this machine is busy (load $load); wait, or do not trust the ratios" >&2; fi
 
-sizes=(--queries "512,1024,2048,4096" --dim "64,128" --reps 11)
+sizes=(--queries "512,1024,2048,4096" --dim "64,128")
+cached=8192
+rounds=11
 page=docs/benchmarks.md
 if [ -n "$quick" ]; then
-  sizes=(--queries "64,128" --dim 32 --reps 3)
+  sizes=(--queries "64,128" --dim 32)
+  cached=256
+  rounds=3
   page=$results/quick.md
 fi
 threads=1
 if [ "$(nproc)" -gt 1 ]; then threads=1,2; fi
-"$build/rapt" bench attention "${sizes[@]}" --causal both --threads "$threads" --baseline --json \
-  --plot "$results/own.svg" >"$results/own.json"
+rm -f "$results"/{own,decode,prefill,product,peers}.json  # a page must not show an older run
+bench=("$build/rapt" bench attention --threads "$threads" --reps "$rounds" --baseline --json)
+"${bench[@]}" "${sizes[@]}" --causal both --plot "$results/own.svg" >"$results/own.json"
+"${bench[@]}" --decode --keys $((4 * cached)) >"$results/decode.json"
+"${bench[@]}" --decode --dtype f32 --queries 64 --keys "$cached" --causal both >"$results/prefill.json"
+# A build from before the packed product has no `bench gemm`.
+if "$build/rapt" bench --help | grep --quiet gemm; then
+  "$build/rapt" bench gemm --rows 1,32,512 --threads "$threads" --reps "$rounds" --json >"$results/product.json"
+fi
 
-compare=("$build/bench/librapt_peer_api.so" "$results/peers.json")
-if [ -n "$quick" ]; then compare+=(--quick --rounds 3); fi
+compare=("$build/bench/librapt_peer_api.so" "$results/peers.json" --rounds "$rounds")
+if [ -n "$quick" ]; then compare+=(--quick); fi
 # -B: no compiled files in the tree.
 "$venv/bin/python" -B "$here/compare.py" "${compare[@]}"
-"$venv/bin/python" -B "$here/report.py" "$results/own.json" "$results/peers.json" "$page"
+"$venv/bin/python" -B "$here/report.py" "$results" "$page"
 echo "peers: wrote $page" >&2

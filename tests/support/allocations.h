@@ -9,9 +9,9 @@ namespace rapt::test {
 
 // A sanitizer brings its own malloc, and so does a C library that is not glibc: there, nothing is counted.
 #if defined(__GLIBC__)
-inline constexpr bool kAllocationsAreCounted = !kAddressSanitizer && !kThreadSanitizer;
+inline constexpr bool kCountsAllocations = !kAddressSanitizer && !kThreadSanitizer;
 #else
-inline constexpr bool kAllocationsAreCounted = false;
+inline constexpr bool kCountsAllocations = false;
 #endif
 
 // Calls of malloc and its relatives, which operator new makes too, on any thread since the process began.
