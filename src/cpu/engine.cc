@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "cpu/kernel_table.h"
@@ -23,11 +24,29 @@ std::int64_t query_count(const ForwardProblem& problem) {
   return queries;
 }
 
-// As many rows as make packing cheap, but no fewer blocks than keep every worker busy.
+// Blocks on so many threads: how many rounds they take, if all take the same time.
+std::int64_t rounds(std::int64_t blocks, int threads) { return (blocks + threads - 1) / threads; }
+
+// As many rows as make packing cheap, but no fewer blocks than keep every worker busy: the width at which the work
+// takes the least time.
 std::int64_t rows_per_block(const ForwardProblem& problem, const Kernels& kernels) {
-  const std::int64_t rows = query_count(problem) * problem.group * problem.kv_heads;
-  const std::int64_t share = rows / (std::int64_t{problem.threads} * 8) / kernels.rows_per_tile;
-  return std::clamp<std::int64_t>(share, 1, kTilesPerBlock) * kernels.rows_per_tile;
+  constexpr double kPacking = 0.5;  // of the time of a tile, for every block
+  // Under a causal mask or a window blocks differ, and the last to finish works alone for a while.
+  const bool even = problem.left == AttentionProblem::kOpen && problem.right == AttentionProblem::kOpen;
+  std::int64_t best = kTilesPerBlock;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::int64_t tiles = kTilesPerBlock; tiles > 0; --tiles) {
+    const std::int64_t rows = tiles * kernels.rows_per_tile;
+    std::int64_t blocks = 0;
+    for (const SequenceSpan& sequence : problem.sequences) {
+      blocks += problem.kv_heads * ((sequence.query_count * problem.group + rows - 1) / rows);
+    }
+    const double each = static_cast<double>(blocks) / problem.threads;
+    const double steps = even ? static_cast<double>(rounds(blocks, problem.threads)) : std::max(1.0, each + 0.5);
+    const double time = steps * (static_cast<double>(tiles) + kPacking);
+    if (time < least) least = time, best = tiles;
+  }
+  return best * kernels.rows_per_tile;
 }
 
 // Calls visit(block) for each block of rows.
@@ -79,8 +98,10 @@ struct Division {
     });
     constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about what it takes to wake a thread
     if (problem.threads == 1 || products < kTiny) return;
-    constexpr std::int64_t kBlocksEach = 3;  // with so many for each worker, little time is lost at the end
-    if (blocks < kBlocksEach * problem.threads && chunks > blocks) {
+    constexpr double kBusy = 0.8;  // a smaller part of the threads at work is worth keeping states apart
+    const double busy =
+        static_cast<double>(blocks) / static_cast<double>(rounds(blocks, problem.threads) * problem.threads);
+    if (busy < kBusy && chunks > blocks) {
       chunks_per_piece = std::max<std::int64_t>(1, chunks / (std::int64_t{problem.threads} * 8));
       for_each_piece(problem, [&](const RowBlock&, KeyRange) { ++pieces; });
       state_count = states;
