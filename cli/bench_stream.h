@@ -11,8 +11,8 @@
 
 namespace rapt::cli {
 
-// Several ways of reading (wide and half as wide vectors, one stream of addresses or four, with prefetch and without);
-// the fastest on this machine, for this many bytes and threads, is found at the start and used from then on.
+// Several ways of reading (wide and half as wide vectors, one stream of addresses, four or eight, with prefetch and
+// without); the fastest on this machine, for this many bytes and threads, is found at the start and used from then on.
 class FastestRead {
  public:
   using Bytes = std::span<const std::byte>;

@@ -59,11 +59,12 @@ std::string judge(const cases::Case& test, const cases::Answer& truth, CheckScor
   const cases::Answer got = cases::run(test, &untouched);
   score.seconds += since(start);
 
-  for (const cases::Comparison& one : cases::compare(test.spec, got, truth)) {
+  const std::vector<cases::Comparison> all = cases::compare(test.spec, got, truth);
+  for (const cases::Comparison& one : all) {
     const double part = one.error / one.allowed;
     if (part > score.worst) score.worst = part, score.worst_case = test.spec.name;
   }
-  const std::string wrong = cases::mismatch(test.spec, got, truth);
+  const std::string wrong = cases::mismatch(all);
   return untouched ? wrong : wrong + "memory around `out` was written; ";
 }
 

@@ -4,7 +4,7 @@
     report.py FOLDER PAGE.md
 
 FOLDER holds what run.sh put there: own.json, decode.json and prefill.json as `rapt bench attention` printed them,
-product.json as `rapt bench gemm` did, where this build has it, and peers.json as compare.py wrote it.
+product.json as `rapt bench gemm` did, and peers.json as compare.py wrote it.
 """
 
 import json
@@ -54,6 +54,13 @@ nothing is masked: the query heads of a group become queries of one head.
 Then 64 queries on 8192 cached keys, as in prefill by chunks:
 
 {prefill}
+
+## The packed product
+
+x·Wᵀ, 1024 × 1024 weights packed once, beside the sgemm of each library at hand, which packs them in every call; for one
+row also beside a plain read of as many bytes.
+
+{product}
 
 ## Over PyTorch and ONNX Runtime
 
@@ -159,6 +166,15 @@ def prefill_table(prefill):
     return table(["case", "threads", "rapt, ms", "GFLOP/s", "over sgemm"], rows)
 
 
+def product_table(product):
+    libraries = list(product["cases"][0]["libraries"])
+    rows = [[case["name"].removesuffix(f" t{case['threads']}"), str(case["threads"]), f"{case['ms_median']:.3f}",
+             f"{case['gflops']:.0f}", *(f"{case['libraries'][name]:.0f}" for name in libraries),
+             ratio(case["over_sgemm"]), ratio(case["over_stream"])] for case in product["cases"]]
+    return table(["case", "threads", "rapt, ms", "GFLOP/s", *(f"{name}, GFLOP/s" for name in libraries),
+                  "over the best", "over a plain read"], rows)
+
+
 def sixteen_bits(peers):
     rows = []
     for group, ours in goals.entries_of(peers, "16 bits", contestant="rapt"):
@@ -224,8 +240,7 @@ def main():
     folder = pathlib.Path(sys.argv[1])
 
     def read(name):
-        path = folder / f"{name}.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"cases": []}
+        return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
     runs = {name: read(name) for name in ("own", "decode", "prefill", "product")}
     own, peers = runs["own"], read("peers")
@@ -245,6 +260,7 @@ def main():
         decode=decode_table(runs["decode"]),
         decode_peers=decode_peers(peers),
         prefill=prefill_table(runs["prefill"]),
+        product=product_table(runs["product"]),
         peer_table=peer_table(peers),
         sixteen_bits=sixteen_bits(peers),
         weights=weights_table(peers),

@@ -51,10 +51,7 @@ bench=("$build/rapt" bench attention --threads "$threads" --reps "$rounds" --bas
 "${bench[@]}" "${sizes[@]}" --causal both --plot "$results/own.svg" >"$results/own.json"
 "${bench[@]}" --decode --keys $((4 * cached)) >"$results/decode.json"
 "${bench[@]}" --decode --dtype f32 --queries 64 --keys "$cached" --causal both >"$results/prefill.json"
-# A build from before the packed product has no `bench gemm`.
-if "$build/rapt" bench --help | grep --quiet gemm; then
-  "$build/rapt" bench gemm --rows 1,32,512 --threads "$threads" --reps "$rounds" --json >"$results/product.json"
-fi
+"$build/rapt" bench gemm --rows 1,32,512 --threads "$threads" --reps "$rounds" --json >"$results/product.json"
 
 compare=("$build/bench/librapt_peer_api.so" "$results/peers.json" --rounds "$rounds")
 if [ -n "$quick" ]; then compare+=(--quick); fi

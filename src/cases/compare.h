@@ -22,5 +22,6 @@ std::vector<Comparison> compare(const CaseSpec& spec, const Answer& got, const A
 
 // Empty when the answer is good; otherwise says which output is off, and by how much.
 std::string mismatch(const CaseSpec& spec, const Answer& got, const Answer& wanted);
+std::string mismatch(const std::vector<Comparison>& all);
 
 }  // namespace rapt::cases
