@@ -156,7 +156,7 @@ std::vector<CaseSpec> long_caches() {
   };
   std::vector<CaseSpec> list;
   for (const auto& change : changes) {
-    for (const auto& [query_type, kv_type] : {kTypes[0], kTypes[list.size() % 4 + 1]}) {
+    for (const auto& [query_type, kv_type] : {kTypes[0], kTypes[list.size() / 2 % 4 + 1]}) {
       CaseSpec spec{.name = "LongCache" + std::to_string(list.size()), .batch = 1};
       spec.kv_heads = 1, spec.queries = 1, spec.keys = 5000, spec.head_size = spec.value_size = 64;
       spec.query_type = query_type, spec.kv_type = kv_type;
