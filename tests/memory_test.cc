@@ -50,6 +50,19 @@ TEST_P(Memory, OfALongCallIsWithinHalfOfItsBound) {
   }
 }
 
+// Chunks that several workers share leave a state for each row and chunk, which many rows would make a lot of.
+TEST_P(Memory, OfSomeQueriesOnManyKeysIsWithinItsBound) {
+  const LongCall call;
+  for (const std::int64_t queries : {1, 40, 300, 700, 5000}) {
+    Tensor out({1, 1, queries, kSize});
+    for (const int threads : {2, 7, 16, 64}) {
+      const std::size_t bytes = attention_workspace_bytes({.out = out}, call.query.view().slice(2, 0, queries),
+                                                          call.key, call.value, {.threads = threads});
+      EXPECT_LE(bytes, bound(threads)) << queries << " queries, " << threads << " threads";
+    }
+  }
+}
+
 TEST_P(Memory, GrowsNoFasterThanTheLength) {
   const auto bytes_for = [](std::int64_t length) {
     Tensor query({1, 2, length, kSize}), key({1, 2, length, kSize}), value({1, 2, length, kSize});

@@ -101,7 +101,10 @@ struct Division {
     constexpr double kBusy = 0.8;  // a smaller part of the threads at work is worth keeping states apart
     const double busy =
         static_cast<double>(blocks) / static_cast<double>(rounds(blocks, problem.threads) * problem.threads);
-    if (busy < kBusy && chunks > blocks) {
+    // States of many rows would soon be larger than k and v; then some threads idle instead.
+    constexpr std::int64_t kStateBytes = std::int64_t{8} << 20;  // for each thread
+    const bool fits = states * state_floats * static_cast<std::int64_t>(sizeof(float)) <= problem.threads * kStateBytes;
+    if (busy < kBusy && chunks > blocks && fits) {
       chunks_per_piece = std::max<std::int64_t>(1, chunks / (std::int64_t{problem.threads} * 8));
       for_each_piece(problem, [&](const RowBlock&, KeyRange) { ++pieces; });
       state_count = states;
