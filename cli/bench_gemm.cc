@@ -47,12 +47,7 @@ nlohmann::ordered_json as_json(const GemmResult& result) {
   data["type"] = name_of(c.type);
   data["threads"] = c.threads;
   data["error"] = result.check.error;
-  data["rounds"] = result.ms.values().size();
-  data["ms_median"] = result.ms.median();
-  data["ms_min"] = result.ms.min();
-  data["ms_max"] = result.ms.max();
-  data["ms_q1"] = result.ms.quantile(0.25);
-  data["ms_q3"] = result.ms.quantile(0.75);
+  put_times(result.ms, data);
   data["flops"] = c.flops();
   data["bytes"] = c.weight_bytes();
   data["gflops"] = result.gflops.median();

@@ -67,12 +67,7 @@ nlohmann::ordered_json as_json(const BenchReport& report, const BenchResult& res
   data["weights"] = name_of(c.weights);
   data["threads"] = c.threads;
   data["error"] = result.check.error;
-  data["rounds"] = result.ms.values().size();
-  data["ms_median"] = result.ms.median();
-  data["ms_min"] = result.ms.min();
-  data["ms_max"] = result.ms.max();
-  data["ms_q1"] = result.ms.quantile(0.25);
-  data["ms_q3"] = result.ms.quantile(0.75);
+  put_times(result.ms, data);
   data["flops"] = c.flops();
   data["bytes"] = c.key_value_bytes();
   data["gflops"] = result.gflops.median();

@@ -31,6 +31,15 @@ nlohmann::ordered_json as_json(const BenchMachine& machine) {
           {"threads", machine.threads}, {"cores", machine.cores}, {"version", RAPT_VERSION}};
 }
 
+void put_times(const Samples& ms, nlohmann::ordered_json& data) {
+  data["rounds"] = ms.values().size();
+  data["ms_median"] = ms.median();
+  data["ms_min"] = ms.min();
+  data["ms_max"] = ms.max();
+  data["ms_q1"] = ms.quantile(0.25);
+  data["ms_q3"] = ms.quantile(0.75);
+}
+
 void show_table(Page& page, const std::vector<std::vector<std::string>>& rows) {
   std::vector<int> widths(rows[0].size());
   for (const auto& row : rows) {

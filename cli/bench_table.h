@@ -18,6 +18,7 @@ std::string spread(const Samples& ms);                  // half the interquartil
 
 nlohmann::ordered_json or_null(const std::optional<double>& value);
 nlohmann::ordered_json as_json(const BenchMachine& machine);
+void put_times(const Samples& ms, nlohmann::ordered_json& data);  // of all rounds: median, extremes, quartiles
 
 // The first row holds the headings; the first column stands left, all others right.
 void show_table(Page& page, const std::vector<std::vector<std::string>>& rows);
