@@ -175,22 +175,22 @@ def product_table(product):
                   "over the best", "over a plain read"], rows)
 
 
-def sixteen_bits(peers):
+def beside_first(peers, group_name, heading, over):
+    """The cases of a group, each `over` its first, and beside PyTorch."""
     rows = []
-    for group, ours in goals.entries_of(peers, "16 bits", contestant="rapt"):
+    for group, ours in goals.entries_of(peers, group_name, contestant="rapt"):
         first = goals.twin_of(group, ours, case=group["cases"][0])
-        rows.append([ours["case"], str(ours["threads"]), milliseconds(ours), ratio(goals.paired(first, ours)),
+        rows.append([ours["case"], str(ours["threads"]), milliseconds(ours), ratio(over(first, ours)),
                      *beside(group, ours, "PyTorch")])
-    return table(["case", "threads", "rapt, ms", "rate over f32's", "PyTorch, ms", "rapt is faster by"], rows)
+    return table(["case", "threads", "rapt, ms", heading, "PyTorch, ms", "rapt is faster by"], rows)
+
+
+def sixteen_bits(peers):
+    return beside_first(peers, "16 bits", "rate over f32's", lambda first, ours: goals.paired(first, ours))
 
 
 def weights_table(peers):
-    rows = []
-    for group, ours in goals.entries_of(peers, "weights", contestant="rapt"):
-        first = goals.twin_of(group, ours, case=group["cases"][0])
-        rows.append([ours["case"], str(ours["threads"]), milliseconds(ours), ratio(goals.paired(ours, first)),
-                     *beside(group, ours, "PyTorch")])
-    return table(["case", "threads", "rapt, ms", "time over none", "PyTorch, ms", "rapt is faster by"], rows)
+    return beside_first(peers, "weights", "time over none", lambda first, ours: goals.paired(ours, first))
 
 
 def peer_table(peers):
