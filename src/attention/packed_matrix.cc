@@ -1,13 +1,12 @@
 // The packed matrix: validate, choose an engine, pack; validate, find a workspace, multiply.
 #include "rapt/packed_matrix.h"
 
-#include <algorithm>
 #include <new>
 
+#include "attention/call_workers.h"
 #include "attention/checks.h"
 #include "attention/engines.h"
 #include "attention/workspace.h"
-#include "core/thread_pool.h"
 
 namespace rapt {
 
@@ -17,23 +16,6 @@ constexpr std::align_val_t kAlignment{Arena::kAlignment};
 
 struct Free {
   void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
-};
-
-// A call's threads, and the function that runs them: the caller's, or ours.
-class CallWorkers {
- public:
-  CallWorkers(const Checks& checks, int threads, const ParallelFor& given)
-      : threads_(std::min(threads > 0 ? threads : thread_count(), core::kMaxThreads)), given_(given) {
-    checks.require(threads >= 0, "threads is ", threads, "; it must be positive, or 0 for all");
-  }
-  Workers get() const { return {threads_, given_ ? &given_ : &own_}; }
-
- private:
-  int threads_;
-  const ParallelFor& given_;
-  ParallelFor own_ = [threads = threads_](std::int64_t count, const Task& task) {
-    core::parallel_for(count, task, threads);
-  };
 };
 
 void check_types(const Checks& checks, std::string_view name, const ConstTensorView& tensor, DType stored) {
