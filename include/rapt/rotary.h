@@ -1,0 +1,153 @@
+// Rotary position embedding: queries and keys are turned by angles that grow with their position.
+//
+// The first `size` numbers of a head form size/2 pairs. At position p, pair d is turned by the angle p · f(d), where
+// f(d) = base^(−2d / size) is its frequency:
+//
+//   x1' = x1 · cos − x2 · sin
+//   x2' = x2 · cos + x1 · sin
+//
+// Turning q by its position and k by its own leaves in q·k only the difference of the two. Values are not turned.
+//
+//   const rapt::Rotary rotary(64, {.base = 500000.0, .max_positions = 8192});
+//   rotary.apply(q, cached);  // (B, H, L, 64), in place; `cached` tokens came before these
+//   rotary.apply(k, cached);
+//
+// Same bits: angle, cos and sin are computed in double and rounded once to f32; then two products and a sum in f32 and
+// one rounding into the type at hand. (f64 stays f64 throughout.) So a token's result is a function of the token and
+// its position alone: the same bits for one token as inside a thousand, on any number of threads, with or without a
+// table.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "rapt/parallel.h"
+#include "rapt/tensor.h"
+
+namespace rapt {
+
+// Which numbers of a head form pair d.
+enum class RotaryPairs : std::uint8_t {
+  half_split,   // (d, d + size/2): Llama, GPT-NeoX and most of transformers
+  interleaved,  // (2d, 2d + 1): GPT-J, the original Llama weights, and ONNX's RotaryEmbedding with interleaved = 1
+};
+
+// How a model that was trained on `original_length` positions reaches further. The names are those of transformers.
+struct RotaryScaling {
+  enum class Kind : std::uint8_t { none, linear, ntk, dynamic, yarn, llama3 };
+
+  // What yarn has besides its factor. Pairs that turn more often than beta_fast times over the original length keep
+  // their frequency, those that turn less than beta_slow times are divided by the factor, and a ramp joins them.
+  struct Yarn {
+    double beta_fast = 32.0;
+    double beta_slow = 1.0;
+    std::optional<double> attention_factor{};  // multiplies cos and sin; absent: 0.1 · ln(factor) + 1 (1 up to 1)
+    bool truncate = true;                      // the ends of the ramp are whole numbers
+  };
+
+  Kind kind = Kind::none;
+  double factor = 1.0;
+  std::int64_t original_length = 0;  // dynamic, yarn and llama3
+  std::int64_t length = 0;           // dynamic
+  Yarn ramp{};                       // yarn
+  double low_freq_factor = 1.0;      // llama3
+  double high_freq_factor = 4.0;     // llama3
+
+  static RotaryScaling none() { return {}; }
+  // Positions are divided by the factor.
+  static RotaryScaling linear(double factor) { return {.kind = Kind::linear, .factor = factor}; }
+  // "NTK-aware": base becomes base · factor^(size / (size − 2)), so that only the last pair slows by the whole factor.
+  static RotaryScaling ntk(double factor) { return {.kind = Kind::ntk, .factor = factor}; }
+  // ntk with factor · length / original_length − (factor − 1), for a sequence of `length` tokens; up to the original
+  // length it changes nothing. A longer sequence needs another Rotary, and keys turned by this one do not fit it.
+  static RotaryScaling dynamic(double factor, std::int64_t original_length, std::int64_t length) {
+    return {.kind = Kind::dynamic, .factor = factor, .original_length = original_length, .length = length};
+  }
+  static RotaryScaling yarn(double factor, std::int64_t original_length) { return yarn(factor, original_length, {}); }
+  static RotaryScaling yarn(double factor, std::int64_t original_length, const Yarn& ramp) {
+    return {.kind = Kind::yarn, .factor = factor, .original_length = original_length, .ramp = ramp};
+  }
+  // Llama 3.1: pairs that turn at least high_freq_factor times over the original length keep their frequency, those
+  // that turn less than low_freq_factor times are divided by the factor, and between them it is blended.
+  static RotaryScaling llama3(double factor, std::int64_t original_length, double low_freq_factor = 1.0,
+                              double high_freq_factor = 4.0) {
+    return {.kind = Kind::llama3,
+            .factor = factor,
+            .original_length = original_length,
+            .low_freq_factor = low_freq_factor,
+            .high_freq_factor = high_freq_factor};
+  }
+};
+
+struct RotaryOptions {
+  double base = 10000.0;
+  std::int64_t size = 0;  // how many numbers of a head are turned, from the first on; even; 0: all
+  RotaryPairs pairs = RotaryPairs::half_split;
+  RotaryScaling scaling{};
+  // Positions below this have their cos and sin in a table of 4 · size · max_positions bytes, made by the constructor.
+  // Others, and those of f64 tensors, are computed in the call: the same bits, and much slower.
+  std::int64_t max_positions = 0;
+  int threads = 0;             // that make the table, at most; 0: thread_count()
+  ParallelFor parallel_for{};  // absent: the library's pool
+};
+
+// The position of each token. Positions are at least 0.
+class RotaryPositions {
+ public:
+  // Token i of every batch row has position offset + i.
+  // NOLINTNEXTLINE(google-explicit-constructor): apply(q, cached) reads as it should
+  RotaryPositions(std::int64_t offset = 0) : offset_(offset) {}
+  // Token i of batch row b has position offsets[b] + i. The memory is the caller's, here and below.
+  static RotaryPositions rows(std::span<const std::int64_t> offsets) { return {Kind::rows, offsets}; }
+  // Token i of batch row b has position positions[b · L + i].
+  static RotaryPositions tokens(std::span<const std::int64_t> positions) { return {Kind::tokens, positions}; }
+
+  enum class Kind : std::uint8_t { offset, rows, tokens };
+  Kind kind() const { return kind_; }
+  std::int64_t offset() const { return offset_; }
+  std::span<const std::int64_t> given() const { return given_; }  // (B) for rows, (B, L) for tokens
+
+ private:
+  RotaryPositions(Kind kind, std::span<const std::int64_t> given) : kind_(kind), given_(given) {}
+
+  Kind kind_ = Kind::offset;
+  std::int64_t offset_ = 0;
+  std::span<const std::int64_t> given_{};
+};
+
+struct RotaryCall {
+  int threads = 0;             // at most so many; 0: thread_count()
+  ParallelFor parallel_for{};  // absent: the library's pool
+};
+
+// Copies share the table, which never changes. One object may serve several threads at once. No call of apply takes
+// memory from the heap.
+class Rotary {
+ public:
+  explicit Rotary(std::int64_t head_size, const RotaryOptions& options = {});
+  // Only copies: what is moved from would be left without its state.
+  Rotary(const Rotary&) = default;
+  Rotary& operator=(const Rotary&) = default;
+  ~Rotary() = default;
+
+  std::int64_t head_size() const;               // D
+  std::int64_t size() const;                    // how many of D are turned
+  std::span<const double> frequencies() const;  // size / 2, after scaling
+  double attention_factor() const;              // by which cos and sin are multiplied: 1 except for yarn
+  std::int64_t max_positions() const;           // in the table
+
+  // x is (B, H, L, D), f32, bf16, f16 or f64, with any strides. What lies past `size` is not touched.
+  void apply(const TensorView& x, const RotaryPositions& positions = {}, const RotaryCall& call = {}) const;
+  // The same into another tensor, which may have another type (f64 goes with f64 only); what lies past `size` is
+  // copied. `to` may be `from` itself, but may not overlap it otherwise.
+  void apply(const ConstTensorView& from, const TensorView& to, const RotaryPositions& positions = {},
+             const RotaryCall& call = {}) const;
+
+ private:
+  struct State;
+  std::shared_ptr<const State> state_;
+};
+
+}  // namespace rapt

@@ -1,0 +1,282 @@
+// Tokens go in blocks: the angles of a block are found once and serve all heads.
+#include "nn/rotate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+#include "core/narrow.h"
+
+namespace rapt::nn {
+
+namespace {
+
+constexpr std::int64_t kMaxPairs = 512;       // of one token that are turned together
+constexpr std::int64_t kBlockPairs = 1024;    // in one block: their angles and a head's numbers stay in the first cache
+constexpr std::int64_t kMaxTokens = 64;       // in one block
+constexpr std::int64_t kGrain = 1 << 15;      // numbers to turn that are worth a thread
+constexpr std::int64_t kAngleInNumbers = 32;  // what a cosine and a sine cost, in numbers turned
+
+// The only place where an angle becomes a cosine and a sine, so that a table and a call have the same bits.
+template <class C>
+void find_angles(std::span<const double> frequencies, double factor, std::int64_t position, C* cosines, C* sines) {
+  for (std::size_t n = 0; n < frequencies.size(); ++n) {
+    const double angle = static_cast<double>(position) * frequencies[n];
+    cosines[n] = static_cast<C>(std::cos(angle) * factor);
+    sines[n] = static_cast<C>(std::sin(angle) * factor);
+  }
+}
+
+template <class C>
+void turn(C& first, C& second, C cosine, C sine) {
+  const C x1 = first, x2 = second;
+  first = x1 * cosine - x2 * sine;
+  second = x2 * cosine + x1 * sine;
+}
+
+// Neighbours in memory; nothing here overlaps.
+template <class C>
+void turn_halves(C* __restrict first, C* __restrict second, const C* __restrict cosines, const C* __restrict sines,
+                 std::int64_t count) {
+  for (std::int64_t n = 0; n < count; ++n) turn(first[n], second[n], cosines[n], sines[n]);
+}
+
+template <class C>
+void turn_neighbours(C* __restrict x, const C* __restrict cosines, const C* __restrict sines, std::int64_t count) {
+  for (std::int64_t n = 0; n < count; ++n) turn(x[2 * n], x[2 * n + 1], cosines[n], sines[n]);
+}
+
+// Calls visit(step), with the common steps known to the compiler, so that their loops become vector instructions.
+template <class Visit>
+void with_step(std::int64_t step, const Visit& visit) {
+  if (step == 1) return visit(std::integral_constant<std::int64_t, 1>());
+  if (step == 2) return visit(std::integral_constant<std::int64_t, 2>());
+  visit(step);
+}
+
+// How numbers are stored, and how they become what is computed in.
+template <class C>
+struct Plain {
+  using Stored = C;
+  static C widen(C value) { return value; }
+  static C narrow(C value) { return value; }
+};
+struct Bf16 {
+  using Stored = std::uint16_t;
+  static float widen(std::uint16_t bits) { return widen_bf16(bits); }
+  static std::uint16_t narrow(float value) { return narrow_bf16(value); }
+};
+struct F16 {
+  using Stored = std::uint16_t;
+  static float widen(std::uint16_t bits) { return widen_f16(bits); }
+  static std::uint16_t narrow(float value) { return narrow_f16(value); }
+};
+
+template <class C, class Visit>
+void with_format(DType dtype, const Visit& visit) {
+  if constexpr (std::is_same_v<C, float>) {
+    if (dtype == DType::bf16) return visit(Bf16());
+    if (dtype == DType::f16) return visit(F16());
+  }
+  visit(Plain<C>());
+}
+
+template <class C>
+void load(const std::byte* from, DType dtype, std::int64_t step, std::int64_t count, C* __restrict to) {
+  with_format<C>(dtype, [&](auto format) {
+    with_step(step, [&](auto known) {
+      const auto* stored = reinterpret_cast<const typename decltype(format)::Stored*>(from);
+      for (std::int64_t n = 0; n < count; ++n) to[n] = decltype(format)::widen(stored[n * known]);
+    });
+  });
+}
+
+template <class C>
+void store(const C* __restrict from, std::int64_t count, std::byte* to, DType dtype, std::int64_t step) {
+  with_format<C>(dtype, [&](auto format) {
+    with_step(step, [&](auto known) {
+      auto* stored = reinterpret_cast<typename decltype(format)::Stored*>(to);
+      for (std::int64_t n = 0; n < count; ++n) stored[n * known] = decltype(format)::narrow(from[n]);
+    });
+  });
+}
+
+// C is what is computed in: float, or double for f64.
+template <class C>
+class Rotation {
+ public:
+  explicit Rotation(const RotaryProblem& problem)
+      : p_(problem),
+        half_(static_cast<std::int64_t>(problem.frequencies.size())),
+        from_size_(static_cast<std::int64_t>(size_of(problem.from.dtype()))),
+        to_size_(static_cast<std::int64_t>(size_of(problem.to.dtype()))),
+        step_(problem.to.stride(3)),
+        in_place_(problem.from.data() == problem.to.data()),
+        one_type_(problem.from.dtype() == problem.to.dtype()) {}
+
+  // Tokens from `begin` to `end` of all B · L.
+  void run(std::int64_t begin, std::int64_t end) {
+    const std::int64_t length = p_.to.size(2);
+    const std::int64_t most = std::clamp<std::int64_t>(kBlockPairs / std::min(half_, kMaxPairs), 1, kMaxTokens);
+    while (begin < end) {
+      const std::int64_t b = begin / length, i = begin % length;
+      const std::int64_t tokens = std::min({most, length - i, end - begin});
+      for (std::int64_t pair = 0; pair < half_; pair += kMaxPairs) {
+        rotate_block(b, i, tokens, pair, std::min(kMaxPairs, half_ - pair));
+      }
+      begin += tokens;
+    }
+  }
+
+ private:
+  struct Angles {
+    const C* cosines;
+    const C* sines;
+  };
+
+  void rotate_block(std::int64_t b, std::int64_t i, std::int64_t tokens, std::int64_t pair, std::int64_t count) {
+    for (std::int64_t n = 0; n < tokens; ++n) angles_[index(n)] = angles(p_.positions.at(b, i + n), n, pair, count);
+    const std::int64_t heads = p_.to.size(1);
+    // The order in which memory lies: (B, H, L, D) has its tokens side by side, (B, L, H, D) its heads.
+    if (std::abs(p_.to.stride(1)) < std::abs(p_.to.stride(2))) {
+      for (std::int64_t n = 0; n < tokens; ++n) {
+        for (std::int64_t h = 0; h < heads; ++h) rotate_row(b, h, i + n, angles_[index(n)], pair, count);
+      }
+    } else {
+      for (std::int64_t h = 0; h < heads; ++h) {
+        for (std::int64_t n = 0; n < tokens; ++n) rotate_row(b, h, i + n, angles_[index(n)], pair, count);
+      }
+    }
+  }
+
+  // Of `count` pairs from `pair` on, for the block's token n.
+  Angles angles(std::int64_t position, std::int64_t n, std::int64_t pair, std::int64_t count) {
+    if constexpr (std::is_same_v<C, float>) {
+      if (position < p_.table_positions) {
+        const float* row = p_.table + position * 2 * half_ + pair;
+        return {row, row + half_};
+      }
+    }
+    C* cosines = cosines_.data() + n * count;
+    C* sines = sines_.data() + n * count;
+    find_angles(p_.frequencies.subspan(index(pair), index(count)), p_.attention_factor, position, cosines, sines);
+    return {cosines, sines};
+  }
+
+  void rotate_row(std::int64_t b, std::int64_t h, std::int64_t i, const Angles& by, std::int64_t pair,
+                  std::int64_t count) {
+    const std::byte* from = static_cast<const std::byte*>(p_.from.data()) + offset(p_.from, b, h, i) * from_size_;
+    std::byte* to = static_cast<std::byte*>(p_.to.data()) + offset(p_.to, b, h, i) * to_size_;
+    if (!in_place_ && pair == 0) copy_row(from, to);
+    if (one_type_ && step_ == 1 && p_.to.dtype() == dtype_of<C>) {
+      C* x = reinterpret_cast<C*>(to);
+      if (p_.pairs == RotaryPairs::half_split) {
+        turn_halves(x + pair, x + half_ + pair, by.cosines, by.sines, count);
+      } else {
+        turn_neighbours(x + 2 * pair, by.cosines, by.sines, count);
+      }
+      return;
+    }
+    // From pair to pair, and from the first of a pair to the second.
+    const bool halves = p_.pairs == RotaryPairs::half_split;
+    const std::int64_t stride = halves ? 1 : 2, apart = halves ? half_ : 1;
+    const std::int64_t from_step = one_type_ ? step_ : p_.from.stride(3);
+    const std::byte* source = one_type_ ? to : from;
+    const auto read = [&](std::int64_t first, std::array<C, kMaxPairs>& numbers) {
+      load(source + first * from_step * from_size_, p_.from.dtype(), stride * from_step, count, numbers.data());
+    };
+    const auto write = [&](std::int64_t first, const std::array<C, kMaxPairs>& numbers) {
+      store(numbers.data(), count, to + first * step_ * to_size_, p_.to.dtype(), stride * step_);
+    };
+    read(stride * pair, first_);
+    read(stride * pair + apart, second_);
+    turn_halves(first_.data(), second_.data(), by.cosines, by.sines, count);
+    write(stride * pair, first_);
+    write(stride * pair + apart, second_);
+  }
+
+  // Into `to`, where it is then turned. With another type only what is not turned: the rest is converted later, once.
+  void copy_row(const std::byte* from, std::byte* to) const {
+    const std::int64_t from_step = p_.from.stride(3), size = p_.to.size(3);
+    if (one_type_ && step_ == 1 && from_step == 1) {
+      std::memcpy(to, from, static_cast<std::size_t>(size * to_size_));
+      return;
+    }
+    for (std::int64_t d = one_type_ ? 0 : 2 * half_; d < size; ++d) {
+      const std::byte* source = from + d * from_step * from_size_;
+      std::byte* target = to + d * step_ * to_size_;
+      if (one_type_) {
+        std::memcpy(target, source, static_cast<std::size_t>(to_size_));
+      } else {
+        C number;
+        load(source, p_.from.dtype(), 1, 1, &number);
+        store(&number, 1, target, p_.to.dtype(), 1);
+      }
+    }
+  }
+
+  template <bool kMutable>
+  static std::int64_t offset(const BasicTensorView<kMutable>& view, std::int64_t b, std::int64_t h, std::int64_t i) {
+    return b * view.stride(0) + h * view.stride(1) + i * view.stride(2);
+  }
+  static std::size_t index(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+  const RotaryProblem& p_;
+  const std::int64_t half_, from_size_, to_size_, step_;
+  const bool in_place_, one_type_;
+  // Not set here: each is written before it is read.
+  std::array<Angles, kMaxTokens> angles_;
+  alignas(64) std::array<C, kBlockPairs> cosines_, sines_;
+  alignas(64) std::array<C, kMaxPairs> first_, second_;
+};
+
+// Calls work(begin, end) on equal parts of `count`, one for each worker; `cost` is what all of it takes.
+template <class Work>
+void share_evenly(const Workers& workers, std::int64_t count, std::int64_t cost, const Work& work) {
+  const std::int64_t parts = std::clamp<std::int64_t>(cost / kGrain, 1, std::min<std::int64_t>(workers.threads, count));
+  if (parts == 1) return work(std::int64_t{0}, count);
+  const struct {
+    const Work& work;
+    std::int64_t count, parts;
+  } shared{work, count, parts};
+  // One reference is all that the task holds: a larger one would be allocated.
+  (*workers.parallel_for)(parts, [&shared](std::int64_t n) {
+    const std::int64_t each = shared.count / shared.parts, more = shared.count % shared.parts;
+    const std::int64_t begin = n * each + std::min(n, more);
+    shared.work(begin, begin + each + (n < more ? 1 : 0));
+  });
+}
+
+}  // namespace
+
+void rotate(const RotaryProblem& problem, const Workers& workers) {
+  if (problem.to.count() == 0) return;
+  const std::int64_t tokens = problem.to.size(0) * problem.to.size(2);
+  const auto size = static_cast<std::int64_t>(2 * problem.frequencies.size());
+  const std::int64_t angle_cost = problem.table_positions > 0 ? 0 : kAngleInNumbers;
+  share_evenly(workers, tokens, tokens * size * (problem.to.size(1) + angle_cost),
+               [&](std::int64_t begin, std::int64_t end) {
+                 if (problem.to.dtype() == DType::f64) {
+                   Rotation<double>(problem).run(begin, end);
+                 } else {
+                   Rotation<float>(problem).run(begin, end);
+                 }
+               });
+}
+
+void fill_table(std::span<const double> frequencies, double attention_factor, std::int64_t positions, float* table,
+                const Workers& workers) {
+  if (positions == 0) return;
+  const auto half = static_cast<std::int64_t>(frequencies.size());
+  share_evenly(workers, positions, positions * 2 * half * kAngleInNumbers, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t position = begin; position < end; ++position) {
+      float* row = table + position * 2 * half;
+      find_angles(frequencies, attention_factor, position, row, row + half);
+    }
+  });
+}
+
+}  // namespace rapt::nn
