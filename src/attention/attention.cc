@@ -30,7 +30,7 @@ std::size_t attention_workspace_bytes(const AttentionOutputs& outputs, const Con
                                       const ConstTensorView& key, const ConstTensorView& value,
                                       const AttentionOptions& options) {
   constexpr const char* kFunction = "attention_workspace_bytes";
-  CallMemory memory(kFunction, {}, problem_bytes(query, options));
+  CallMemory memory(kFunction, options.workspace, problem_bytes(query, options));
   Arena arena(memory.for_problem());
   ForwardProblem problem = resolve_forward(kFunction, outputs, query, key, value, options, arena);
   return arena.used() + choose_engine(options.engine, problem).forward_workspace(problem) + CallMemory::kSlack;
@@ -51,7 +51,7 @@ std::size_t attention_backward_workspace_bytes(const AttentionGradients& gradien
                                                const ConstTensorView& query, const ConstTensorView& key,
                                                const ConstTensorView& value, const AttentionOptions& options) {
   constexpr const char* kFunction = "attention_backward_workspace_bytes";
-  CallMemory memory(kFunction, {}, problem_bytes(query, options));
+  CallMemory memory(kFunction, options.workspace, problem_bytes(query, options));
   Arena arena(memory.for_problem());
   BackwardProblem problem = resolve_backward(kFunction, gradients, upstream, query, key, value, options, arena);
   return arena.used() + choose_engine(options.engine, problem).backward_workspace(problem) + CallMemory::kSlack;

@@ -1,0 +1,168 @@
+// Multi-head attention as a layer: projections of query, key and value, attention in every head, and the projection
+// that joins the heads again.
+//
+//   rapt::MultiHeadAttention layer({.embed_size = 768, .heads = 12, .batch_first = true}, /*seed=*/1);
+//   rapt::Tensor y = layer.forward(x, {.attention = {.causal = true}}).out;
+//
+// What forward does, in the words of src/nn/multi_head_attention.cc:
+//
+//   1. project_inputs   q = x_q · W_qᵀ + b_q, and k and v likewise; one product where all three come from one x
+//   2. rotate           rotary embedding of q and k, where the layer has one
+//   3. remember         k and v join those of earlier calls, where a cache is given
+//   4. attend           the heads of q, k and v, read where the projections wrote them: rapt/attention.h
+//   5. project_output   the heads side by side, times W_oᵀ, + b_o
+//   6. drop_output      output dropout, in training
+//
+// It takes the place of torch.nn.MultiheadAttention: same parameters under the same names, same shapes, same results.
+// Where PyTorch gives NaN, for a query that sees no key, attention gives 0 and the layer its output bias.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rapt/attention.h"
+#include "rapt/kv_cache.h"
+#include "rapt/rotary.h"
+#include "rapt/tensor.h"
+
+namespace rapt {
+
+// Part `index` of `count` equal parts of the heads: the notes' n_local_heads = n_heads / model_parallel_size. The
+// outputs of all parts add up to the whole layer's; only part 0 adds the output bias.
+struct HeadSlice {
+  std::int64_t index = 0;
+  std::int64_t count = 1;
+};
+
+struct MultiHeadAttentionConfig {
+  std::int64_t embed_size = 0;        // E: numbers in a token of the query
+  std::int64_t heads = 0;             // Hq, of the whole layer, whichever slice of it this is
+  std::int64_t kv_heads = 0;          // Hkv, of which Hq is a multiple; 0: Hq
+  std::int64_t head_size = 0;         // D; 0: E / Hq
+  std::int64_t key_size = 0;          // numbers in a token of the key, PyTorch's kdim; 0: E
+  std::int64_t value_size = 0;        // of the value, PyTorch's vdim; 0: E
+  std::int64_t output_size = 0;       // of the output; 0: E
+  bool bias = true;                   // the projections of q, k and v have one
+  std::optional<bool> output_bias{};  // the output projection has one; absent: as `bias`
+  // q, k and v have a parameter each, instead of one in_proj_weight; so it is where E and the sizes of key and value
+  // differ.
+  bool separate_projections = false;
+  bool add_bias_kv = false;         // one more key and value, learned, that every query sees: bias_k and bias_v
+  bool add_zero_attention = false;  // one more key and value of zeros
+  double dropout = 0.0;             // of the weights, in training
+  double output_dropout = 0.0;      // of the output, in training
+  bool batch_first = false;         // (B, L, E); else (L, B, E)
+  // A stored causal mask for so many tokens, cut to the sequence: every call is causal, a longer one an error. 0: none.
+  std::int64_t context_length = 0;
+  std::optional<RotaryOptions> rotary{};
+  HeadSlice slice{};
+  DType dtype = DType::f32;  // of the parameters: f32, bf16, f16, or f64
+};
+
+// Which weights forward gives back.
+enum class ReturnWeights : std::uint8_t {
+  none,
+  mean,      // over heads: (B, Lq, Lk), PyTorch's average_attn_weights=True
+  per_head,  // (B, Hq, Lq, Lk)
+};
+
+class LayerWorkspace;
+
+struct LayerOptions {
+  // Masks, causal, window, key lengths, scale, softcap, slopes, sinks, threads, …: see rapt/attention.h. Masks and key
+  // lengths are about the tokens of the key as given; the keys that add_bias_kv and add_zero_attention bring are always
+  // seen. The rate of dropout is the layer's; its seed and starts are taken from here. `workspace` is not used.
+  AttentionOptions attention{};
+  ReturnWeights weights = ReturnWeights::none;
+  bool training = false;      // dropout is on
+  std::int64_t position = 0;  // of the first token, for rotary embedding; with a cache it follows from that
+  // Self-attention through a cache: the tokens of this call come after those that their sequences hold. Row b belongs
+  // to sequences[b]; empty: to sequence b. Key lengths say how many tokens each row of this call has.
+  KvCache* cache = nullptr;
+  std::span<const std::int64_t> sequences{};
+  LayerWorkspace* workspace = nullptr;  // absent: memory for this call alone
+};
+
+// What forward writes. Without a batch dimension, B is left out of each.
+struct LayerOutputs {
+  TensorView out{};      // (B, Lq, O), or (Lq, B, O)
+  TensorView weights{};  // as options.weights says; Lk counts the added keys, which come last
+};
+
+// What forward returns.
+struct LayerResult {
+  Tensor out;
+  Tensor weights;  // empty where none were asked for
+};
+
+// A parameter, by the name that PyTorch's state dict gives it.
+struct NamedTensor {
+  std::string name;
+  ConstTensorView value;
+};
+
+class MultiHeadAttention {
+ public:
+  // Parameters as PyTorch would draw them, from its distributions and our generator: a pure function of config and
+  // seed. A slice gets its part of what the whole layer would get.
+  explicit MultiHeadAttention(const MultiHeadAttentionConfig& config, std::uint64_t seed = 0);
+  MultiHeadAttention(MultiHeadAttention&&) noexcept;
+  MultiHeadAttention& operator=(MultiHeadAttention&&) noexcept;
+  ~MultiHeadAttention();
+
+  const MultiHeadAttentionConfig& config() const;  // with every default filled in
+
+  // Self-attention: key and value are the query. Undefined views stand for "the query", and for value "the key".
+  LayerResult forward(const ConstTensorView& query, const LayerOptions& options = {}) const;
+  LayerResult forward(const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
+                      const LayerOptions& options = {}) const;
+  // The same, to memory of the caller's.
+  void forward(const LayerOutputs& outputs, const ConstTensorView& query, const ConstTensorView& key,
+               const ConstTensorView& value, const LayerOptions& options = {}) const;
+
+  // All parameters, in PyTorch's order. For a layer that is the whole:
+  //   in_proj_weight ((Hq + 2·Hkv)·D, E), or q_proj_weight (Hq·D, E), k_proj_weight and v_proj_weight (Hkv·D, …)
+  //   in_proj_bias ((Hq + 2·Hkv)·D) · bias_k, bias_v (1, 1, Hkv·D) · out_proj.weight (O, Hq·D) · out_proj.bias (O)
+  std::vector<NamedTensor> parameters() const;
+  // Copies `value` into the parameter, rounded to its type. Not while a forward of this layer runs.
+  void set_parameter(std::string_view name, const ConstTensorView& value);
+
+  // A part of this layer, with its own copy of the parameters.
+  MultiHeadAttention slice(std::int64_t index, std::int64_t count) const;
+
+ private:
+  struct Layer;
+  explicit MultiHeadAttention(std::unique_ptr<Layer> layer);
+  std::unique_ptr<Layer> layer_;
+};
+
+// Memory that calls reuse: it grows to what the largest needed, and from then on a call takes nothing from the heap.
+// One call at a time.
+class LayerWorkspace {
+ public:
+  LayerWorkspace();
+  LayerWorkspace(LayerWorkspace&&) noexcept;
+  LayerWorkspace& operator=(LayerWorkspace&&) noexcept;
+  ~LayerWorkspace();
+
+  std::size_t bytes() const;
+
+  struct Memory;  // of the implementation
+  Memory& memory() { return *memory_; }
+
+ private:
+  std::unique_ptr<Memory> memory_;
+};
+
+// Masks of rank 3 have two readings, and those of rank 2 may be about keys alone. These name them; none copies.
+ConstTensorView mask_of_batch(const ConstTensorView& mask);  // (B, Lq, Lk), as in the notes -> (B, 1, Lq, Lk)
+ConstTensorView mask_of_heads(const ConstTensorView& mask,   // (B·Hq, Lq, Lk), PyTorch's attn_mask -> (B, Hq, Lq, Lk)
+                              std::int64_t heads);
+ConstTensorView mask_of_keys(const ConstTensorView& mask);  // (B, Lk), PyTorch's key_padding_mask -> (B, 1, 1, Lk)
+
+}  // namespace rapt

@@ -1,0 +1,24 @@
+// The keys that add_bias_kv and add_zero_attention bring: PyTorch puts them behind the others, where every query sees
+// them. Here they come first while attention runs, so that key lengths and the causal order stay plain: query i sees the
+// added keys and its own as one range.
+#pragma once
+
+#include <vector>
+
+#include "nn/layer_call.h"
+#include "nn/parameters.h"
+
+namespace rapt::nn {
+
+// k and v are (B, added + Lk, Hkv·D): bias_k and bias_v go to the first place, zeros to the next.
+void write_added_keys(const MultiHeadAttentionConfig& config, const Parameters& parameters, const TensorView& k,
+                      const TensorView& v);
+
+// Shifts what `options` says of keys by the added ones. Masks get columns that hide nothing and add nothing: copies,
+// kept in `wide_masks`.
+void make_room_for_added_keys(const LayerCall& call, std::vector<Tensor>& wide_masks, AttentionOptions& options);
+
+// Weights as PyTorch orders them: from (added, Lk) to (Lk, added) along the last dimension.
+void put_added_keys_last(std::int64_t added, const TensorView& weights);
+
+}  // namespace rapt::nn

@@ -1,0 +1,240 @@
+#include "nn/layer_call.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace rapt::nn {
+
+namespace {
+
+void check_rate(const Checks& checks, const char* name, double rate) {
+  checks.require(rate >= 0.0 && rate <= 1.0, name, " is ", rate, "; it must lie between 0 and 1");
+}
+
+// (L, E), (B, L, E) or (L, B, E) as (B, L, E).
+ConstTensorView canonical(const ConstTensorView& x, bool batch_first) {
+  if (x.rank() == 2) return x.unsqueeze(0);
+  return batch_first ? x : x.transpose(0, 1);
+}
+TensorView canonical(const TensorView& x, bool batch_first) {
+  if (x.rank() == 2) return x.unsqueeze(0);
+  return batch_first ? x : x.transpose(0, 1);
+}
+
+bool is_same(const ConstTensorView& a, const ConstTensorView& b) {
+  return a.data() == b.data() && a.dtype() == b.dtype() && a.shape() == b.shape() && a.strides() == b.strides();
+}
+
+void check_input(const Checks& checks, const MultiHeadAttentionConfig& config, const char* name,
+                 const ConstTensorView& x, std::int64_t size, const char* size_name) {
+  checks.usable(name, x);
+  checks.require(x.rank() == 2 || x.rank() == 3, name, " has shape ", x.shape(), "; it must be ",
+                 config.batch_first ? "(B, L, E)" : "(L, B, E)", ", or (L, E) without a batch");
+  checks.require(x.size(x.rank() - 1) == size, name, " has tokens of ", x.size(x.rank() - 1), " numbers, the layer has ",
+                 size_name, " = ", size, "; they must be equal");
+  if (config.dtype == DType::f64) {
+    checks.require(x.dtype() == DType::f64, name, " is ", x.dtype(), ", the layer's parameters are f64; f64 does not ",
+                   "mix with other types");
+  } else {
+    checks.typed(name, x, {DType::f32, DType::bf16, DType::f16});
+  }
+}
+
+}  // namespace
+
+MultiHeadAttentionConfig checked_config(const MultiHeadAttentionConfig& given) {
+  const Checks checks("MultiHeadAttention");
+  MultiHeadAttentionConfig config = given;
+  checks.require(config.embed_size > 0, "embed_size is ", config.embed_size, "; it must be positive");
+  checks.require(config.heads > 0, "heads is ", config.heads, "; it must be positive");
+  for (const auto& [name, size] : {std::pair("kv_heads", config.kv_heads), std::pair("head_size", config.head_size),
+                                   std::pair("key_size", config.key_size), std::pair("value_size", config.value_size),
+                                   std::pair("output_size", config.output_size),
+                                   std::pair("context_length", config.context_length)}) {
+    checks.require(size >= 0, name, " is ", size, "; it must be positive, or 0 for its default");
+  }
+  if (config.head_size == 0) {
+    checks.require(config.embed_size % config.heads == 0, "embed_size ", config.embed_size, " is no multiple of heads ",
+                   config.heads, "; give head_size, or sizes that divide");
+    config.head_size = config.embed_size / config.heads;
+  }
+  if (config.kv_heads == 0) config.kv_heads = config.heads;
+  checks.require(config.heads % config.kv_heads == 0, "heads ", config.heads, " is no multiple of kv_heads ",
+                 config.kv_heads, "; each kv head serves as many query heads");
+  const auto fill_in = [&](std::int64_t& size) { size = size == 0 ? config.embed_size : size; };
+  fill_in(config.key_size);
+  fill_in(config.value_size);
+  fill_in(config.output_size);
+  config.separate_projections = config.separate_projections || config.key_size != config.embed_size ||
+                                config.value_size != config.embed_size;
+  if (!config.output_bias) config.output_bias = config.bias;
+  check_rate(checks, "dropout", config.dropout);
+  check_rate(checks, "output_dropout", config.output_dropout);
+  checks.require(is_float(config.dtype), "dtype is ", config.dtype, "; it must be f32, bf16, f16 or f64");
+
+  const auto [index, count] = config.slice;
+  checks.require(count > 0, "slice.count is ", count, "; it must be positive");
+  checks.require(index >= 0 && index < count, "slice.index is ", index, "; it must be at least 0 and less than ",
+                 "slice.count, ", count);
+  checks.require(config.heads % count == 0, "slice.count ", count, " does not divide heads ", config.heads,
+                 "; every slice has as many heads");
+  checks.require(config.kv_heads % count == 0, "slice.count ", count, " does not divide kv_heads ", config.kv_heads,
+                 "; every slice has as many kv heads");
+  return config;
+}
+
+LayerCall::LayerCall(const MultiHeadAttentionConfig& layer, const ConstTensorView& given_query,
+                     const ConstTensorView& given_key, const ConstTensorView& given_value,
+                     const LayerOptions& call_options)
+    : config(layer),
+      options(call_options),
+      batched(given_query.rank() == 3),
+      heads(config.heads / config.slice.count),
+      kv_heads(config.kv_heads / config.slice.count),
+      added_keys((config.add_bias_kv ? 1 : 0) + (config.add_zero_attention ? 1 : 0)) {
+  const Checks checks(kForward);
+  check_input(checks, config, "query", given_query, config.embed_size, "embed_size");
+  checks.require(given_key.defined() || !given_value.defined(),
+                 "value is given without key; give both, or neither for self-attention");
+  const ConstTensorView& key_or_query = given_key.defined() ? given_key : given_query;
+  const ConstTensorView& value_or_key = given_value.defined() ? given_value : key_or_query;
+  check_input(checks, config, given_key.defined() ? "key" : "query, which is the key too,", key_or_query,
+              config.key_size, "key_size");
+  check_input(checks, config, given_value.defined() ? "value" : "key, which is the value too,", value_or_key,
+              config.value_size, "value_size");
+  for (const auto& [name, tensor] : {std::pair("key", &key_or_query), std::pair("value", &value_or_key)}) {
+    checks.require(tensor->rank() == given_query.rank(), name, " has shape ", tensor->shape(), ", query has ",
+                   given_query.shape(), "; all have a batch dimension, or none has");
+  }
+
+  query = canonical(given_query, config.batch_first);
+  key = canonical(key_or_query, config.batch_first);
+  value = canonical(value_or_key, config.batch_first);
+  checks.require(key.size(0) == query.size(0), "key has batch size ", key.size(0), ", query has ", query.size(0),
+                 "; they must be equal", config.batch_first ? "" : " (batch_first is off: inputs are (L, B, E))");
+  checks.require(value.size(0) == key.size(0) && value.size(1) == key.size(1), "value has shape ",
+                 value_or_key.shape(), ", key has ", key_or_query.shape(),
+                 "; they must have as many tokens and batch rows");
+  one_memory = is_same(key, value);
+  one_input = one_memory && is_same(query, key);
+  all_keys = key_length();
+  check_options(checks);
+  check_cache(checks);
+}
+
+void LayerCall::check_options(const Checks& checks) const {
+  const AttentionOptions& given = options.attention;
+  for (std::size_t n = 0; n < given.masks.size(); ++n) {
+    checks.require(given.masks[n].view.rank() != 3, Name("attention.masks", n), " has shape ",
+                   given.masks[n].view.shape(), ", and rank 3 has two readings; say mask_of_batch for (B, Lq, Lk) or ",
+                   "mask_of_heads for PyTorch's (B·Hq, Lq, Lk)");
+  }
+  checks.require(given.dropout.rate == 0.0, "attention.dropout.rate is ", given.dropout.rate,
+                 "; the rate is the layer's, set config.dropout");
+  checks.require(given.workspace.data() == nullptr,
+                 "attention.workspace is given; a layer's memory is LayerOptions::workspace");
+#ifdef RAPT_PAGES
+  checks.require(given.pages.table.empty() && !given.key_scales.defined() && !given.value_scales.defined(),
+                 "attention.pages and scales belong to a cache; give the layer the cache itself");
+#endif
+  checks.require(given.alibi_slopes.empty() || std::ssize(given.alibi_slopes) == config.heads,
+                 "attention.alibi_slopes has ", given.alibi_slopes.size(), " values; it must have one for each of the ",
+                 config.heads, " heads");
+  checks.require(!given.sinks.defined() || given.sinks.shape() == Dims{config.heads}, "attention.sinks has shape ",
+                 given.sinks.shape(), "; it must be (Hq) = (", config.heads, ")");
+  checks.require(given.threads >= 0, "attention.threads is ", given.threads,
+                 "; it must be positive, or 0 for all");
+  checks.require(options.position >= 0, "position is ", options.position, "; it must be at least 0");
+  if (added_keys > 0) {
+    const char* added = config.add_bias_kv ? "add_bias_kv" : "add_zero_attention";
+    checks.require(!given.window.left && !given.window.right, "attention.window does not go with ", added,
+                   ": the added key stands at no position");
+    checks.require(given.alibi_slopes.empty(), "attention.alibi_slopes do not go with ", added,
+                   ": the added key stands at no position");
+    checks.require(given.packed.query_starts.empty(), "attention.packed does not go with ", added,
+                   ": give the sequences as batch rows");
+  }
+  if (config.context_length > 0) {
+    const std::int64_t longest = std::max(query_length(), key_length());
+    checks.require(longest <= config.context_length, "the sequence has ", longest,
+                   " tokens, the stored causal mask is for ", config.context_length,
+                   "; shorten it, or make the layer with a larger context_length");
+  }
+}
+
+void LayerCall::check_cache(const Checks& checks) {
+  if (options.cache == nullptr) {
+    checks.require(options.sequences.empty(), "sequences are given without a cache; they name its sequences");
+    return;
+  }
+  const KvCacheConfig& cache = options.cache->config();
+  checks.require(one_input, "a cache is for self-attention; leave key and value out");
+  checks.require(added_keys == 0, "a cache does not go with add_bias_kv or add_zero_attention");
+  checks.require(options.attention.packed.query_starts.empty(), "a cache does not go with attention.packed");
+  checks.require(options.position == 0, "position is ", options.position,
+                 "; with a cache it follows from what the cache holds");
+  checks.require(options.attention.alignment.kind == Alignment::Kind::unnamed,
+                 "attention.alignment is given; with a cache query 0 stands after the cached tokens");
+  checks.require(cache.kv_heads == kv_heads, "the cache has ", cache.kv_heads, " kv heads, the layer has ", kv_heads,
+                 "; they must be equal");
+  checks.require(cache.head_size == config.head_size, "the cache has head size ", cache.head_size, ", the layer has ",
+                 config.head_size, "; they must be equal");
+  checks.require(cache.value_size == config.head_size, "the cache has value size ", cache.value_size,
+                 ", the layer has ", config.head_size, "; they must be equal");
+  checks.require(config.dtype != DType::f64, "a cache does not hold f64; use a layer of f32");
+  checks.require(options.sequences.empty() || std::ssize(options.sequences) == batch(), "sequences has ",
+                 options.sequences.size(), " ids for ", batch(), " batch rows; give one for each");
+  const std::vector<std::int64_t>& lengths = options.attention.key_lengths;
+  checks.require(lengths.empty() || std::ssize(lengths) == batch(), "attention.key_lengths has ", lengths.size(),
+                 " values for ", batch(), " batch rows; give one for each");
+  all_keys = 0;
+  for (std::int64_t b = 0; b < batch(); ++b) {
+    checks.require(new_tokens(b) >= 0 && new_tokens(b) <= query_length(), "attention.key_lengths[", b, "] is ",
+                   new_tokens(b), "; this call has ", query_length(), " tokens in each row");
+    all_keys = std::max(all_keys, options.cache->length(sequence(b)) + new_tokens(b));
+  }
+  checks.require(config.context_length == 0 || all_keys <= config.context_length, "with this call a sequence has ",
+                 all_keys, " tokens, the stored causal mask is for ", config.context_length,
+                 "; shorten it, or make the layer with a larger context_length");
+}
+
+LayerShapes LayerCall::shapes() const {
+  const auto ordered = [&](std::int64_t width) {
+    if (!batched) return Dims{query_length(), width};
+    return config.batch_first ? Dims{batch(), query_length(), width} : Dims{query_length(), batch(), width};
+  };
+  LayerShapes shapes{ordered(config.output_size), {}};
+  const std::int64_t keys = all_keys + added_keys;
+  if (options.weights == ReturnWeights::mean) {
+    shapes.weights = batched ? Dims{batch(), query_length(), keys} : Dims{query_length(), keys};
+  } else if (options.weights == ReturnWeights::per_head) {
+    shapes.weights = batched ? Dims{batch(), heads, query_length(), keys} : Dims{heads, query_length(), keys};
+  }
+  return shapes;
+}
+
+void LayerCall::write_to(const LayerOutputs& outputs) {
+  const Checks checks(kForward);
+  const LayerShapes wanted = shapes();
+  const bool f64 = config.dtype == DType::f64;
+  checks.shaped("out", outputs.out, wanted.out, config.batch_first ? "(B, Lq, O)" : "(Lq, B, O)");
+  if (f64) {
+    checks.typed("out", outputs.out, {DType::f64});
+  } else {
+    checks.typed("out", outputs.out, {DType::f32, DType::bf16, DType::f16});
+  }
+  checks.writable("out", outputs.out);
+  out = canonical(outputs.out, config.batch_first);
+
+  checks.require(outputs.weights.defined() == (options.weights != ReturnWeights::none),
+                 outputs.weights.defined() ? "weights are given room, and options.weights asks for none"
+                                           : "options.weights asks for weights, and outputs.weights has no room");
+  if (options.weights == ReturnWeights::none) return;
+  checks.shaped("weights", outputs.weights, wanted.weights,
+                options.weights == ReturnWeights::mean ? "(B, Lq, Lk)" : "(B, Hq, Lq, Lk)");
+  checks.typed("weights", outputs.weights, {f64 ? DType::f64 : DType::f32});
+  checks.writable("weights", outputs.weights);
+  weights = batched ? outputs.weights : outputs.weights.unsqueeze(0);
+}
+
+}  // namespace rapt::nn

@@ -1,0 +1,62 @@
+// One call of a layer after validation: tensors in the canonical order, and what is asked of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "attention/checks.h"
+#include "rapt/multi_head_attention.h"
+
+namespace rapt::nn {
+
+inline constexpr const char* kForward = "MultiHeadAttention::forward";  // as errors begin
+
+// The config with every default filled in. Throws where it makes no sense.
+MultiHeadAttentionConfig checked_config(const MultiHeadAttentionConfig& config);
+
+// The shapes of what a call gives, in the caller's order of dimensions.
+struct LayerShapes {
+  Dims out;
+  Dims weights;  // rank 0 where none are asked for
+};
+
+struct LayerCall {
+  // Checks everything that can be known before the first product. `key` and `value` may be undefined.
+  LayerCall(const MultiHeadAttentionConfig& config, const ConstTensorView& query, const ConstTensorView& key,
+            const ConstTensorView& value, const LayerOptions& options);
+
+  LayerShapes shapes() const;
+  // Checks the outputs and takes them in.
+  void write_to(const LayerOutputs& outputs);
+
+  std::int64_t batch() const { return query.size(0); }
+  std::int64_t query_length() const { return query.size(1); }
+  std::int64_t key_length() const { return key.size(1); }
+  // Of a call with a cache: where batch row b's tokens go, and how many it has.
+  std::int64_t sequence(std::int64_t b) const {
+    return options.sequences.empty() ? b : options.sequences[static_cast<std::size_t>(b)];
+  }
+  std::int64_t new_tokens(std::int64_t b) const {
+    const std::vector<std::int64_t>& lengths = options.attention.key_lengths;
+    return lengths.empty() ? key_length() : lengths[static_cast<std::size_t>(b)];
+  }
+
+  const MultiHeadAttentionConfig& config;
+  const LayerOptions& options;
+  ConstTensorView query, key, value;  // (B, L, E), whatever order the caller's dimensions have
+  bool one_input = false;             // query, key and value are one tensor
+  bool one_memory = false;            // key and value are
+  bool batched = true;
+  std::int64_t heads, kv_heads;  // of this slice
+  std::int64_t added_keys;       // by add_bias_kv and add_zero_attention
+  std::int64_t all_keys = 0;     // that the longest batch row has, the cached ones included, the added ones not
+  TensorView out;                // (B, Lq, O)
+  TensorView weights;            // (B, Lq, Lk) or (B, Hq, Lq, Lk); undefined: not asked for
+
+ private:
+  void check_options(const Checks& checks) const;
+  void check_cache(const Checks& checks);
+};
+
+}  // namespace rapt::nn

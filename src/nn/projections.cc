@@ -1,0 +1,81 @@
+#include "nn/projections.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace rapt::nn {
+
+namespace {
+
+// The rows of in_proj_weight and in_proj_bias that a projection takes.
+struct Rows {
+  std::int64_t begin, end;
+};
+
+Rows rows_of(const MultiHeadAttentionConfig& config, Projection which) {
+  const Widths own(config, config.slice.count);
+  switch (which) {
+    case Projection::q: return {0, own.query};
+    case Projection::kv: return {own.query, own.all()};
+    case Projection::k: return {own.query, own.query + own.key};
+    case Projection::v: return {own.query + own.key, own.all()};
+    default: return {0, own.all()};
+  }
+}
+
+// Whether the first two dimensions can be merged.
+bool lies_evenly(const ConstTensorView& x) {
+  return x.size(0) <= 1 || x.size(1) <= 1 || x.stride(0) == x.stride(1) * x.size(1);
+}
+
+// Calls visit(x, y) with matrices of as many tokens as possible.
+template <class Visit>
+void for_each_matrix(const ConstTensorView& x, const TensorView& y, const Visit& visit) {
+  if (lies_evenly(x) && lies_evenly(y)) return visit(x.merge(0), y.merge(0));
+  const ConstTensorView x_tokens = x.transpose(0, 1);
+  const TensorView y_tokens = y.transpose(0, 1);
+  if (lies_evenly(x_tokens) && lies_evenly(y_tokens)) return visit(x_tokens.merge(0), y_tokens.merge(0));
+  for (std::int64_t b = 0; b < x.size(0); ++b) visit(x.select(0, b), y.select(0, b));
+}
+
+}  // namespace
+
+const PackedMatrix& Projections::matrix(Projection which, Engine engine) const {
+  Slot& slot = packed_->slots[engine == Engine::reference ? 1 : 0][static_cast<std::size_t>(which)];
+  std::call_once(slot.once, [&] { slot.matrix = PackedMatrix(weight(which), {.dtype = {}, .engine = engine}); });
+  return slot.matrix;
+}
+
+ConstTensorView Projections::weight(Projection which) const {
+  if (which == Projection::out) return parameters_["out_proj.weight"];
+  if (config_.separate_projections) {
+    return parameters_[which == Projection::q   ? "q_proj_weight"
+                       : which == Projection::k ? "k_proj_weight"
+                                                : "v_proj_weight"];
+  }
+  const Rows rows = rows_of(config_, which);
+  return parameters_["in_proj_weight"].slice(0, rows.begin, rows.end);
+}
+
+ConstTensorView Projections::bias(Projection which) const {
+  if (which == Projection::out) {
+    return config_.slice.index == 0 ? parameters_["out_proj.bias"] : ConstTensorView();  // the parts are added up
+  }
+  if (!config_.bias) return {};
+  const Rows rows = rows_of(config_, which);
+  return parameters_["in_proj_bias"].slice(0, rows.begin, rows.end);
+}
+
+void TokenProduct::operator()(const ConstTensorView& x, const TensorView& y) const {
+  for_each_matrix(x, y, [&](const ConstTensorView& rows, const TensorView& to) { matrix.multiply(rows, to, options); });
+}
+
+std::size_t TokenProduct::workspace_bytes(const ConstTensorView& x, const TensorView& y) const {
+  std::size_t bytes = 0;
+  for_each_matrix(x, y, [&](const ConstTensorView& rows, const TensorView& to) {
+    bytes = std::max(bytes, matrix.workspace_bytes(rows, to, options));
+  });
+  return bytes;
+}
+
+}  // namespace rapt::nn
