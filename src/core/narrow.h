@@ -9,9 +9,11 @@
 
 namespace rapt {
 
-// A choice that the compiler cannot turn into a branch.
-inline std::uint32_t choose(bool condition, std::uint32_t yes, std::uint32_t no) {
-  const std::uint32_t mask = 0U - static_cast<std::uint32_t>(condition);
+// A choice that the compiler cannot turn into a branch. Both a and b are below 2^31: the simplest vectors compare only
+// signed numbers.
+inline std::uint32_t choose_where_less(std::uint32_t a, std::uint32_t b, std::uint32_t yes, std::uint32_t no) {
+  const bool less = static_cast<std::int32_t>(a) < static_cast<std::int32_t>(b);
+  const std::uint32_t mask = 0U - static_cast<std::uint32_t>(less);
   return (yes & mask) | (no & ~mask);
 }
 
@@ -22,28 +24,30 @@ inline float widen_f16(std::uint16_t bits) {
   const std::uint32_t size = (std::uint32_t{bits} & 0x7FFFU) << 13;
   // Exponent and mantissa are in place; what is left is the difference of the two biases.
   const auto finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) * 0x1p112F);
-  return std::bit_cast<float>(sign | finite | choose(size >= 0x0F800000U, 0x7F800000U, 0U));  // infinity and NaN
+  return std::bit_cast<float>(sign | finite |
+                              choose_where_less(size, 0x0F800000U, 0U, 0x7F800000U));  // infinity and NaN
 }
 
 inline std::uint16_t narrow_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = bits + 0x7FFFU + ((bits >> 16) & 1U);
   const std::uint32_t quiet = bits | 0x400000U;
-  return static_cast<std::uint16_t>(choose((bits & 0x7FFFFFFFU) > 0x7F800000U, quiet, rounded) >> 16);
+  return static_cast<std::uint16_t>(choose_where_less(0x7F800000U, bits & 0x7FFFFFFFU, quiet, rounded) >> 16);
 }
 
 inline std::uint16_t narrow_f16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t size = bits & 0x7FFFFFFFU;
-  const bool is_small = size < 0x38800000U;  // below the smallest normal number
+  constexpr std::uint32_t kNormal = 0x38800000U;  // 2^-14, the smallest normal number
   // The last place of 0.5 is the smallest subnormal, so the sum rounds to it.
-  const float small = std::bit_cast<float>(choose(is_small, size, 0U)) + 0.5F;
+  const float small = std::bit_cast<float>(choose_where_less(size, kNormal, size, 0U)) + 0.5F;
   const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(small) - 0x3F000000U;
-  // Half to even, carried into the exponent; from 65520 on that gives infinity or more.
+  // Half to even, carried into the exponent; from 65520 on the result is infinite.
   const std::uint32_t carried = (size - (112U << 23) + 0xFFFU + ((size >> 13) & 1U)) >> 13;
-  const std::uint32_t normal = choose(size >= 0x477FF000U, 0x7C00U, carried);
+  const std::uint32_t normal = choose_where_less(size, 0x477FF000U, carried, 0x7C00U);
+  const std::uint32_t number = choose_where_less(size, kNormal, subnormal, normal);
   const std::uint32_t nan = 0x7E00U | ((size >> 13) & 0x3FFU);
-  const std::uint32_t result = choose(size > 0x7F800000U, nan, choose(is_small, subnormal, normal));
+  const std::uint32_t result = choose_where_less(0x7F800000U, size, nan, number);
   return static_cast<std::uint16_t>(((bits >> 16) & 0x8000U) | result);
 }
 

@@ -15,7 +15,7 @@ namespace rapt::nn {
 namespace {
 
 constexpr std::int64_t kMaxPairs = 512;       // of one token that are turned together
-constexpr std::int64_t kBlockPairs = 1024;    // in one block: their angles and a head's numbers stay in the first cache
+constexpr std::int64_t kBlockPairs = 2048;    // in one block: their angles and a head's numbers stay in the first cache
 constexpr std::int64_t kMaxTokens = 64;       // in one block
 constexpr std::int64_t kGrain = 1 << 15;      // numbers to turn that are worth a thread
 constexpr std::int64_t kAngleInNumbers = 32;  // what a cosine and a sine cost, in numbers turned
@@ -28,25 +28,6 @@ void find_angles(std::span<const double> frequencies, double factor, std::int64_
     cosines[n] = static_cast<C>(std::cos(angle) * factor);
     sines[n] = static_cast<C>(std::sin(angle) * factor);
   }
-}
-
-template <class C>
-void turn(C& first, C& second, C cosine, C sine) {
-  const C x1 = first, x2 = second;
-  first = x1 * cosine - x2 * sine;
-  second = x2 * cosine + x1 * sine;
-}
-
-// Neighbours in memory; nothing here overlaps.
-template <class C>
-void turn_halves(C* __restrict first, C* __restrict second, const C* __restrict cosines, const C* __restrict sines,
-                 std::int64_t count) {
-  for (std::int64_t n = 0; n < count; ++n) turn(first[n], second[n], cosines[n], sines[n]);
-}
-
-template <class C>
-void turn_neighbours(C* __restrict x, const C* __restrict cosines, const C* __restrict sines, std::int64_t count) {
-  for (std::int64_t n = 0; n < count; ++n) turn(x[2 * n], x[2 * n + 1], cosines[n], sines[n]);
 }
 
 // Calls visit(step), with the common steps known to the compiler, so that their loops become vector instructions.
@@ -82,6 +63,28 @@ void with_format(DType dtype, const Visit& visit) {
     if (dtype == DType::f16) return visit(F16());
   }
   visit(Plain<C>());
+}
+
+// Pair n is first[n] and second[n]; nothing here overlaps.
+template <class Format, class C, class Stored = typename Format::Stored>
+void turn_halves(Format /*how both are stored*/, Stored* __restrict first, Stored* __restrict second,
+                 const C* __restrict cosines, const C* __restrict sines, std::int64_t count) {
+  for (std::int64_t n = 0; n < count; ++n) {
+    const C x1 = Format::widen(first[n]), x2 = Format::widen(second[n]);
+    first[n] = Format::narrow(x1 * cosines[n] - x2 * sines[n]);
+    second[n] = Format::narrow(x2 * cosines[n] + x1 * sines[n]);
+  }
+}
+
+// Pair n is x[2n] and x[2n + 1].
+template <class Format, class C, class Stored = typename Format::Stored>
+void turn_neighbours(Format /*how both are stored*/, Stored* __restrict x, const C* __restrict cosines,
+                     const C* __restrict sines, std::int64_t count) {
+  for (std::int64_t n = 0; n < count; ++n) {
+    const C x1 = Format::widen(x[2 * n]), x2 = Format::widen(x[2 * n + 1]);
+    x[2 * n] = Format::narrow(x1 * cosines[n] - x2 * sines[n]);
+    x[2 * n + 1] = Format::narrow(x2 * cosines[n] + x1 * sines[n]);
+  }
 }
 
 template <class C>
@@ -171,13 +174,15 @@ class Rotation {
     const std::byte* from = static_cast<const std::byte*>(p_.from.data()) + offset(p_.from, b, h, i) * from_size_;
     std::byte* to = static_cast<std::byte*>(p_.to.data()) + offset(p_.to, b, h, i) * to_size_;
     if (!in_place_ && pair == 0) copy_row(from, to);
-    if (one_type_ && step_ == 1 && p_.to.dtype() == dtype_of<C>) {
-      C* x = reinterpret_cast<C*>(to);
-      if (p_.pairs == RotaryPairs::half_split) {
-        turn_halves(x + pair, x + half_ + pair, by.cosines, by.sines, count);
-      } else {
-        turn_neighbours(x + 2 * pair, by.cosines, by.sines, count);
-      }
+    if (one_type_ && step_ == 1) {
+      with_format<C>(p_.to.dtype(), [&](auto format) {
+        auto* x = reinterpret_cast<typename decltype(format)::Stored*>(to);
+        if (p_.pairs == RotaryPairs::half_split) {
+          turn_halves(format, x + pair, x + half_ + pair, by.cosines, by.sines, count);
+        } else {
+          turn_neighbours(format, x + 2 * pair, by.cosines, by.sines, count);
+        }
+      });
       return;
     }
     // From pair to pair, and from the first of a pair to the second.
@@ -193,7 +198,7 @@ class Rotation {
     };
     read(stride * pair, first_);
     read(stride * pair + apart, second_);
-    turn_halves(first_.data(), second_.data(), by.cosines, by.sines, count);
+    turn_halves(Plain<C>(), first_.data(), second_.data(), by.cosines, by.sines, count);
     write(stride * pair, first_);
     write(stride * pair + apart, second_);
   }
