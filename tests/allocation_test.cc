@@ -133,6 +133,28 @@ TEST_P(DecodeLoop, AllocatesNothingWithAMaskAndMeanWeights) {
   EXPECT_EQ(allocations_of([&](std::int64_t length) { loop.decode_by_length(length); }), 0);
 }
 
+// Keys in pages, and in i8: the cache cut into pages of 32 that lie backwards.
+TEST_P(DecodeLoop, AllocatesNothingWithPagesInAnyType) {
+  for (const DType storage : {DType::f32, DType::bf16, DType::f16, DType::i8}) {
+    const Tensor query({2, kHeads, 1, kSize}), pages({70, kKvHeads, 32, kSize}, storage), scales({70, kKvHeads, 32});
+    Tensor out({2, kHeads, 1, kSize});
+    std::vector<std::int32_t> table;
+    for (std::int32_t page = 70; page > 0; --page) table.push_back(page - 1);
+    AttentionOptions options{.causal = true, .alignment = Alignment::bottom_right(), .key_lengths = {1100, 7}};
+    options.pages = {table, 35}, options.threads = GetParam();
+    if (storage == DType::i8) options.key_scales = options.value_scales = scales;
+    const AttentionOutputs outputs{.out = out};
+    std::vector<std::byte> workspace(attention_workspace_bytes(outputs, query, pages, pages, options));
+    options.workspace = workspace;
+    EXPECT_EQ(allocations_of([&](std::int64_t length) {
+                options.key_lengths[0] = length;
+                attention(outputs, query, pages, pages, options);
+              }),
+              0)
+        << name_of(storage);
+  }
+}
+
 // The tests above are worth nothing where the counter does not count.
 TEST(AllocationCounter, CountsEveryWayToTheHeap) {
   if (!kCountsAllocations) GTEST_SKIP() << "allocations are not counted here";

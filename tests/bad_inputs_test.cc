@@ -20,6 +20,8 @@ struct Call {
   Tensor dq{{2, 4, 3, 8}}, dk{{2, 2, 5, 8}}, dv{{2, 2, 5, 6}}, dbias{{3, 5}}, dsinks{{4}}, dout{{2, 4, 3, 6}};
   Tensor spare{{64, 64}};  // for tensors of a wrong shape
 
+  std::vector<std::int32_t> table{2, 0, 1, 99};  // the last is past a key length
+
   ConstTensorView query = q, key = k, value = v;
   AttentionOptions options{};
   AttentionOutputs outputs{.out = out_memory, .lse = lse_memory};
@@ -30,6 +32,16 @@ struct Call {
   TensorView shaped(const Dims& shape, DType dtype = DType::f32) { return {spare.view().data(), dtype, shape}; }
   TensorView on_gpu(const Dims& shape) {
     return {spare.view().data(), DType::f32, shape, Device{Device::Kind::cuda, 1}};
+  }
+  // Three pages of 16 keys, two for each row, of which row 0 has 20 and row 1 has 5.
+  void in_pages(std::int64_t pages = 3, std::int64_t size = 16) {
+    key = shaped({pages, 2, size, 8}), value = shaped({pages, 2, size, 6});
+    options.pages = {table, 2}, options.key_lengths = {20, 5};
+  }
+  // The same in i8, with scales.
+  void in_i8() {
+    key = shaped({2, 2, 5, 8}, DType::i8), value = shaped({2, 2, 5, 6}, DType::i8);
+    options.key_scales = options.value_scales = shaped({2, 2, 5});
   }
   void one_row() {
     query = query.slice(0, 0, 1), key = key.slice(0, 0, 1), value = value.slice(0, 0, 1);
@@ -96,6 +108,32 @@ const std::vector<BadCall> kBadForward = {
     {"KeyLengthsCount", [](Call& c) { c.options.key_lengths = {5}; }, "attention: key_lengths has 1 values for 2 batch rows; give one for each"},
     {"KeyLengthNegative", [](Call& c) { c.options.key_lengths = {5, -1}; }, "attention: key_lengths[1] is -1; it must not be negative"},
     {"KeyLengthTooLong", [](Call& c) { c.options.key_lengths = {6, 5}; }, "attention: key_lengths[0] is 6, more than the 5 keys there are"},
+    {"PagesPerRow", [](Call& c) { c.in_pages(), c.options.pages.per_row = 0; }, "attention: pages.per_row is 0; it must be positive"},
+    {"PagesPerRowNegative", [](Call& c) { c.in_pages(), c.options.pages.per_row = -2; }, "attention: pages.per_row is -2; it must be positive"},
+    {"PagesTableSize", [](Call& c) { c.in_pages(), c.table.pop_back(), c.options.pages.table = c.table; }, "attention: pages.table has 3 values for 2 batch rows; each needs per_row = 2"},
+    {"PagesPerRowHuge", [](Call& c) { c.in_pages(), c.options.pages.per_row = std::int64_t{1} << 62; }, "attention: pages.table has 4 values for 2 batch rows; each needs per_row = 4611686018427387904"},
+    {"PagesHugeWithoutBatch", [](Call& c) { c.in_pages(), c.query = c.query.slice(0, 0, 0), c.options.pages = {{}, std::int64_t{1} << 62}; }, "attention: pages.per_row is 4611686018427387904; with pages of 16 keys a row must stay within 2^40 of them"},
+    {"PageSizeNoPower", [](Call& c) { c.in_pages(3, 24); }, "attention: key has pages of 24 keys; the page size must be a power of two from 16, or anything where pages.per_row is 1"},
+    {"PageSizeSmall", [](Call& c) { c.in_pages(3, 8); }, "attention: key has pages of 8 keys; the page size must be a power of two from 16, or anything where pages.per_row is 1"},
+    {"PageMissing", [](Call& c) { c.in_pages(), c.table[1] = 3; }, "attention: pages.table names page 3 for batch row 0, place 1; there are 3, from 0"},
+    {"PageNegative", [](Call& c) { c.in_pages(), c.table[2] = -1; }, "attention: pages.table names page -1 for batch row 1, place 0; there are 3, from 0"},
+    {"PagesWithoutLengths", [](Call& c) { c.in_pages(), c.options.key_lengths = {}; }, "attention: pages need key_lengths, one for each batch row: how many of its keys exist"},
+    {"PagesLengthTooLong", [](Call& c) { c.in_pages(), c.options.key_lengths = {33, 5}; }, "attention: key_lengths[0] is 33, more than the 32 keys there are"},
+    {"PagesPacked", [](Call& c) { c.in_pages(), c.options.packed = {{0, 3}, {0, 5}}; }, "attention: pages and packed sequences are both given; keys lie in one or the other"},
+    {"PagesOfValue", [](Call& c) { c.in_pages(), c.value = c.value.slice(0, 0, 2); }, "attention: value has 2 pages, key has 3; they must be equal"},
+    {"PagesKeyRank", [](Call& c) { c.in_pages(), c.key = c.shaped({3, 16}); }, "attention: key has shape (3, 16); it must be (P, Hkv, page size, D)"},
+    {"PagesMask", [](Call& c) { c.in_pages(), c.options.masks = {Mask::add(c.bias)}; }, "attention: masks[0] has shape (3, 5), which does not broadcast to (B, Hq, Lq, Lk) = (2, 4, 3, 32)"},
+    {"KeyBool", [](Call& c) { c.key = c.shaped({2, 2, 5, 8}, DType::boolean); }, "attention: key is bool; it must be f32, f64, bf16, f16 or i8"},
+    {"QueryI8", [](Call& c) { c.query = c.shaped({2, 4, 3, 8}, DType::i8); }, "attention: query is i8; it must be f32, f64, bf16 or f16"},
+    {"I8WithoutKeyScales", [](Call& c) { c.in_i8(), c.options.key_scales = {}; }, "attention: key is i8 and has no key_scales; give them, (B, Hkv, Lk) in f32"},
+    {"I8WithoutValueScales", [](Call& c) { c.in_i8(), c.options.value_scales = {}; }, "attention: value is i8 and has no value_scales; give them, (B, Hkv, Lk) in f32"},
+    {"I8ScalesShape", [](Call& c) { c.in_i8(), c.options.key_scales = c.shaped({2, 2, 4}); }, "attention: key_scales has shape (2, 2, 4); it must be (B, Hkv, Lk) = (2, 2, 5)"},
+    {"I8ScalesType", [](Call& c) { c.in_i8(), c.options.value_scales = c.shaped({2, 2, 5}, DType::bf16); }, "attention: value_scales is bf16; it must be f32"},
+    {"I8PagesScalesShape", [](Call& c) { c.in_pages(), c.key = c.shaped({3, 2, 16, 8}, DType::i8), c.value = c.shaped({3, 2, 16, 6}, DType::i8), c.options.key_scales = c.shaped({2, 2, 32}); }, "attention: key_scales has shape (2, 2, 32); it must be (P, Hkv, page size) = (3, 2, 16)"},
+    {"ScalesWithoutI8", [](Call& c) { c.options.key_scales = c.shaped({2, 2, 5}); }, "attention: key_scales are given, but key is f32; only i8 has scales"},
+    {"I8ForF64", [](Call& c) { c.in_i8(), c.query = c.shaped({2, 4, 3, 8}, DType::f64); }, "attention: query is f64, key is i8; f64 does not mix with other types"},
+    {"MaskAddI8", [](Call& c) { c.options.masks = {Mask::add(c.shaped({3, 5}, DType::i8))}; }, "attention: masks[0] is i8; it must be f32, f64, bf16 or f16"},
+    {"MaskKeepI8", [](Call& c) { c.options.masks = {Mask::keep(c.shaped({3, 5}, DType::i8))}; }, "attention: masks[0] is i8 and says which keys; it must be bool (a float mask is a Mask::add)"},
     {"PackedBatch", [](Call& c) { c.options.packed = {{0, 3}, {0, 5}}; }, "attention: packed sequences lie in one batch row; query has batch size 2"},
     {"PackedQueriesOnly", [](Call& c) { c.one_row(), c.options.packed.query_starts = {0, 3}; }, "attention: packed.key_starts has 0 values; N sequences need N + 1, from 0 to the length"},
     {"PackedTooFew", [](Call& c) { c.one_row(), c.options.packed = {{0}, {0, 5}}; }, "attention: packed.query_starts has 1 values; N sequences need N + 1, from 0 to the length"},
@@ -134,6 +172,8 @@ const std::vector<BadCall> kBadForward = {
 
 const std::vector<BadCall> kBadBackward = {
     {"QueryMissing", [](Call& c) { c.query = {}; }, "attention_backward: query is missing; give a tensor"},
+    {"Pages", [](Call& c) { c.in_pages(); }, "attention_backward: pages are given; gradients need k and v as (B, H, L, D) tensors"},
+    {"I8", [](Call& c) { c.in_i8(); }, "attention_backward: key is i8; gradients need f32, f64, bf16 or f16"},
     {"NothingArrives", [](Call& c) { c.upstream = {}; }, "attention_backward: no gradient arrives; give dout, dlse or dweights"},
     {"DoutShape", [](Call& c) { c.upstream.dout = c.shaped({2, 4, 3, 8}); }, "attention_backward: dout has shape (2, 4, 3, 8); it must be (B, Hq, Lq, Dv) = (2, 4, 3, 6)"},
     {"DoutType", [](Call& c) { c.upstream.dout = c.shaped({2, 4, 3, 6}, DType::f16); }, "attention_backward: dout is f16; it must be f32"},

@@ -281,13 +281,16 @@ TEST(DTypes, EveryTypeHasANameASizeAndAnElementType) {
   EXPECT_EQ(name_of(DType::bf16), "bf16");
   EXPECT_EQ(name_of(DType::f16), "f16");
   EXPECT_EQ(name_of(DType::boolean), "bool");
+  EXPECT_EQ(name_of(DType::i8), "i8");
   EXPECT_EQ(size_of(dtype_of<float>), sizeof(float));
   EXPECT_EQ(size_of(dtype_of<double>), sizeof(double));
   EXPECT_EQ(size_of(dtype_of<bfloat16>), sizeof(bfloat16));
   EXPECT_EQ(size_of(dtype_of<float16>), sizeof(float16));
   EXPECT_EQ(size_of(dtype_of<bool>), sizeof(bool));
+  EXPECT_EQ(size_of(dtype_of<std::int8_t>), sizeof(std::int8_t));
   EXPECT_TRUE(is_float(DType::bf16));
   EXPECT_FALSE(is_float(DType::boolean));
+  EXPECT_FALSE(is_float(DType::i8));
 }
 
 #if defined(__FLT16_MANT_DIG__) && defined(__SSE2__) && defined(__GNUC__) && !defined(__clang__)

@@ -18,6 +18,7 @@ std::vector<CaseSpec> small_cases() {
     const std::int64_t work = spec.batch * spec.query_heads * spec.queries * spec.keys * spec.head_size;
     if (work > 20000) continue;
     spec.query_type = spec.kv_type = DType::f64;
+    spec.page_size = 0;
     for (auto& mask : spec.masks) {
       // A step of 1e-6 is lost beside 1e9, and infinity has no derivative.
       if (mask.kind == Mask::Kind::add)

@@ -3,7 +3,8 @@
 //   rapt::Tensor out = rapt::attention(q, k, v, {.causal = true});
 //
 // q is (B, Hq, Lq, D), k is (B, Hkv, Lk, D), v is (B, Hkv, Lk, Dv), out is (B, Hq, Lq, Dv). Hq is a multiple of Hkv:
-// query head h reads kv head h / (Hq / Hkv). Any strides. For every b, h, query i and key j, in this order:
+// query head h reads kv head h / (Hq / Hkv). Any strides; k and v may lie in pages, and may be i8 with scales. For
+// every b, h, query i and key j, in this order:
 //
 //   1. s = scale · (q·k)                     scale is 1/sqrt(D) unless given
 //   2. s = softcap · tanh(s / softcap)       where softcap > 0
@@ -80,6 +81,16 @@ struct PackedSequences {
   std::vector<std::int64_t> key_starts{};    // N + 1 values from 0 to Lk, ascending
 };
 
+// k and v in pages: k is then (P, Hkv, page size, D) and v (P, Hkv, page size, Dv), in any strides. Key j of batch row
+// b lies in page table[b · per_row + j / page size], which is checked as far as the row's key length goes and not
+// looked at beyond. The page size is a power of two from 16; with one page to a row it may be anything, which picks
+// rows of a tensor in any order. Lk is per_row · page size, and key_lengths must say how many of these keys exist. A
+// row may share pages with another.
+struct Pages {
+  std::span<const std::int32_t> table{};  // (B, per_row), read during the call; empty and per_row 0: no pages
+  std::int64_t per_row = 0;
+};
+
 // Which weights are dropped is a pure function of (seed, b + batch_start, h + head_start, i + query_start, j): see
 // rapt/random.h. The starts let a micro-batch, a slice of heads or a chunk of queries drop what the whole would.
 struct Dropout {
@@ -102,8 +113,12 @@ struct AttentionOptions {
   Window window{};                // open on both sides
   Alignment alignment{};          // where query 0 stands
   std::vector<std::int64_t>
-      key_lengths{};                   // one per batch row: later keys are hidden and never read; empty: all are there
-  PackedSequences packed{};            // empty: batch rows are separate
+      key_lengths{};         // one per batch row: later keys are hidden and never read; empty: all are there
+  PackedSequences packed{};  // empty: batch rows are separate
+  Pages pages{};             // empty: k and v lie in batch rows; forward only
+  // Of k and v in i8: (B, Hkv, Lk), or with pages (P, Hkv, page size), in f32. A number n of key j counts as n times
+  // the scale of j, rounded to f32, and then as a key in f32 would. Forward only.
+  ConstTensorView key_scales{}, value_scales{};
   std::vector<double> alibi_slopes{};  // one per query head; empty: none
   ConstTensorView sinks{};             // (Hq), added to the softmax sum as exp(sink_h); undefined: none
   Dropout dropout{};                   // rate 0: none

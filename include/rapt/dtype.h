@@ -8,7 +8,8 @@
 
 namespace rapt {
 
-enum class DType : std::uint8_t { f32, f64, bf16, f16, boolean };
+// i8 is storage for keys and values: a number counts times a scale that lies beside it (AttentionOptions::key_scales).
+enum class DType : std::uint8_t { f32, f64, bf16, f16, boolean, i8 };
 
 constexpr std::size_t size_of(DType dtype) {
   switch (dtype) {
@@ -16,7 +17,8 @@ constexpr std::size_t size_of(DType dtype) {
     case DType::f64: return 8;
     case DType::bf16:
     case DType::f16: return 2;
-    case DType::boolean: return 1;
+    case DType::boolean:
+    case DType::i8: return 1;
   }
   return 0;
 }
@@ -28,11 +30,12 @@ constexpr std::string_view name_of(DType dtype) {
     case DType::bf16: return "bf16";
     case DType::f16: return "f16";
     case DType::boolean: return "bool";
+    case DType::i8: return "i8";
   }
   return "?";
 }
 
-constexpr bool is_float(DType dtype) { return dtype != DType::boolean; }
+constexpr bool is_float(DType dtype) { return dtype != DType::boolean && dtype != DType::i8; }
 
 namespace detail {
 
@@ -116,7 +119,7 @@ static_assert(sizeof(bfloat16) == 2 && sizeof(float16) == 2);
 // The DType of a C++ element type: dtype_of<float> == DType::f32.
 template <class T>
 inline constexpr DType dtype_of = [] {
-  static_assert(sizeof(T) == 0, "rapt: element types are float, double, bfloat16, float16 and bool");
+  static_assert(sizeof(T) == 0, "rapt: element types are float, double, bfloat16, float16, bool and std::int8_t");
   return DType::f32;
 }();
 template <>
@@ -129,5 +132,7 @@ template <>
 inline constexpr DType dtype_of<float16> = DType::f16;
 template <>
 inline constexpr DType dtype_of<bool> = DType::boolean;
+template <>
+inline constexpr DType dtype_of<std::int8_t> = DType::i8;
 
 }  // namespace rapt

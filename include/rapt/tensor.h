@@ -191,7 +191,8 @@ class Tensor {
     return from(shape, std::span<const T>(values.begin(), values.size()));
   }
   // A contiguous copy of any view, converted to `dtype` where that is given: to nearest, ties to even, from the value
-  // itself and so rounded once. Between bool and float: true is 1, and anything but 0 is true.
+  // itself and so rounded once. Between bool and float: true is 1, and anything but 0 is true. To i8: what is beyond
+  // −128 … 127 becomes the nearer of the two, and NaN becomes 0.
   static Tensor copy_of(const ConstTensorView& view);
   static Tensor copy_of(const ConstTensorView& view, DType dtype);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "attention/storage.h"
 #include "core/thread_pool.h"
 
 namespace rapt {
@@ -17,7 +18,7 @@ bool fits_sums(const AttentionProblem& problem, double value) {
   return problem.sums_in_f64() || !(std::abs(value) > static_cast<double>(std::numeric_limits<float>::max()));
 }
 
-void resolve_inputs(const Checks& checks, AttentionProblem& problem) {
+void resolve_inputs(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
   const ConstTensorView& query = problem.query;
   const ConstTensorView& key = problem.key;
   const ConstTensorView& value = problem.value;
@@ -26,16 +27,24 @@ void resolve_inputs(const Checks& checks, AttentionProblem& problem) {
     checks.require(tensor.rank() != 3, name, " has shape ", tensor.shape(), "; it must be ", meaning,
                    ": split_heads(x, heads) makes that of a (B, L, E) tensor");
     checks.require(tensor.rank() == 4, name, " has shape ", tensor.shape(), "; it must be ", meaning);
-    checks.typed(name, tensor, {DType::f32, DType::f64, DType::bf16, DType::f16});
   };
+  const bool paged = has_pages(options);
   check_input("query", query, "(B, Hq, Lq, D)");
-  check_input("key", key, "(B, Hkv, Lk, D)");
-  check_input("value", value, "(B, Hkv, Lk, Dv)");
+  check_input("key", key, paged ? "(P, Hkv, page size, D)" : "(B, Hkv, Lk, D)");
+  check_input("value", value, paged ? "(P, Hkv, page size, Dv)" : "(B, Hkv, Lk, Dv)");
+  checks.typed("query", query, {DType::f32, DType::f64, DType::bf16, DType::f16});
+  checks.typed("key", key, {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i8});
+  checks.typed("value", value, {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i8});
 
-  checks.require(key.size(0) == query.size(0), "key has batch size ", key.size(0), ", query has ", query.size(0),
-                 "; they must be equal");
-  checks.require(value.size(0) == query.size(0), "value has batch size ", value.size(0), ", query has ", query.size(0),
-                 "; they must be equal");
+  if (paged) {
+    checks.require(value.size(0) == key.size(0), "value has ", value.size(0), " pages, key has ", key.size(0),
+                   "; they must be equal");
+  } else {
+    checks.require(key.size(0) == query.size(0), "key has batch size ", key.size(0), ", query has ", query.size(0),
+                   "; they must be equal");
+    checks.require(value.size(0) == query.size(0), "value has batch size ", value.size(0), ", query has ",
+                   query.size(0), "; they must be equal");
+  }
   checks.require(key.size(3) == query.size(3), "key has head size ", key.size(3), ", query has ", query.size(3),
                  "; they must be equal");
   checks.require(value.size(1) == key.size(1), "value has ", value.size(1), " heads, key has ", key.size(1),
@@ -56,6 +65,7 @@ void resolve_inputs(const Checks& checks, AttentionProblem& problem) {
   problem.group = problem.query_heads > 0 ? problem.query_heads / problem.kv_heads : 1;
   problem.head_size = query.size(3);
   problem.value_size = value.size(3);
+  resolve_storage(checks, options, problem);
 }
 
 void check_starts(const Checks& checks, std::string_view name, const std::vector<std::int64_t>& starts,
@@ -76,7 +86,7 @@ void resolve_sequences(const Checks& checks, const AttentionOptions& options, At
   const PackedSequences& packed = options.packed;
   const bool is_packed = !packed.query_starts.empty() || !packed.key_starts.empty();
   const std::int64_t queries = problem.query.size(2);
-  const std::int64_t keys = problem.key.size(2);
+  const std::int64_t keys = problem.key_length;
 
   if (is_packed) {
     checks.require(problem.query.size(0) == 1, "packed sequences lie in one batch row; query has batch size ",
@@ -160,7 +170,7 @@ void resolve_window(const Checks& checks, const AttentionOptions& options, Atten
 }
 
 void resolve_masks(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
-  const Dims full{problem.query.size(0), problem.query_heads, problem.query.size(2), problem.key.size(2)};
+  const Dims full{problem.query.size(0), problem.query_heads, problem.query.size(2), problem.key_length};
   for (std::size_t n = 0; n < options.masks.size(); ++n) {
     const Mask& mask = options.masks[n];
     const Name name("masks", n);
@@ -176,10 +186,11 @@ void resolve_masks(const Checks& checks, const AttentionOptions& options, Attent
                      ", which does not broadcast to (B, Hq, Lq, Lk) = ", full);
     }
     if (mask.kind == Mask::Kind::add) {
-      checks.require(is_float(mask.view.dtype()), name,
+      checks.require(mask.view.dtype() != DType::boolean, name,
                      " is a Mask::add of bool; use Mask::keep or Mask::drop to say what true means");
+      checks.typed(name, mask.view, {DType::f32, DType::f64, DType::bf16, DType::f16});
     } else {
-      checks.require(!is_float(mask.view.dtype()), name, " is ", mask.view.dtype(),
+      checks.require(mask.view.dtype() == DType::boolean, name, " is ", mask.view.dtype(),
                      " and says which keys; it must be bool (a float mask is a Mask::add)");
     }
     if (mask.kind == Mask::Kind::fill) {
@@ -252,7 +263,7 @@ void resolve_options(const Checks& checks, const ConstTensorView& query, const C
                      AttentionProblem& problem) {
   problem.query = query, problem.key = key, problem.value = value;
   problem.sequences = lists.sequences, problem.masks = lists.masks;
-  resolve_inputs(checks, problem);
+  resolve_inputs(checks, options, problem);
 
   const double scale = options.scale.value_or(0.0);
   checks.require(std::isfinite(scale), "scale is ", scale, "; it must be finite");
@@ -270,6 +281,7 @@ void resolve_options(const Checks& checks, const ConstTensorView& query, const C
   resolve_head_terms(checks, options, problem);
   resolve_alignment(checks, options, problem);
   resolve_key_lengths(checks, options, problem);
+  check_page_table(checks, problem);
   resolve_masks(checks, options, problem);
   resolve_dropout(checks, options, problem);
 

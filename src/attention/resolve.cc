@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attention/options.h"
+#include "attention/storage.h"
 #include "core/selection.h"
 
 namespace rapt {
@@ -28,7 +29,7 @@ SelectedShape selected_shape(const Checks& checks, std::string_view name, const 
   check_indices("queries", of.queries, problem.query.size(2));
   const std::int64_t batch = problem.query.size(0);
   const std::int64_t queries = chosen_count(of.queries, problem.query.size(2));
-  const std::int64_t keys = problem.key.size(2);
+  const std::int64_t keys = problem.key_length;
   if (of.mean_over_heads) return {{batch, queries, keys}, "(B, queries, Lk)"};
   return {{batch, chosen_count(of.heads, problem.query_heads), queries, keys}, "(B, heads, queries, Lk)"};
 }
@@ -51,6 +52,8 @@ class Outputs {
     add_input("query", problem.query);
     add_input("key", problem.key);
     add_input("value", problem.value);
+    add_input("key_scales", problem.key_scales);
+    add_input("value_scales", problem.value_scales);
     for (std::size_t n = 0; n < problem.masks.size(); ++n) add_input(Name("masks", n), problem.masks[n].view);
     add_input("sinks", problem.sinks);
   }
@@ -144,7 +147,8 @@ void check_upstream(const Checks& checks, const BackwardProblem& problem) {
                    " arrives at a stage of scores; gradients are taken at Stage::weights and Stage::dropped_weights");
     const SelectedShape selected = selected_shape(checks, name, gradient.of, problem);
     checks.shaped(Name("dweights", n, ".from"), gradient.from, selected.shape, selected.meaning);
-    checks.require(is_float(gradient.from.dtype()), name, ".from is bool; it must be a float type");
+    checks.require(is_float(gradient.from.dtype()), name, ".from is ", gradient.from.dtype(),
+                   "; it must be a float type");
   }
 }
 
@@ -205,6 +209,7 @@ BackwardProblem resolve_backward(std::string_view function, const AttentionGradi
                                  const AttentionOptions& options, Arena& arena) {
   const Checks checks(function);
   BackwardProblem problem;
+  require_plain_storage(checks, key, value, options);
   resolve_options(checks, query, key, value, options, ProblemLists(arena, query, options), problem);
   problem.upstream = upstream;
   problem.gradients = gradients;

@@ -42,6 +42,12 @@ std::int64_t Stream::integer(std::int64_t first, std::int64_t last) {
   return first + static_cast<std::int64_t>(uniform() * static_cast<double>(last - first + 1));
 }
 
+void CaseSpec::put_in_pages(std::int64_t size) {
+  page_size = size;
+  if (key_lengths.empty()) key_lengths.assign(static_cast<std::size_t>(batch), keys);
+  keys = std::max<std::int64_t>(1, (keys + size - 1) / size) * size;
+}
+
 bool CaseSpec::sums_swallow() const {
   return query_type != DType::f64 && std::any_of(masks.begin(), masks.end(), [](const MaskSpec& mask) {
            return mask.kind == Mask::Kind::add && std::isfinite(mask.special) && std::abs(mask.special) > 1e4;
@@ -59,7 +65,7 @@ Buffer make_buffer(MemoryLayout layout, const Dims& shape, DType dtype) {
   Buffer buffer;
   const auto allocate = [&](const Dims& whole) {
     buffer.memory = Tensor(whole, dtype);
-    if (is_float(dtype)) fill(buffer.memory.view(), kNaN);
+    if (dtype != DType::boolean) fill(buffer.memory.view(), is_float(dtype) ? kNaN : 99.0);
     return buffer.memory.view();
   };
   switch (layout) {
@@ -110,22 +116,85 @@ Case::Case(CaseSpec from) : spec(std::move(from)) {
   }
 }
 
+TensorView Case::own(const Dims& shape, DType dtype) {
+  Buffer buffer = make_buffer(spec.layout, shape, dtype);
+  memory_.push_back(std::move(buffer.memory));
+  return buffer.view;
+}
+
+// Some pages more than are needed, in any order. A place past the key length names a page that is not there.
+void Case::make_page_table() {
+  Stream stream(spec.seed, 9);
+  const std::int64_t per_row = pages_per_row();
+  std::vector<std::int32_t> shuffled;
+  for (std::int64_t page = 0; page < spec.batch * per_row + 3; ++page) {
+    shuffled.push_back(static_cast<std::int32_t>(page));
+    std::swap(shuffled.back(), shuffled[static_cast<std::size_t>(stream.integer(0, page))]);
+  }
+  for (std::int64_t b = 0; b < spec.batch; ++b) {
+    for (std::int64_t n = 0; n < per_row; ++n) {
+      const bool used = n * spec.page_size < spec.key_lengths[static_cast<std::size_t>(b)];
+      page_table_.push_back(used ? shuffled[static_cast<std::size_t>(b * per_row + n)] : -7);
+    }
+  }
+  options.pages = {page_table_, per_row};
+}
+
+void Case::store_keys(const Tensor& numbers, const TensorView& to, ConstTensorView& scales) {
+  const bool packed = !spec.packed.key_starts.empty();
+  const TensorView all_scales =
+      to.dtype() == DType::i8 ? own({to.size(0), to.size(1), to.size(2), 1}, DType::f32).select(3, 0) : TensorView();
+  const auto store = [&](std::int64_t b, std::int64_t from, std::int64_t until) {
+    for (std::int64_t j = from; j < until; ++j) {
+      const std::int64_t page =
+          spec.page_size > 0 ? page_table_[static_cast<std::size_t>(b * pages_per_row() + j / spec.page_size)] : b;
+      const std::int64_t place = spec.page_size > 0 ? j % spec.page_size : j;
+      const ConstTensorView row = numbers.view().select(0, b).select(1, j);  // (Hkv, width)
+      const TensorView stored = to.select(0, page).select(1, place);
+      if (to.dtype() != DType::i8) {
+        copy(row, stored);
+        continue;
+      }
+      for (std::int64_t h = 0; h < spec.kv_heads; ++h) {
+        double largest = 0.0;
+        for (std::int64_t d = 0; d < row.size(1); ++d) largest = std::max(largest, std::abs(row.at<double>(h, d)));
+        const auto scale = static_cast<float>(largest / 127.0);
+        all_scales.at<float>(page, h, place) = scale;
+        Tensor quotients({row.size(1)}, DType::f64);
+        for (std::int64_t d = 0; d < row.size(1) && scale > 0.0F; ++d) {
+          quotients.view().at<double>(d) = row.at<double>(h, d) / static_cast<double>(scale);
+        }
+        copy(quotients, stored.select(0, h));
+      }
+    }
+  };
+  // What lies past a key length keeps what was there before any number: NaN, in k and v or in their scales.
+  for (std::int64_t b = 0; b < (packed ? 0 : spec.batch); ++b) {
+    store(b, 0, spec.key_lengths.empty() ? spec.keys : spec.key_lengths[static_cast<std::size_t>(b)]);
+  }
+  for (std::size_t n = 0; packed && n + 1 < spec.packed.key_starts.size(); ++n) {
+    const std::int64_t begin = spec.packed.key_starts[n], end = spec.packed.key_starts[n + 1];
+    store(0, begin, spec.key_lengths.empty() ? end : begin + spec.key_lengths[n]);
+  }
+  scales = all_scales;
+}
+
 void Case::make_inputs() {
+  const bool paged = spec.page_size > 0;
+  if (paged) make_page_table();
+  const std::int64_t rows = paged ? spec.batch * pages_per_row() + 3 : spec.batch;
+  const std::int64_t length = paged ? spec.page_size : spec.keys;
   const Dims query_shape{spec.batch, spec.query_heads, spec.queries, spec.head_size};
-  const Dims key_shape{spec.batch, spec.kv_heads, spec.keys, spec.head_size};
-  const Dims value_shape{spec.batch, spec.kv_heads, spec.keys, spec.value_size};
+  const Dims key_shape{rows, spec.kv_heads, length, spec.head_size};
+  const Dims value_shape{rows, spec.kv_heads, length, spec.value_size};
   TensorView q, k, v;
 
-  const auto own = [&](const Dims& shape, DType dtype) {
-    Buffer buffer = make_buffer(spec.layout, shape, dtype);
-    memory_.push_back(std::move(buffer.memory));
-    return buffer.view;
-  };
   const bool one_tensor = spec.layout == MemoryLayout::packed_qkv && query_shape == key_shape &&
                           key_shape == value_shape && spec.query_type == spec.kv_type;
   if (one_tensor) {
     Tensor& packed =
         memory_.emplace_back(Dims{spec.batch, spec.queries, 3, spec.query_heads, spec.head_size}, spec.query_type);
+    fill(packed.view(), kNaN);
     const TensorView parts = packed.view().permute({2, 0, 3, 1, 4});  // the notes' (3, B, H, L, D)
     q = parts.select(0, 0), k = parts.select(0, 1), v = parts.select(0, 2);
   } else {
@@ -136,17 +205,13 @@ void Case::make_inputs() {
     Stream stream(spec.seed, number);
     generate(view, [&] { return spread * (2.0 * stream.uniform() - 1.0); });
   };
+  Tensor keys({spec.batch, spec.kv_heads, spec.keys, spec.head_size}, DType::f64);
+  Tensor all_values({spec.batch, spec.kv_heads, spec.keys, spec.value_size}, DType::f64);
   values(q, 1, spec.spread * 1.7);
-  values(k, 2, spec.spread * 1.7);
-  values(v, 3, 1.0);
-
-  for (std::size_t n = 0; n < spec.key_lengths.size(); ++n) {  // what lies past a key length must not matter
-    const bool packed = !spec.packed.key_starts.empty();
-    const std::int64_t b = packed ? 0 : static_cast<std::int64_t>(n);
-    const std::int64_t begin = (packed ? spec.packed.key_starts[n] : 0) + spec.key_lengths[n];
-    const std::int64_t end = packed ? spec.packed.key_starts[n + 1] : spec.keys;
-    for (const TensorView& view : {k, v}) fill(view.slice(0, b, b + 1).slice(2, begin, end), kNaN);
-  }
+  values(keys, 2, spec.spread * 1.7);
+  values(all_values, 3, 1.0);
+  store_keys(keys, k, options.key_scales);
+  store_keys(all_values, v, options.value_scales);
   query = q, key = k, value = v;
 }
 
@@ -207,6 +272,32 @@ Answer call(const CaseSpec& spec, const ConstTensorView& query, const ConstTenso
   return answer;
 }
 
+// k or v as one (B, Hkv, Lk, width) tensor in f64, without pages and scales; NaN where there is no key.
+Tensor plain(const Case& test, const ConstTensorView& from, const ConstTensorView& scales) {
+  if (from.dtype() != DType::i8 && test.spec.page_size == 0) return Tensor::copy_of(from, DType::f64);
+  const std::int64_t size = test.spec.page_size > 0 ? test.spec.page_size : std::max<std::int64_t>(1, test.spec.keys);
+  Tensor to({test.spec.batch, from.size(1), test.spec.keys, from.size(3)}, DType::f64);
+  fill(to.view(), kNaN);
+  for (std::int64_t b = 0; b < test.spec.batch; ++b) {
+    for (std::int64_t first = 0; first < test.spec.keys; first += size) {
+      const std::int64_t place = b * (test.spec.keys / size) + first / size;
+      const std::int64_t page = test.spec.page_size > 0 ? test.options.pages.table[static_cast<std::size_t>(place)] : b;
+      if (page < 0) continue;
+      const TensorView part = to.view().select(0, b).slice(1, first, first + size);  // (Hkv, size, width)
+      copy(from.select(0, page), part);
+      for (std::int64_t h = 0; scales.defined() && h < part.size(0); ++h) {
+        for (std::int64_t j = 0; j < size; ++j) {
+          for (std::int64_t d = 0; d < part.size(2); ++d) {
+            double& number = part.at<double>(h, j, d);
+            number = static_cast<double>(static_cast<float>(number) * scales.at<float>(page, h, j));
+          }
+        }
+      }
+    }
+  }
+  return to;
+}
+
 }  // namespace
 
 Answer run(const Case& test, bool* untouched) {
@@ -220,8 +311,9 @@ Answer truth(const Case& test) {
   if (test.spec.sums_swallow()) return call(test.spec, test.query, test.key, test.value, options, nullptr);
 
   const Tensor query = Tensor::copy_of(test.query, DType::f64);
-  const Tensor key = Tensor::copy_of(test.key, DType::f64);
-  const Tensor value = Tensor::copy_of(test.value, DType::f64);
+  const Tensor key = plain(test, test.key, options.key_scales);
+  const Tensor value = plain(test, test.value, options.value_scales);
+  options.pages = {}, options.key_scales = options.value_scales = {};
   Tensor sinks;
   if (options.sinks.defined()) {
     sinks = Tensor::copy_of(options.sinks, DType::f64);
@@ -241,6 +333,7 @@ std::string describe(const CaseSpec& spec) {
     << " hkv=" << spec.kv_heads << " lq=" << spec.queries << " lk=" << spec.keys << " d=" << spec.head_size
     << " dv=" << spec.value_size << " q:" << name_of(spec.query_type) << " kv:" << name_of(spec.kv_type)
     << " layout=" << static_cast<int>(spec.layout) << " spread=" << spec.spread;
+  if (spec.page_size > 0) s << " pages=" << spec.page_size;
   if (spec.has_scale) s << " scale=" << spec.scale;
   if (spec.softcap != 0.0) s << " softcap=" << spec.softcap;
   if (spec.causal) s << " causal";

@@ -39,7 +39,8 @@ struct MaskSpec {
 struct CaseSpec {
   std::string name;
   std::int64_t batch = 2, query_heads = 2, kv_heads = 2, queries = 7, keys = 7, head_size = 8, value_size = 8;
-  DType query_type = DType::f32, kv_type = DType::f32;
+  DType query_type = DType::f32, kv_type = DType::f32;  // i8: with a scale for each key, of its largest number
+  std::int64_t page_size = 0;                           // of shuffled pages, if any: see put_in_pages
   MemoryLayout layout = MemoryLayout::bhld;
   double spread = 1.0;  // inputs are about ±spread: scores grow with its square
 
@@ -61,6 +62,8 @@ struct CaseSpec {
   bool narrow_weights = false;  // weights in the query's type; scores, which may be too large for it, stay in f32
   std::uint64_t seed = 1;
 
+  // Cuts k and v into pages: `keys` becomes a multiple of the page size, and key lengths say how many there are.
+  void put_in_pages(std::int64_t size);
   // Adding −1e9 swallows a score in f32 but not in f64, so such a case is compared with an answer in its own type.
   bool sums_swallow() const;
   // The type that a capture is written in.
@@ -82,7 +85,13 @@ struct Case {
 
  private:
   std::deque<Tensor> memory_;  // a deque: views stay valid as it grows
+  std::vector<std::int32_t> page_table_;
   void make_inputs();
+  void make_page_table();
+  TensorView own(const Dims& shape, DType dtype);
+  // k or v from (B, Hkv, Lk, width) numbers, of which only keys that exist are looked at.
+  void store_keys(const Tensor& numbers, const TensorView& to, ConstTensorView& scales);
+  std::int64_t pages_per_row() const { return spec.page_size > 0 ? spec.keys / spec.page_size : 1; }
   void make_masks();
 };
 

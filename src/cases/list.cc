@@ -242,6 +242,59 @@ void add_decoding(List& list) {
   decode("PrefillOnACacheOneKvHead", 64, 300, [](CaseSpec& s) { set_heads(s, 4, 1), s.head_size = s.value_size = 40; });
 }
 
+// Keys and values in pages, and in i8.
+void add_storage(List& list) {
+  const auto paged = [&](const char* name, std::int64_t size, std::int64_t queries, std::int64_t keys,
+                         const auto& change) {
+    list.add(name, [&](CaseSpec& s) {
+      set_heads(s, 4, 2), set_lengths(s, queries, keys), s.head_size = s.value_size = 16;
+      s.alignment = Alignment::bottom_right();
+      change(s);
+      s.put_in_pages(size);
+    });
+  };
+  paged("PagesDecode", 16, 1, 600, [](CaseSpec& s) { s.causal = true; });
+  paged("PagesDecodeLargePages", 512, 1, 1500, [](CaseSpec& s) { s.key_lengths = {1500, 513}, s.causal = true; });
+  paged("PagesDecodeWindow", 64, 1, 700, [](CaseSpec& s) { s.causal = true, s.window.left = 299; });
+  paged("PagesDecodeMasked", 32, 2, 500, [](CaseSpec& s) {
+    s.key_lengths = {500, 77}, s.masks = {{.kind = Mask::Kind::keep, .one_head = true, .one_key = true}};
+  });
+  paged("PagesDecodeOptions", 16, 3, 330, [](CaseSpec& s) {
+    s.causal = true, s.softcap = 4.0, s.alibi = true, s.sinks = true, s.dropout = {.rate = 0.3, .seed = 3};
+  });
+  paged("PagesPrefill", 64, 70, 400, [](CaseSpec& s) { s.key_lengths = {400, 129}, s.causal = true; });
+  paged("PagesPrefillSmall", 16, 50, 300, [](CaseSpec& s) { s.key_lengths = {255, 300}; });
+  paged("PagesPrefillWindow", 32, 60, 333, [](CaseSpec& s) { s.causal = true, s.window.left = 40; });
+  paged("PagesPrefillMasked", 128, 40, 290, [](CaseSpec& s) {
+    s.masks = {{.kind = Mask::Kind::drop, .one_head = true}, {.kind = Mask::Kind::add, .one_query = true}};
+  });
+  paged("PagesEmptyRow", 16, 5, 20, [](CaseSpec& s) { s.key_lengths = {0, 17}, s.sinks = true; });
+  paged("PagesCaptures", 16, 9, 280, [](CaseSpec& s) {
+    s.key_lengths = {280, 61}, s.causal = true;
+    s.captures = {{Stage::raw, {}}, {Stage::masked, {}}, {Stage::weights, {}}};
+    s.captures.push_back({Stage::dropped_weights, {.mean_over_heads = true}});
+  });
+  paged("PagesOneToARow", 100, 3, 100, [](CaseSpec& s) { s.key_lengths = {100, 41}; });
+  paged("PagesInGaps", 16, 3, 90, [](CaseSpec& s) { s.layout = MemoryLayout::gaps; });
+  paged("PagesTokensFirst", 64, 1, 300, [](CaseSpec& s) { s.layout = MemoryLayout::blhd; });
+  paged("PagesI8", 32, 20, 200, [](CaseSpec& s) { s.key_lengths = {200, 31}, s.kv_type = DType::i8; });
+  paged("PagesI8Decode", 16, 1, 600, [](CaseSpec& s) { s.causal = true, s.kv_type = DType::i8; });
+
+  const auto i8 = [&](const char* name, std::int64_t queries, std::int64_t keys, const auto& change) {
+    list.add(name, [&](CaseSpec& s) {
+      s.kv_type = DType::i8, set_heads(s, 4, 2), set_lengths(s, queries, keys), s.head_size = 24, s.value_size = 20;
+      change(s);
+    });
+  };
+  i8("I8", 13, 21, [](CaseSpec&) {});
+  i8("I8Bf16Query", 13, 21, [](CaseSpec& s) { s.query_type = DType::bf16; });
+  i8("I8Decode", 1, 700, [](CaseSpec& s) { s.key_lengths = {700, 259}; });
+  i8("I8Prefill", 70, 300, [](CaseSpec& s) { s.causal = true, s.alignment = Alignment::bottom_right(); });
+  i8("I8InGaps", 5, 40, [](CaseSpec& s) { s.layout = MemoryLayout::gaps; });
+  i8("I8Captures", 9, 40, [](CaseSpec& s) { s.captures = {{Stage::raw, {}}, {Stage::weights, {}}}; });
+  i8("I8Packed", 9, 14, [](CaseSpec& s) { s.batch = 1, s.packed = {{0, 4, 9}, {0, 6, 14}}, s.key_lengths = {5, 8}; });
+}
+
 }  // namespace
 
 std::vector<CaseSpec> all_cases() {
@@ -253,6 +306,7 @@ std::vector<CaseSpec> all_cases() {
   add_masks(list);
   add_captures(list);
   add_decoding(list);
+  add_storage(list);
   return list.take();
 }
 

@@ -132,6 +132,9 @@ CaseSpec random_case(std::uint64_t seed) {
     spec.captures.emplace_back(static_cast<Stage>(stream.integer(0, 4)), selection(stream, spec));
   }
   spec.narrow_weights = stream.chance(0.5);
+  if (stream.chance(0.13)) spec.kv_type = DType::i8;
+  const std::int64_t page_size = std::int64_t{16} << stream.integer(0, 5);
+  if (stream.chance(0.25) && spec.packed.key_starts.empty()) spec.put_in_pages(page_size);
   return spec;
 }
 

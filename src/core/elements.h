@@ -2,6 +2,10 @@
 // store is the only rounding.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
 #include "rapt/tensor.h"
 
 namespace rapt {
@@ -14,6 +18,7 @@ decltype(auto) with_element_type(DType dtype, const Visit& visit) {
     case DType::f64: return visit(double{});
     case DType::bf16: return visit(bfloat16{});
     case DType::f16: return visit(float16{});
+    case DType::i8: return visit(std::int8_t{});
     case DType::boolean: break;
   }
   return visit(bool{});
@@ -35,6 +40,11 @@ inline float from_double<float>(double value) {
 template <>
 inline bool from_double<bool>(double value) {
   return value != 0.0;
+}
+template <>
+inline std::int8_t from_double<std::int8_t>(double value) {
+  return std::isnan(value) ? std::int8_t{0}
+                           : static_cast<std::int8_t>(std::clamp(std::nearbyint(value), -128.0, 127.0));
 }
 
 inline double load(const void* data, DType dtype, std::int64_t offset) {

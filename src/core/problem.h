@@ -33,6 +33,16 @@ struct KeyRange {
   std::int64_t last;
 };
 
+// The page table of k and v. Where each batch row has one page of any size, `shift` is beyond all its keys.
+struct PagesInUse {
+  static constexpr int kOnePage = 62;
+
+  bool used = false;
+  std::span<const std::int32_t> table{};  // (B, per_row)
+  std::int64_t per_row = 0;
+  int shift = kOnePage;  // a page holds 2^shift keys
+};
+
 struct ResolvedDropout {
   bool on = false;
   std::uint64_t threshold = 0;  // a weight is kept iff its 32-bit word is at least this
@@ -52,8 +62,12 @@ struct ResolvedDropout {
 };
 
 struct AttentionProblem {
-  // q (B, Hq, Lq, D), k (B, Hkv, Lk, D), v (B, Hkv, Lk, Dv)
+  // q (B, Hq, Lq, D), k (B, Hkv, Lk, D), v (B, Hkv, Lk, Dv); with pages k (P, Hkv, page size, D), and v likewise. How
+  // to find a row of k or v: core/kv_rows.h.
   ConstTensorView query, key, value;
+  ConstTensorView key_scales, value_scales;  // of i8, shaped as k and v without the last dimension; else undefined
+  PagesInUse pages;
+  std::int64_t key_length = 0;                            // Lk
   std::int64_t query_heads = 0, kv_heads = 0, group = 1;  // query head h reads kv head h / group
   std::int64_t head_size = 0, value_size = 0;             // D, Dv
   std::span<SequenceSpan> sequences;

@@ -17,18 +17,17 @@ namespace rapt::cpu::HWY_NAMESPACE {
 
 // Values [range) of a chunk, packed for WeightedSum: for each group of kBroadcasts columns (kChunk, kBroadcasts).
 inline void PackValues(const ForwardProblem& problem, const RowBlock& block, KeyRange range, const Scratch& scratch) {
-  const ConstTensorView& view = problem.value;
+  const KvRows rows = KvRows::values(problem, *block.sequence, block.kv_head);
   const std::int64_t size = problem.value_size;
-  const std::int64_t base = row_offset(view, block.sequence->batch, block.kv_head, block.sequence->key_begin);
-  const bool in_place = reads_in_place(view);
+  const bool in_place = reads_in_place(problem.value);
   const hn::CappedTag<float, kBroadcasts> group;
   const auto step = static_cast<std::int64_t>(hn::Lanes(group));
   for (std::int64_t j = range.first; j < range.last; ++j) {
     const float* row = scratch.rows_in.data();
     if (in_place) {
-      row = static_cast<const float*>(view.data()) + base + j * view.stride(2);
+      row = static_cast<const float*>(problem.value.data()) + rows.offset(j);
     } else {
-      LoadRow(view, base + j * view.stride(2), view.stride(3), size, scratch.rows_in.data());
+      LoadRow(rows, j, size, scratch.rows_in.data());
     }
     float* to = scratch.values.data() + (j - range.first) * kBroadcasts;
     std::int64_t d = 0;

@@ -43,17 +43,39 @@ void NarrowRowScores(const float* q, std::int64_t head_size, std::int64_t rows, 
   }
 }
 
+// Rows before the first that stands at a multiple of `step` in its page, where keys [range) reach into another page.
+// From there on all pages but the last are read in whole steps.
+inline std::int64_t RowsToEven(const CacheRows& rows, KeyRange range, std::int64_t step) {
+  const std::int64_t count = range.last - range.first;
+  const std::int64_t run = rows.run(range.first, count);
+  return run < count ? run % step : 0;
+}
+
 // The same for keys [range): s is (rows, kScoreRow).
 inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64_t rows, KeyRange range,
                               const ReadingOrder& order, float* memory, float* s) {
   const CacheRows& keys = order.now;
+  const std::int64_t padded = RoundUp(head_size, 16);
   std::int64_t j = range.first;
+  // Converts rows first; what is past the end repeats the last, and its scores are written over or not looked at.
+  const auto convert_until = [&](std::int64_t last) {
+    while (j < last) {
+      for (std::int64_t n = 0; n < kKeyBlock; ++n) {
+        LoadRow(keys, std::min(j + n, last - 1), head_size, memory + n * padded);
+      }
+      NarrowRowScores<float>(q, head_size, rows, memory, padded, kKeyBlock, {}, s);
+      const std::int64_t count = std::min(kKeyBlock, last - j);
+      j += count;
+      s += count;
+    }
+  };
   WithTypeInPlace(keys.view(), [&](auto element) {
     using T = decltype(element);
     if constexpr (kHasKeyColumns<T>) {
-      const std::int64_t last = range.last - (range.last - range.first) % kKeyBlock;
+      convert_until(j + RowsToEven(keys, range, kKeyBlock));
+      const std::int64_t last = range.last - (range.last - j) % kKeyBlock;
       while (j < last) {
-        const std::int64_t count = std::min(kRun, last - j);
+        const std::int64_t count = order.rows_at_once(j, std::min(kRun, last - j), kKeyBlock);
         NarrowRowScores(q, head_size, rows, keys.row<T>(j), keys.view().stride(2), count, order.while_reading(j, count),
                         s);
         j += count;
@@ -61,15 +83,7 @@ inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64
       }
     }
   });
-  // The last few, or all that cannot be read in place, are converted first; what is past the end repeats the last.
-  const std::int64_t padded = RoundUp(head_size, 16);
-  for (; j < range.last; j += kKeyBlock, s += kKeyBlock) {
-    for (std::int64_t n = 0; n < kKeyBlock; ++n) {
-      const std::int64_t key = std::min(j + n, range.last - 1);
-      LoadRow(keys.view(), keys.offset(key), keys.view().stride(3), head_size, memory + n * padded);
-    }
-    NarrowRowScores<float>(q, head_size, rows, memory, padded, kKeyBlock, {}, s);
-  }
+  convert_until(range.last);  // the last few, or all that cannot be read in place
 }
 
 // o[r] += p · V for up to kNarrowRows rows, over `count` keys, a multiple of kKeys.
@@ -95,11 +109,21 @@ inline void NarrowChunkSums(const float* p, std::int64_t size, std::int64_t rows
                             const ReadingOrder& order, float* memory, float* const* o) {
   const CacheRows& values = order.now;
   std::int64_t j = range.first;
+  const auto convert_until = [&](std::int64_t last) {
+    for (; j < last; ++j, ++p) {
+      LoadRow(values, j, size, memory);
+      NarrowAdd<float, 1>(p, memory, 0, 1, size, rows, {}, o);
+    }
+  };
   WithTypeInPlace(values.view(), [&](auto element) {
     using T = decltype(element);
-    const std::int64_t last = range.last - (range.last - range.first) % kValuesAtOnce;
+    if (const std::int64_t odd = RowsToEven(values, range, kValuesAtOnce); odd > 0) {
+      convert_until(j + odd);
+      for (std::int64_t r = 0; r < rows; ++r) Zip<T>(size, o[r]);
+    }
+    const std::int64_t last = range.last - (range.last - j) % kValuesAtOnce;
     while (j < last) {
-      const std::int64_t count = std::min(kRun, last - j);
+      const std::int64_t count = order.rows_at_once(j, std::min(kRun, last - j), kValuesAtOnce);
       NarrowAdd<T, kValuesAtOnce>(p, values.row<T>(j), values.view().stride(2), count, size, rows,
                                   order.while_reading(j, count), o);
       j += count;
@@ -107,11 +131,7 @@ inline void NarrowChunkSums(const float* p, std::int64_t size, std::int64_t rows
     }
     for (std::int64_t r = 0; r < rows; ++r) Unzip<T>(size, o[r]);
   });
-  // The last few, or all that cannot be read in place.
-  for (; j < range.last; ++j, ++p) {
-    LoadRow(values.view(), values.offset(j), values.view().stride(3), size, memory);
-    NarrowAdd<float, 1>(p, memory, 0, 1, size, rows, {}, o);
-  }
+  convert_until(range.last);  // the last few, or all that cannot be read in place
 }
 
 // A block of few rows and its chunks of keys.
@@ -121,8 +141,8 @@ class NarrowBlock {
       : problem_(problem),
         scratch_(scratch),
         rows_(problem, block, block.first_row, block.row_count, kLanes),
-        keys_(problem.key, block),
-        values_(problem.value, block) {
+        keys_(KvRows::keys(problem, *block.sequence, block.kv_head)),
+        values_(KvRows::values(problem, *block.sequence, block.kv_head)) {
     LoadQueries(problem, rows_, scratch.rows_in.data(), scratch.q.data());
     for (std::int64_t r = 0; r < block.row_count; r += 8) {
       const std::int64_t width = block.row_count - r > 4 ? 8 : 4;  // of what the product takes

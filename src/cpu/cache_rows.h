@@ -1,35 +1,33 @@
-// Rows of k or v of one kv head of one sequence: where they lie, and which will be read soon.
+// Rows of k or v of one kv head of one sequence, and which of them will be read soon.
 #pragma once
 
+#include "core/kv_rows.h"
 #include "cpu/ahead.h"
-#include "cpu/rows.h"
 
 namespace rapt::cpu {
 
-class CacheRows {
+class CacheRows : public KvRows {
  public:
-  CacheRows(const ConstTensorView& view, const RowBlock& block)
-      : view_(view),
-        base_(row_offset(view, block.sequence->batch, block.kv_head, block.sequence->key_begin)),
-        bytes_(static_cast<std::int64_t>(size_of(view.dtype()))),
-        ahead_(std::max<std::int64_t>(16, Ahead::kDistance / std::max<std::int64_t>(1, view.size(3) * bytes_))),
-        source_(view.count() * bytes_ <= kStays ? Source::cache
-                : bytes_ == 4                   ? Source::stream
-                                                : Source::memory) {}
-
-  const ConstTensorView& view() const { return view_; }
-  // The element where row j begins.
-  std::int64_t offset(std::int64_t j) const { return base_ + j * view_.stride(2); }
-  template <class T>
-  const T* row(std::int64_t j) const {
-    return static_cast<const T*>(view_.data()) + offset(j);
+  explicit CacheRows(const KvRows& rows)
+      : KvRows(rows),
+        bytes_(static_cast<std::int64_t>(size_of(view().dtype()))),
+        ahead_(std::max<std::int64_t>(16, Ahead::kDistance / std::max<std::int64_t>(1, view().size(3) * bytes_))),
+        source_(view().count() * bytes_ <= kStays       ? Source::cache
+                : bytes_ == 4 && run(0, kLong) == kLong ? Source::stream
+                                                        : Source::memory) {
+    if (paged()) ahead_ = (ahead_ + 15) / 16 * 16;  // pages end at multiples of 16 rows
   }
 
-  // Rows that will be read soon, beginning with row j.
+  template <class T>
+  const T* row(std::int64_t j) const {
+    return static_cast<const T*>(view().data()) + offset(j);
+  }
+
+  // Rows that will be read soon, beginning with row j, to the end of its page at most.
   Ahead ahead(std::int64_t j, std::int64_t count) const {
-    if (view_.stride(3) != 1) return {};
-    return {static_cast<const std::byte*>(view_.data()) + offset(j) * bytes_, view_.size(3) * bytes_,
-            view_.stride(2) * bytes_, count, source_};
+    if (view().stride(3) != 1 || count <= 0) return {};
+    return {static_cast<const std::byte*>(view().data()) + offset(j) * bytes_, view().size(3) * bytes_,
+            view().stride(2) * bytes_, run(j, count), source_};
   }
   // How many rows to ask ahead: no fewer than are read side by side.
   std::int64_t rows_ahead() const { return ahead_; }
@@ -37,9 +35,10 @@ class CacheRows {
  private:
   // Tensors up to this size may still be in a cache when they are read again.
   static constexpr std::int64_t kStays = std::int64_t{2} << 20;
+  // Rows in a page from which on it is worth asking far ahead.
+  static constexpr std::int64_t kLong = 1024;
 
-  const ConstTensorView& view_;
-  std::int64_t base_, bytes_, ahead_;
+  std::int64_t bytes_, ahead_;
   Source source_;
 };
 
@@ -51,6 +50,13 @@ struct ReadingOrder {
   const CacheRows* next = nullptr;
   KeyRange next_range{0, 0};
 
+  // How many rows from row j on to read as one, a multiple of `step` as `count` is: they are evenly spaced, and so are
+  // those asked for meanwhile, but for a step that the end of a page falls into.
+  std::int64_t rows_at_once(std::int64_t j, std::int64_t count, std::int64_t step) const {
+    count = now.run(j, count);
+    const std::int64_t at = j + now.rows_ahead();
+    return at < range.last ? std::max(step, now.run(at, count) / step * step) : count;
+  }
   Ahead while_reading(std::int64_t j, std::int64_t count) const {
     const std::int64_t at = j + now.rows_ahead();
     if (at < range.last) return now.ahead(at, std::min(count, range.last - at));

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "core/kv_rows.h"
 #include "cpu/convert.h"
 #include "cpu/vectors-inl.h"
 
@@ -63,6 +64,26 @@ inline void LoadRow(const ConstTensorView& view, std::int64_t offset, std::int64
   if (stride == 1 && view.dtype() == DType::bf16) convert([](VecU16 bits) HWY_ATTR { return FromBf16(bits); });
   if (stride == 1 && view.dtype() == DType::f16) convert([](VecU16 bits) HWY_ATTR { return FromF16(bits); });
   load_row(view.data(), view.dtype(), offset + n * stride, stride, count - n, to + n);
+}
+
+// The same from i8, each number times `scale`, rounded once.
+inline void LoadScaledRow(const ConstTensorView& view, std::int64_t offset, float scale, std::int64_t count,
+                          float* HWY_RESTRICT to) {
+  const auto* from = static_cast<const std::int8_t*>(view.data()) + offset;
+  const std::int64_t stride = view.stride(3);
+  const hn::Rebind<std::int8_t, F32> i8;  // a quarter of the bits, as many lanes
+  std::int64_t n = 0;
+  for (; stride == 1 && n + kLanes <= count; n += kLanes) {
+    const Vec numbers = hn::ConvertTo(kF32, hn::PromoteTo(I32(), hn::LoadU(i8, from + n)));
+    hn::StoreU(hn::Mul(numbers, Set(scale)), kF32, to + n);
+  }
+  for (; n < count; ++n) to[n] = static_cast<float>(from[n * stride]) * scale;
+}
+
+// The first `count` numbers of row j of k or v.
+inline void LoadRow(const KvRows& rows, std::int64_t j, std::int64_t count, float* HWY_RESTRICT to) {
+  if (rows.scaled()) return LoadScaledRow(rows.view(), rows.offset(j), rows.scale(j), count, to);
+  LoadRow(rows.view(), rows.offset(j), rows.view().stride(3), count, to);
 }
 
 // The way back, rounded once.

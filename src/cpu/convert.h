@@ -26,8 +26,8 @@ inline void store_row(const float* from, std::int64_t count, void* data, DType d
     using T = decltype(type);
     auto* to = static_cast<T*>(data) + offset;
     for (std::int64_t n = 0; n < count; ++n) {
-      if constexpr (std::is_same_v<T, bool>) {
-        to[n * stride] = from[n] != 0.0F;
+      if constexpr (std::is_integral_v<T>) {
+        to[n * stride] = from_double<T>(static_cast<double>(from[n]));
       } else {
         to[n * stride] = static_cast<T>(from[n]);
       }

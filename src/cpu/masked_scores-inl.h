@@ -48,14 +48,24 @@ inline void LoadQueries(const ForwardProblem& problem, const TileRows& rows, flo
 // Keys [range) of a chunk as rows of f32, in place where they are that already.
 inline KeyRows LoadKeys(const ForwardProblem& problem, const SequenceSpan& sequence, std::int64_t kv_head,
                         KeyRange range, float* memory) {
-  const ConstTensorView& view = problem.key;
-  const std::int64_t base = row_offset(view, sequence.batch, kv_head, sequence.key_begin);
-  if (reads_in_place(view)) return {static_cast<const float*>(view.data()) + base, view.stride(2), 0};
-  for (std::int64_t j = range.first; j < range.last; ++j) {
-    LoadRow(view, base + j * view.stride(2), view.stride(3), problem.head_size,
-            memory + (j - range.first) * problem.head_size);
+  const KvRows rows = KvRows::keys(problem, sequence, kv_head);
+  KeyRows keys;
+  if (!reads_in_place(rows.view())) {
+    for (std::int64_t j = range.first; j < range.last; ++j) {
+      LoadRow(rows, j, problem.head_size, memory + (j - range.first) * problem.head_size);
+    }
+    keys.data = memory, keys.stride = problem.head_size, keys.first = range.first;
+    return keys;
   }
-  return {memory, problem.head_size, range.first};
+  const auto row = [&](std::int64_t j) { return static_cast<const float*>(rows.view().data()) + rows.offset(j); };
+  keys.data = row(range.first), keys.stride = rows.view().stride(2), keys.first = range.first;
+  const std::int64_t count = range.last - range.first;
+  if (rows.run(range.first, count) == count) return keys;
+  keys.page_shift = rows.page_shift();
+  keys.first = range.first >> keys.page_shift << keys.page_shift;
+  const std::int64_t pages = ((range.last - 1 - keys.first) >> keys.page_shift) + 1;
+  for (std::int64_t n = 0; n < pages; ++n) keys.pages[n] = row(keys.first + (n << keys.page_shift));
+  return keys;
 }
 
 // The keys of a chunk that a tile's rows see, and whether any of them must be hidden from some row.

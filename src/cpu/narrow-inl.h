@@ -312,6 +312,18 @@ HWY_NOINLINE void NarrowWeightedSum(const float* p, const T* values, std::int64_
   }
 }
 
+// Puts columns into the order in which two vectors are loaded at once.
+template <class T>
+HWY_INLINE void Zip(std::int64_t size, float* o) {
+  if constexpr (ValueColumns<T>::kZipped) {
+    for (std::int64_t d = 0; d + 2 * kLanes <= size; d += 2 * kLanes) {
+      Vec a, b;
+      hn::LoadInterleaved2(kF32, o + d, a, b);
+      Store(a, o + d), Store(b, o + d + kLanes);
+    }
+  }
+}
+
 // Puts columns back into their order.
 template <class T>
 HWY_INLINE void Unzip(std::int64_t size, float* o) {

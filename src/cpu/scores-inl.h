@@ -14,12 +14,22 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Rows of keys as f32, `stride` apart; `data` is the row of key `first`.
+// Rows of the keys of a chunk as f32, `stride` apart; `data` is the row of key `first`. Pages that are smaller than a
+// chunk have 2^page_shift rows each, and `first` begins a page.
 struct KeyRows {
+  static constexpr std::int64_t kMostPages = kChunk / 16;
+
   const float* data = nullptr;
   std::int64_t stride = 0;
   std::int64_t first = 0;
-  const float* operator()(std::int64_t j) const { return data + (j - first) * stride; }
+  int page_shift = 0;              // 0: one stretch of rows
+  const float* pages[kMostPages];  // set as far as there are keys
+
+  const float* operator()(std::int64_t j) const {
+    if (page_shift == 0) return data + (j - first) * stride;
+    const std::int64_t page = (j - first) >> page_shift;
+    return pages[page] + (j - first - (page << page_shift)) * stride;
+  }
 };
 
 // Scores of keys [range) and, in `max`, each row's largest. q is scaled and transposed: (D, kTileRows).

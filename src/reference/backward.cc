@@ -25,7 +25,7 @@ struct MaskSum {
   MaskSum(Arena& arena, const BackwardProblem& problem, const MaskGradient& gradient)
       : values(arena.take<double>(gradient.to.count())),
         strides(Layout::contiguous(gradient.to.shape())
-                    .expand({problem.query.size(0), problem.query_heads, problem.query.size(2), problem.key.size(2)})
+                    .expand({problem.query.size(0), problem.query_heads, problem.query.size(2), problem.key_length})
                     .strides) {}
 
   double& at(const Row& row, std::size_t j) const {
@@ -40,15 +40,15 @@ struct MaskSum {
 struct Workspace {
   Workspace(Arena& arena, const BackwardProblem& problem)
       : inputs(arena, problem),
-        dquery(arena, problem.query),
-        dkey(arena, problem.key),
-        dvalue(arena, problem.value),
+        dquery(arena, problem.query.shape()),
+        dkey(arena, problem.key.shape()),
+        dvalue(arena, problem.value.shape()),
         dsinks(arena.take<double>(problem.query_heads)),
         dout(arena.take<double>(problem.value_size)),
-        capped(arena.take<double>(problem.key.size(2))),
-        p(arena.take<double>(problem.key.size(2))),
-        dropped(arena.take<double>(problem.key.size(2))),
-        g(arena.take<double>(problem.key.size(2))) {
+        capped(arena.take<double>(problem.key_length)),
+        p(arena.take<double>(problem.key_length)),
+        dropped(arena.take<double>(problem.key_length)),
+        g(arena.take<double>(problem.key_length)) {
     for (const MaskGradient& gradient : problem.gradients.dmasks) dmasks.emplace_back(arena, problem, gradient);
   }
 

@@ -26,7 +26,7 @@ void write_row(const Row& row, const Capture& capture, std::int64_t place, std::
 
 CaptureWriter::CaptureWriter(Arena& arena, const ForwardProblem& problem) : problem_(&problem) {
   for (const Capture& capture : problem.outputs.captures) {
-    means_.push_back(arena.take<double>(capture.of.mean_over_heads ? problem.key.size(2) : 0));
+    means_.push_back(arena.take<double>(capture.of.mean_over_heads ? problem.key_length : 0));
   }
 }
 

@@ -13,7 +13,7 @@ namespace {
 // What one worker needs for the row at hand.
 struct RowScratch {
   RowScratch(Arena& arena, const ForwardProblem& problem)
-      : s(arena.take<double>(problem.key.size(2))),
+      : s(arena.take<double>(problem.key_length)),
         out(arena.take<double>(problem.value_size)),
         captures(arena, problem) {}
 

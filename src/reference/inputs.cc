@@ -1,20 +1,36 @@
 #include "reference/inputs.h"
 
 #include "core/elements.h"
+#include "core/kv_rows.h"
 
 namespace rapt::reference {
 
 namespace {
 
-void read_rows(const ConstTensorView& from, const Rows& to, std::int64_t b, KeyRange range) {
+void read_row(const ConstTensorView& from, std::int64_t offset, std::span<double> to) {
+  for (std::size_t d = 0; d < to.size(); ++d) {
+    to[d] = load(from.data(), from.dtype(), offset + static_cast<std::int64_t>(d) * from.stride(3));
+  }
+}
+
+void read_queries(const AttentionProblem& problem, const SequenceSpan& sequence, const Rows& to) {
+  const ConstTensorView& from = problem.query;
+  const std::int64_t b = sequence.batch;
   for (std::int64_t h = 0; h < to.heads; ++h) {
-    for (std::int64_t i = range.first; i < range.last; ++i) {
-      const std::int64_t row = b * from.stride(0) + h * from.stride(1) + i * from.stride(2);
-      const std::span<double> values = to(b, h, i);
-      for (std::int64_t d = 0; d < to.width; ++d) {
-        values[static_cast<std::size_t>(d)] = load(from.data(), from.dtype(), row + d * from.stride(3));
-      }
+    for (std::int64_t n = 0; n < sequence.query_count; ++n) {
+      const std::int64_t i = sequence.query_begin + n;
+      read_row(from, b * from.stride(0) + h * from.stride(1) + i * from.stride(2), to(b, h, i));
     }
+  }
+}
+
+// Rows of k or v. A number in i8 counts times its row's scale, in f32.
+void read_rows(const KvRows& from, const SequenceSpan& sequence, std::int64_t h, const Rows& to) {
+  for (std::int64_t j = 0; j < sequence.key_count; ++j) {
+    const std::span<double> row = to(sequence.batch, h, sequence.key_begin + j);
+    read_row(from.view(), from.offset(j), row);
+    if (!from.scaled()) continue;
+    for (double& number : row) number = static_cast<double>(static_cast<float>(number) * from.scale(j));
   }
 }
 
@@ -22,11 +38,11 @@ void read_rows(const ConstTensorView& from, const Rows& to, std::int64_t b, KeyR
 
 void Inputs::read(const AttentionProblem& problem) const {
   for (const SequenceSpan& sequence : problem.sequences) {
-    const KeyRange queries = {sequence.query_begin, sequence.query_begin + sequence.query_count};
-    const KeyRange keys = {sequence.key_begin, sequence.key_begin + sequence.key_count};
-    read_rows(problem.query, query, sequence.batch, queries);
-    read_rows(problem.key, key, sequence.batch, keys);
-    read_rows(problem.value, value, sequence.batch, keys);
+    read_queries(problem, sequence, query);
+    for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
+      read_rows(KvRows::keys(problem, sequence, h), sequence, h, key);
+      read_rows(KvRows::values(problem, sequence, h), sequence, h, value);
+    }
   }
 }
 

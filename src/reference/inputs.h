@@ -1,4 +1,4 @@
-// q, k and v as plain arrays of double, whatever type and strides they came with.
+// q, k and v as plain arrays of double, whatever type, strides and pages they came with.
 #pragma once
 
 #include "core/arena.h"
@@ -8,8 +8,11 @@ namespace rapt::reference {
 
 // A contiguous (B, H, L, width) array of double; (b, h, i) is one row of it.
 struct Rows {
-  Rows(Arena& arena, const ConstTensorView& like)
-      : values(arena.take<double>(like.count())), heads(like.size(1)), length(like.size(2)), width(like.size(3)) {}
+  Rows(Arena& arena, const Dims& shape)
+      : values(arena.take<double>(Layout::contiguous(shape).count())),
+        heads(shape[1]),
+        length(shape[2]),
+        width(shape[3]) {}
 
   std::span<double> operator()(std::int64_t b, std::int64_t h, std::int64_t i) const {
     return values.subspan(static_cast<std::size_t>(((b * heads + h) * length + i) * width),
@@ -22,7 +25,9 @@ struct Rows {
 
 struct Inputs {
   Inputs(Arena& arena, const AttentionProblem& problem)
-      : query(arena, problem.query), key(arena, problem.key), value(arena, problem.value) {}
+      : query(arena, problem.query.shape()),
+        key(arena, {problem.query.size(0), problem.kv_heads, problem.key_length, problem.head_size}),
+        value(arena, {problem.query.size(0), problem.kv_heads, problem.key_length, problem.value_size}) {}
 
   // Reads each query, and each key that exists. Memory past a key length is not touched.
   void read(const AttentionProblem& problem) const;

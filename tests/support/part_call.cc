@@ -16,7 +16,8 @@ bool same_bits(const ConstTensorView& a, const ConstTensorView& b) {
 
 Result call(const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
             const AttentionOptions& options, const std::vector<Wanted>& wanted) {
-  const std::int64_t batch = query.size(0), heads = query.size(1), queries = query.size(2), keys = key.size(2);
+  const std::int64_t batch = query.size(0), heads = query.size(1), queries = query.size(2);
+  const std::int64_t keys = key.size(2) * std::max<std::int64_t>(1, options.pages.per_row);
   Result result{Tensor({batch, heads, queries, value.size(3)}, query.dtype()), Tensor({batch, heads, queries}), wanted};
   AttentionOutputs outputs{.out = result.out, .lse = result.lse};
   for (const Wanted& each : wanted) {
@@ -47,10 +48,11 @@ Range query_heads_of(const cases::CaseSpec& spec, const Part& part) {
 Result call_part(const cases::Case& test, const Part& part, const std::vector<Wanted>& wanted) {
   const Range heads = query_heads_of(test.spec, part);
   AttentionOptions options = test.options;
+  const bool paged = test.spec.page_size > 0;  // then Lk stays, and key lengths say how many keys there are
   for (Mask& mask : options.masks) {
     if (mask.view.rank() == 4) mask.view = cut(cut(mask.view, 0, part.batch), 1, heads);
     mask.view = cut(mask.view, mask.view.rank() - 2, part.queries);
-    mask.view = cut(mask.view, mask.view.rank() - 1, {0, part.keys});
+    if (!paged) mask.view = cut(mask.view, mask.view.rank() - 1, {0, part.keys});
   }
   const std::int64_t offset = options.alignment.values.empty() ? 0 : options.alignment.values[0];
   options.alignment = Alignment::offset(offset + part.queries.begin);
@@ -69,10 +71,16 @@ Result call_part(const cases::Case& test, const Part& part, const std::vector<Wa
   options.dropout.query_start += part.queries.begin;
 
   const auto kv = [&](const ConstTensorView& view) {
-    return view.slice(0, part.batch.begin, part.batch.end)
-        .slice(1, part.kv_heads.begin, part.kv_heads.end)
-        .slice(2, 0, part.keys);
+    if (!view.defined()) return view;
+    const ConstTensorView some_heads = view.slice(1, part.kv_heads.begin, part.kv_heads.end);
+    if (paged) return some_heads;
+    return some_heads.slice(0, part.batch.begin, part.batch.end).slice(2, 0, part.keys);
   };
+  options.key_scales = kv(options.key_scales), options.value_scales = kv(options.value_scales);
+  const auto per_row = static_cast<std::size_t>(options.pages.per_row);
+  options.pages.table =
+      options.pages.table.subspan(static_cast<std::size_t>(part.batch.begin) * per_row,
+                                  static_cast<std::size_t>(part.batch.end - part.batch.begin) * per_row);
   const ConstTensorView query = test.query.slice(0, part.batch.begin, part.batch.end)
                                     .slice(1, heads.begin, heads.end)
                                     .slice(2, part.queries.begin, part.queries.end);
@@ -101,7 +109,8 @@ void expect_part_has_bits_of(const Result& whole, const cases::Case& test, const
                                                               .slice(1, part.queries.begin, part.queries.end)
                                                               .slice(0, part.batch.begin, part.batch.end)
                                                         : of_whole(whole.captures[n]);
-    EXPECT_TRUE(same_bits(alone.captures[n], of_all.slice(of_all.rank() - 1, 0, part.keys)))
+    const int last = of_all.rank() - 1;
+    EXPECT_TRUE(same_bits(alone.captures[n].view().slice(last, 0, part.keys), of_all.slice(last, 0, part.keys)))
         << "capture " << n << ": " << where();
   }
 }

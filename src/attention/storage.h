@@ -1,0 +1,23 @@
+// How k and v are stored: in pages, in i8 with scales.
+#pragma once
+
+#include "attention/checks.h"
+#include "core/problem.h"
+
+namespace rapt {
+
+inline bool has_pages(const AttentionOptions& options) {
+  return !options.pages.table.empty() || options.pages.per_row != 0;
+}
+
+// The problem's pages, key length and scales. Its query, key and value are good tensors of rank 4 by then.
+void resolve_storage(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem);
+
+// Every page that will be read, once the sequences have their key counts.
+void check_page_table(const Checks& checks, const AttentionProblem& problem);
+
+// For backward, which has gradients only for plain tensors.
+void require_plain_storage(const Checks& checks, const ConstTensorView& key, const ConstTensorView& value,
+                           const AttentionOptions& options);
+
+}  // namespace rapt

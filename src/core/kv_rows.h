@@ -1,0 +1,74 @@
+// Where the rows of k or v of one kv head of one sequence lie, in pages or not, and what an i8 row counts times.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/problem.h"
+
+namespace rapt {
+
+class KvRows {
+ public:
+  static KvRows keys(const AttentionProblem& problem, const SequenceSpan& sequence, std::int64_t kv_head) {
+    return {problem.key, problem.key_scales, problem.pages, sequence, kv_head};
+  }
+  static KvRows values(const AttentionProblem& problem, const SequenceSpan& sequence, std::int64_t kv_head) {
+    return {problem.value, problem.value_scales, problem.pages, sequence, kv_head};
+  }
+
+  const ConstTensorView& view() const { return *view_; }
+  bool paged() const { return table_ != nullptr; }
+
+  // The element where row j begins.
+  std::int64_t offset(std::int64_t j) const { return rows_.offset(*this, j); }
+  // How many rows from row j on, at most `count`, lie evenly spaced, stride(2) apart.
+  std::int64_t run(std::int64_t j, std::int64_t count) const {
+    return paged() ? std::min(count, page_size() - (j & in_page_)) : count;
+  }
+  // A page holds 2^page_shift rows; one that holds all rows of its sequence has a shift beyond any of them.
+  int page_shift() const { return page_shift_; }
+
+  bool scaled() const { return scales_ != nullptr; }
+  float scale(std::int64_t j) const { return scales_[scale_rows_.offset(*this, j)]; }
+
+ private:
+  // Row j of a tensor: base + j · row, or with pages base + page · number of its page + row · place in it.
+  struct Steps {
+    Steps(const ConstTensorView& view, bool paged, const SequenceSpan& sequence, std::int64_t kv_head)
+        : page(view.stride(0)), row(view.stride(2)), base(kv_head * view.stride(1)) {
+      if (!paged) base += sequence.batch * view.stride(0) + sequence.key_begin * row;
+    }
+    Steps() = default;
+
+    std::int64_t offset(const KvRows& rows, std::int64_t j) const {
+      if (!rows.paged()) return base + j * row;
+      return base + rows.table_[j >> rows.page_shift_] * page + (j & rows.in_page_) * row;
+    }
+
+    std::int64_t page = 0, row = 0, base = 0;
+  };
+
+  KvRows(const ConstTensorView& view, const ConstTensorView& scales, const PagesInUse& pages,
+         const SequenceSpan& sequence, std::int64_t kv_head)
+      : view_(&view),
+        table_(pages.used ? pages.table.data() + sequence.batch * pages.per_row : nullptr),
+        page_shift_(pages.shift),
+        in_page_((std::int64_t{1} << pages.shift) - 1),
+        rows_(view, pages.used, sequence, kv_head) {
+    if (!scales.defined()) return;
+    scales_ = static_cast<const float*>(scales.data());
+    scale_rows_ = Steps(scales, pages.used, sequence, kv_head);
+  }
+
+  std::int64_t page_size() const { return in_page_ + 1; }
+
+  const ConstTensorView* view_;
+  const std::int32_t* table_;  // of this sequence; null: no pages
+  int page_shift_;
+  std::int64_t in_page_;  // the bits of j that say which row of a page it is
+  Steps rows_, scale_rows_;
+  const float* scales_ = nullptr;
+};
+
+}  // namespace rapt
