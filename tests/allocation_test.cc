@@ -155,6 +155,22 @@ TEST_P(DecodeLoop, AllocatesNothingWithPagesInAnyType) {
   }
 }
 
+// The same for a whole prompt: its weights are kept in the workspace on the way to their mean.
+TEST_P(DecodeLoop, AllocatesNothingForAPromptWithMeanWeights) {
+  constexpr std::int64_t kQueries = 200;
+  const Tensor query({1, kHeads, kQueries, kSize}), key({1, kKvHeads, kQueries, kSize});
+  Tensor out({1, kHeads, kQueries, kSize}), mean({1, kQueries, kQueries});
+  const AttentionOutputs outputs{.out = out, .captures = {{.to = mean, .of = {.mean_over_heads = true}}}};
+  AttentionOptions options;
+  options.causal = true, options.threads = GetParam();
+  std::vector<std::byte> workspace(attention_workspace_bytes(outputs, query, key, key, options));
+  options.workspace = workspace;
+  attention(outputs, query, key, key, options);  // threads start on first use
+  const std::int64_t before = allocation_count();
+  attention(outputs, query, key, key, options);
+  EXPECT_EQ(allocation_count() - before, 0);
+}
+
 // The tests above are worth nothing where the counter does not count.
 TEST(AllocationCounter, CountsEveryWayToTheHeap) {
   if (!kCountsAllocations) GTEST_SKIP() << "allocations are not counted here";

@@ -38,40 +38,68 @@ inline void PackValues(const ForwardProblem& problem, const RowBlock& block, Key
   }
 }
 
-// One tile against one chunk of keys.
+// A tile's weights for one chunk of keys, relative to the chunk's own maximum.
+struct TileWeights {
+  KeyRange keys{0, 0};   // those that some row sees
+  float* p = nullptr;    // (keys, kTileRows), with room for kBroadcasts keys more
+  float* max = nullptr;  // (kTileRows)
+};
+
+// One tile against one chunk of keys. `weights` says where these go; its keys are set here.
 template <int kV>
 void AttendChunk(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk, const float* q,
-                 const KeyRows& key_rows, const Scratch& scratch, const TileState& state) {
+                 const KeyRows& key_rows, const Scratch& scratch, TileWeights& weights, const TileState& state) {
   const TileKeys keys = VisibleTileKeys(problem, rows, chunk);
+  weights.keys = keys.range;
   if (keys.range.first >= keys.range.last) return;
   const std::int64_t count = keys.range.last - keys.range.first;
-  HWY_ALIGN float max[TileRows::kMax];
   HWY_ALIGN float sum[TileRows::kMax];
 
-  MaskedScores(problem, rows, keys, q, key_rows, scratch.mask.data(), scratch.s.data(), max);
-  Weights<kV>(count, max, scratch.s.data(), sum);
-  if (problem.dropout.on) DropWeights(problem.dropout, rows, keys.range.first, count, scratch.s.data());
-  WeightedSum<kV>(scratch.s.data(), Stretches(rows, keys.range, kLanes),
+  MaskedScores(problem, rows, keys, q, key_rows, scratch.mask.data(), weights.p, weights.max);
+  Weights<kV>(count, weights.max, weights.p, sum);
+  if (problem.dropout.on) DropWeights(problem.dropout, rows, keys.range.first, count, weights.p);
+  WeightedSum<kV>(weights.p, Stretches(rows, keys.range, kLanes),
                   scratch.values.data() + (keys.range.first - chunk.first) * kBroadcasts, kPanel,
-                  scratch.padded_value_size / kBroadcasts, max, sum, state);
+                  scratch.padded_value_size / kBroadcasts, weights.max, sum, state);
 }
 
 inline void AttendChunk(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk, const float* q,
-                        const KeyRows& key_rows, const Scratch& scratch, const TileState& state) {
-  WithVectors(rows.vectors,
-              [&](auto count_of) { AttendChunk<count_of()>(problem, rows, chunk, q, key_rows, scratch, state); });
+                        const KeyRows& key_rows, const Scratch& scratch, TileWeights& weights, const TileState& state) {
+  WithVectors(rows.vectors, [&](auto count_of) {
+    AttendChunk<count_of()>(problem, rows, chunk, q, key_rows, scratch, weights, state);
+  });
 }
 
 // The tiles of a block.
 struct Tiles {
+  Tiles(const ForwardProblem& problem, const RowBlock& block, const Scratch& scratch)
+      : Tiles(problem, block.row_count, scratch, [&](std::int64_t first, std::int64_t row_count) {
+          return TileRows(problem, block, block.first_row + first, row_count, kLanes);
+        }) {}
+  // Some queries of one head.
+  Tiles(const ForwardProblem& problem, const QueryBlock& block, std::int64_t head, const Scratch& scratch)
+      : Tiles(problem, static_cast<std::int64_t>(block.queries.size()), scratch,
+              [&](std::int64_t first, std::int64_t row_count) {
+                const auto queries =
+                    block.queries.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(row_count));
+                return TileRows(problem, {block.sequence, queries}, head, kLanes);
+              }) {}
+
+  std::int64_t count = 0;
+  TileRows rows[kTilesPerBlock];
+  std::int64_t first_row[kTilesPerBlock];       // within the block
+  KeyRange any = {AttentionProblem::kOpen, 0};  // keys that some row sees
+
+ private:
   // Of even width: a last tile of one vector would leave the multipliers waiting.
-  Tiles(const ForwardProblem& problem, const RowBlock& block, const Scratch& scratch) {
-    const std::int64_t vectors = (block.row_count + kLanes - 1) / kLanes;
+  template <class RowsOf>
+  Tiles(const ForwardProblem& problem, std::int64_t row_count, const Scratch& scratch, const RowsOf& rows_of) {
+    const std::int64_t vectors = (row_count + kLanes - 1) / kLanes;
     count = (vectors + kVectors - 1) / kVectors;
     for (std::int64_t t = 0, first = 0; t < count; ++t) {
       const std::int64_t width = (vectors / count + (t < vectors % count ? 1 : 0)) * kLanes;
       first_row[t] = first;
-      rows[t] = TileRows(problem, block, block.first_row + first, std::min(width, block.row_count - first), kLanes);
+      rows[t] = rows_of(first, std::min(width, row_count - first));
       first += rows[t].count;
       if (rows[t].any.first < rows[t].any.last) {
         any = {std::min(any.first, rows[t].any.first), std::max(any.last, rows[t].any.last)};
@@ -79,22 +107,34 @@ struct Tiles {
       LoadQueries(problem, rows[t], scratch.rows_in.data(), scratch.queries(t));
     }
   }
-
-  std::int64_t count = 0;
-  TileRows rows[kTilesPerBlock];
-  std::int64_t first_row[kTilesPerBlock];       // within the block
-  KeyRange any = {AttentionProblem::kOpen, 0};  // keys that some row sees
 };
 
-// All tiles against one chunk of keys.
-inline void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Tiles& tiles, std::int64_t chunk,
-                        const Scratch& scratch) {
+// All tiles against one chunk of keys; weights_of(t) is where the weights of tile t go.
+template <class WeightsOf>
+void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Tiles& tiles, std::int64_t chunk,
+                 const Scratch& scratch, const WeightsOf& weights_of) {
   const KeyRange range = {std::max(chunk * kChunk, tiles.any.first), std::min((chunk + 1) * kChunk, tiles.any.last)};
   if (range.first >= range.last) return;
   const KeyRows keys = LoadKeys(problem, *block.sequence, block.kv_head, range, scratch.keys.data());
   PackValues(problem, block, range, scratch);
   for (std::int64_t t = 0; t < tiles.count; ++t) {
-    AttendChunk(problem, tiles.rows[t], range, scratch.queries(t), keys, scratch, scratch.state(t));
+    AttendChunk(problem, tiles.rows[t], range, scratch.queries(t), keys, scratch, weights_of(t), scratch.state(t));
+  }
+}
+
+// The same where nobody needs the weights afterwards.
+inline void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Tiles& tiles, std::int64_t chunk,
+                        const Scratch& scratch) {
+  HWY_ALIGN float max[TileRows::kMax];
+  TileWeights weights{.p = scratch.s.data(), .max = max};
+  AttendTiles(problem, block, tiles, chunk, scratch, [&](std::int64_t) -> TileWeights& { return weights; });
+}
+
+// The end of a block: sinks, division, and writing.
+inline void StoreTiles(const ForwardProblem& problem, const Tiles& tiles, const Scratch& scratch, const RowSums& sums) {
+  for (std::int64_t t = 0; t < tiles.count; ++t) {
+    if (problem.sinks.defined()) AddSinks(problem, tiles.rows[t], scratch.state(t), scratch.padded_value_size);
+    StoreRows(problem, tiles.rows[t], scratch.state(t), scratch, sums);
   }
 }
 
@@ -109,10 +149,7 @@ inline void Attend(const ForwardProblem& problem, const RowBlock& block, const R
   for (std::int64_t chunk = tiles.any.first / kChunk; chunk * kChunk < tiles.any.last; ++chunk) {
     AttendTiles(problem, block, tiles, chunk, scratch);
   }
-  for (std::int64_t t = 0; t < tiles.count; ++t) {
-    if (problem.sinks.defined()) AddSinks(problem, tiles.rows[t], scratch.state(t), scratch.padded_value_size);
-    StoreRows(problem, tiles.rows[t], scratch.state(t), scratch, sums);
-  }
+  StoreTiles(problem, tiles, scratch, sums);
 }
 
 inline void AttendChunks(const ForwardProblem& problem, const ChunkBlock& block, std::span<std::byte> memory) {

@@ -109,8 +109,9 @@ class CaptureRows {
   const TileRows& rows_;
 };
 
-// s becomes p = exp(s − m) / l, with the sums of the whole row.
-inline void FinalWeights(const TileRows& rows, const RowSums& sums, std::int64_t count, float* HWY_RESTRICT s) {
+// A chunk's scores become weights, by the chunk's maximum and the sums of the whole row.
+inline void FinalWeights(const TileRows& rows, const RowSums& sums, const float* chunk_max, std::int64_t count,
+                         float* HWY_RESTRICT s) {
   HWY_ALIGN float m[TileRows::kMax];
   HWY_ALIGN float l[TileRows::kMax];
   for (std::int64_t n = 0; n < rows.vectors * kLanes; ++n) {
@@ -118,10 +119,14 @@ inline void FinalWeights(const TileRows& rows, const RowSums& sums, std::int64_t
     m[n] = sums.m[place];
     l[n] = sums.l[place];
   }
+  HWY_ALIGN float max[TileRows::kMax];
+  HWY_ALIGN float factor[TileRows::kMax];
+  for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
+    Store(Finite(Load(chunk_max + lane)), max + lane);
+    Store(WeightFactor(Load(chunk_max + lane), Load(m + lane), Load(l + lane)), factor + lane);
+  }
   ForEachVector(rows.vectors, count, s, [&](Vec x, std::int64_t, std::int64_t lane) HWY_ATTR {
-    const Vec sum = Load(l + lane);
-    const Vec p = hn::Div(Exp(hn::Sub(x, Finite(Load(m + lane)))), sum);
-    return hn::IfThenElse(hn::Eq(sum, hn::Zero(kF32)), hn::Zero(kF32), p);
+    return hn::Mul(Exp(hn::Sub(x, Load(max + lane))), Load(factor + lane));
   });
 }
 
@@ -165,21 +170,26 @@ inline void CaptureHead(const ForwardProblem& problem, const TileRows& rows, std
   const std::int64_t begin = keys.range.first < keys.range.last ? keys.range.first - chunk.first : count;
   const std::int64_t end = keys.range.first < keys.range.last ? keys.range.last - chunk.first : count;
   float* s = scratch.s.data();
+  HWY_ALIGN float max[TileRows::kMax];
+  ResetMax(rows, max);
 
-  if (begin < end) {
-    HWY_ALIGN float max[TileRows::kMax] = {};
+  if (begin < end && !all_scores) {
+    MaskedScores(problem, rows, keys, scratch.q.data(), key_rows, scratch.mask.data(), s + begin * kTileRows, max);
+  } else if (begin < end) {
     Scores(rows.vectors, scratch.q.data(), problem.head_size, key_rows, keys.range, s + begin * kTileRows, max);
     if (wants(Stage::raw)) Emit(problem, rows, head, Stage::raw, chunk, scratch);
     if (problem.softcap != 0.0) Softcap(problem.softcap, rows.vectors, end - begin, s + begin * kTileRows);
     if (wants(Stage::capped)) Emit(problem, rows, head, Stage::capped, chunk, scratch);
     ApplyMasks(problem, rows, keys, scratch.mask.data(), s + begin * kTileRows);
+    ResetMax(rows, max);
+    FindMax(rows.vectors, end - begin, s + begin * kTileRows, max);
   }
   std::fill(s, s + begin * kTileRows, kNothing);
   std::fill(s + end * kTileRows, s + count * kTileRows, kNothing);
   Emit(problem, rows, head, Stage::masked, chunk, scratch);
   if (!wants(Stage::weights) && !wants(Stage::dropped_weights)) return;
 
-  FinalWeights(rows, sums, count, s);
+  FinalWeights(rows, sums, max, count, s);
   Emit(problem, rows, head, Stage::weights, chunk, scratch);
   if (!wants(Stage::dropped_weights)) return;
   if (problem.dropout.on) {

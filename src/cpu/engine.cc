@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/selection.h"
 #include "cpu/kernel_table.h"
 
 namespace rapt {
@@ -27,12 +28,19 @@ std::int64_t query_count(const ForwardProblem& problem) {
 // Blocks on so many threads: how many rounds they take, if all take the same time.
 std::int64_t rounds(std::int64_t blocks, int threads) { return (blocks + threads - 1) / threads; }
 
+// The time of so many blocks, if they all take the same `time`.
+double time_of(const ForwardProblem& problem, std::int64_t blocks, double time) {
+  // Under a causal mask or a window blocks differ, and the last to finish works alone for a while.
+  const bool even = problem.left == AttentionProblem::kOpen && problem.right == AttentionProblem::kOpen;
+  const double each = static_cast<double>(blocks) / problem.threads;
+  const double steps = even ? static_cast<double>(rounds(blocks, problem.threads)) : std::max(1.0, each + 0.5);
+  return steps * time;
+}
+
 // As many rows as make packing cheap, but no fewer blocks than keep every worker busy: the width at which the work
 // takes the least time.
 std::int64_t rows_per_block(const ForwardProblem& problem, const Kernels& kernels) {
   constexpr double kPacking = 0.5;  // of the time of a tile, for every block
-  // Under a causal mask or a window blocks differ, and the last to finish works alone for a while.
-  const bool even = problem.left == AttentionProblem::kOpen && problem.right == AttentionProblem::kOpen;
   std::int64_t best = kTilesPerBlock;
   double least = std::numeric_limits<double>::infinity();
   for (std::int64_t tiles = kTilesPerBlock; tiles > 0; --tiles) {
@@ -41,9 +49,7 @@ std::int64_t rows_per_block(const ForwardProblem& problem, const Kernels& kernel
     for (const SequenceSpan& sequence : problem.sequences) {
       blocks += problem.kv_heads * ((sequence.query_count * problem.group + rows - 1) / rows);
     }
-    const double each = static_cast<double>(blocks) / problem.threads;
-    const double steps = even ? static_cast<double>(rounds(blocks, problem.threads)) : std::max(1.0, each + 0.5);
-    const double time = steps * (static_cast<double>(tiles) + kPacking);
+    const double time = time_of(problem, blocks, static_cast<double>(tiles) + kPacking);
     if (time < least) least = time, best = tiles;
   }
   return best * kernels.rows_per_tile;
@@ -72,20 +78,57 @@ KeyRange chunks_of(const ForwardProblem& problem, const RowBlock& block) {
   return {first, std::max(first, last)};
 }
 
-// Blocks of queries that the second pass works on, at most.
-std::int64_t capture_blocks(const ForwardProblem& problem, const Kernels& kernels) {
+// Blocks of so many queries each.
+std::int64_t query_blocks(const ForwardProblem& problem, std::int64_t queries_per_block) {
   std::int64_t blocks = 0;
   for (const SequenceSpan& sequence : problem.sequences) {
-    blocks += (sequence.query_count + kernels.rows_per_tile - 1) / kernels.rows_per_tile;
+    blocks += (sequence.query_count + queries_per_block - 1) / queries_per_block;
   }
-  return problem.outputs.captures.empty() ? 0 : blocks;
+  return blocks;
+}
+
+// Whether a call asks for nothing but a mean of weights that the output is made of. They need not be computed again: a
+// worker can keep those of a head until its sums are known.
+bool can_keep_weights(const ForwardProblem& problem) {
+  const std::span<const Capture> captures = problem.outputs.captures;
+  return captures.size() == 1 && is_weights(captures[0].stage) && captures[0].of.mean_over_heads &&
+         captures[0].of.queries.empty() && !problem.dropout.on && problem.query_heads > 0;
+}
+
+// For a call whose weights are kept: the queries of a block, all heads of which are one work item. 0: they are computed
+// again, because there are few queries, more keys than a worker has room for, or too few blocks for the threads.
+std::int64_t kept_queries(const ForwardProblem& problem, const Kernels& kernels) {
+  // A worker's memory, for a block of several tiles and for one of no more than a tile: wider ones gain little.
+  constexpr std::size_t kBytes = std::size_t{2} << 20, kTileBytes = 2 * kBytes;
+  constexpr std::int64_t kMostTiles = 3;
+  constexpr double kPacking = 0.1;                       // of the time of a tile, for every block
+  constexpr double kFirstPass = 1.1, kSecondPass = 0.6;  // of the time of a tile, if weights are computed again
+  const std::int64_t tile = kernels.rows_per_tile;
+  const auto sequences = static_cast<std::int64_t>(problem.sequences.size());
+  if (!can_keep_weights(problem) || query_count(problem) < sequences * tile) return 0;
+
+  const std::int64_t tiles = query_blocks(problem, tile);
+  double least = kFirstPass * static_cast<double>(tiles) / problem.threads +
+                 kSecondPass * static_cast<double>(rounds(tiles, problem.threads));
+  std::int64_t best = 0;
+  for (std::int64_t queries = kMostTiles * tile; queries > 0; queries -= kernels.lanes) {
+    if (kernels.means_scratch_bytes(problem, queries) > (queries > tile ? kBytes : kTileBytes)) continue;
+    const double width = static_cast<double>(queries) / static_cast<double>(tile);
+    const double time = time_of(problem, query_blocks(problem, queries), width + kPacking);
+    if (time < least) least = time, best = queries;
+  }
+  return best;
 }
 
 // How a call is divided. Few blocks on many keys are split further, by chunks: pieces, whose states are merged by block
 // afterwards. None of it shows in the result.
 struct Division {
   Division(const ForwardProblem& problem, const Kernels& kernels)
-      : rows_per_block(cpu::rows_per_block(problem, kernels)), state_floats(kernels.state_floats(problem.value_size)) {
+      : kept_queries(cpu::kept_queries(problem, kernels)),
+        queries_per_block(kept_queries > 0 ? kept_queries : kernels.rows_per_tile),
+        query_blocks(problem.outputs.captures.empty() ? 0 : cpu::query_blocks(problem, queries_per_block)),
+        rows_per_block(cpu::rows_per_block(problem, kernels)),
+        state_floats(kernels.state_floats(problem.value_size)) {
     std::int64_t products = 0;
     std::int64_t chunks = 0;
     std::int64_t states = 0;
@@ -96,6 +139,7 @@ struct Division {
       states += (range.last - range.first) * block.row_count;
       products += block.row_count * (range.last - range.first) * kChunk * (problem.head_size + problem.value_size);
     });
+    if (kept_queries > 0) blocks = 0;
     constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about what it takes to wake a thread
     if (problem.threads == 1 || products < kTiny) return;
     constexpr double kBusy = 0.8;  // a smaller part of the threads at work is worth keeping states apart
@@ -104,12 +148,12 @@ struct Division {
     // States of many rows would soon be larger than k and v; then some threads idle instead.
     constexpr std::int64_t kStateBytes = std::int64_t{8} << 20;  // for each thread
     const bool fits = states * state_floats * static_cast<std::int64_t>(sizeof(float)) <= problem.threads * kStateBytes;
-    if (busy < kBusy && chunks > blocks && fits) {
+    if (kept_queries == 0 && busy < kBusy && chunks > blocks && fits) {
       chunks_per_piece = std::max<std::int64_t>(1, chunks / (std::int64_t{problem.threads} * 8));
       for_each_piece(problem, [&](const RowBlock&, KeyRange) { ++pieces; });
       state_count = states;
     }
-    workers = std::min<std::int64_t>(problem.threads, std::max({blocks, pieces, capture_blocks(problem, kernels)}));
+    workers = std::min<std::int64_t>(problem.threads, std::max({blocks, pieces, query_blocks}));
   }
 
   // Calls visit(block, chunks) for each piece.
@@ -123,6 +167,9 @@ struct Division {
     });
   }
 
+  std::int64_t kept_queries;       // 0: weights are not kept; else blocks of queries take the place of blocks of rows
+  std::int64_t queries_per_block;  // where something is captured
+  std::int64_t query_blocks;
   std::int64_t rows_per_block;
   std::int64_t blocks = 0;
   std::int64_t workers = 1;
@@ -137,16 +184,18 @@ class Workspace {
  public:
   Workspace(Arena& arena, const ForwardProblem& problem, const Kernels& kernels) : division_(problem, kernels) {
     const bool captures = !problem.outputs.captures.empty();
-    const std::int64_t rows = captures ? problem.query.size(0) * problem.query_heads * problem.query.size(2) : 0;
+    const std::int64_t rows =
+        captures && !keeps_weights() ? problem.query.size(0) * problem.query_heads * problem.query.size(2) : 0;
     sums = {arena.take<float>(rows), arena.take<float>(rows), problem.query_heads, problem.query.size(2)};
     blocks = arena.take<ChunkBlock>(division_.blocks);
     pieces = arena.take<ChunkBlock>(division_.pieces);
     states_ = arena.take<float>(division_.state_count * division_.state_floats);
-    query_blocks_ = arena.take<QueryBlock>(capture_blocks(problem, kernels));
+    query_blocks_ = arena.take<QueryBlock>(division_.query_blocks);
     queries_ = arena.take<std::int64_t>(captures ? query_count(problem) : 0);
     workers_ = division_.workers;
-    worker_bytes_ = std::max(kernels.scratch_bytes(problem, division_.rows_per_block),
-                             captures ? kernels.capture_scratch_bytes(problem) : 0);
+    worker_bytes_ = keeps_weights() ? kernels.means_scratch_bytes(problem, division_.kept_queries)
+                                    : std::max(kernels.scratch_bytes(problem, division_.rows_per_block),
+                                               captures ? kernels.capture_scratch_bytes(problem) : 0);
     scratch_ = arena.take<std::byte>(workers_ * static_cast<std::int64_t>(worker_bytes_));
   }
 
@@ -174,15 +223,15 @@ class Workspace {
     });
   }
 
-  // The queries that some capture asks for, in blocks of one tile.
-  std::span<const QueryBlock> plan_captures(const ForwardProblem& problem, const Kernels& kernels) const {
+  // The queries that some capture asks for, in blocks, longest first.
+  std::span<const QueryBlock> plan_captures(const ForwardProblem& problem) const {
     const auto is_chosen = [&](std::int64_t query) {
       return std::any_of(problem.outputs.captures.begin(), problem.outputs.captures.end(), [&](const Capture& capture) {
         const std::vector<std::int64_t>& chosen = capture.of.queries;
         return chosen.empty() || std::find(chosen.begin(), chosen.end(), query) != chosen.end();
       });
     };
-    const auto tile = static_cast<std::size_t>(kernels.rows_per_tile);
+    const auto most = static_cast<std::size_t>(division_.queries_per_block);
     std::size_t count = 0;
     std::size_t first = 0;  // of the queries of a sequence
     for (const SequenceSpan& sequence : problem.sequences) {
@@ -190,14 +239,22 @@ class Workspace {
       for (std::int64_t i = 0; i < sequence.query_count; ++i) {
         if (is_chosen(sequence.query_begin + i)) queries_[last++] = i;
       }
-      for (; first < last; first += std::min(tile, last - first)) {
-        query_blocks_[count++] = {&sequence, queries_.subspan(first, std::min(tile, last - first))};
+      for (; first < last; first += std::min(most, last - first)) {
+        query_blocks_[count++] = {&sequence, queries_.subspan(first, std::min(most, last - first))};
       }
     }
-    return query_blocks_.first(count);
+    const auto work = [&](const QueryBlock& block) {
+      const KeyRange range = problem.visible_keys(*block.sequence, block.queries.back());
+      return static_cast<std::int64_t>(block.queries.size()) * (range.last - range.first);
+    };
+    const std::span<QueryBlock> blocks_of_queries = query_blocks_.first(count);
+    std::sort(blocks_of_queries.begin(), blocks_of_queries.end(),
+              [&](const auto& a, const auto& b) { return work(a) > work(b); });
+    return blocks_of_queries;
   }
 
   bool split() const { return division_.pieces > 0; }
+  bool keeps_weights() const { return division_.kept_queries > 0; }
   std::int64_t workers() const { return workers_; }
   std::span<std::byte> scratch(std::int64_t worker) const {
     return scratch_.subspan(static_cast<std::size_t>(worker) * worker_bytes_, worker_bytes_);
@@ -242,6 +299,11 @@ void forward(const ForwardProblem& problem, std::span<std::byte> memory) {
   const Kernels kernels = kernels_of(problem);
   Arena arena(memory);
   const Workspace workspace(arena, problem, kernels);
+  if (workspace.keeps_weights()) {
+    return share_out(
+        problem, workspace, workspace.plan_captures(problem),
+        [&](const QueryBlock& block, std::span<std::byte> scratch) { kernels.attend_means(problem, block, scratch); });
+  }
   workspace.plan(problem);
 
   const auto each = [&](std::span<const ChunkBlock> blocks, const auto& work) {
@@ -261,7 +323,7 @@ void forward(const ForwardProblem& problem, std::span<std::byte> memory) {
   }
   if (problem.outputs.captures.empty()) return;
 
-  share_out(problem, workspace, workspace.plan_captures(problem, kernels),
+  share_out(problem, workspace, workspace.plan_captures(problem),
             [&](const QueryBlock& block, std::span<std::byte> scratch) {
               kernels.capture(problem, block, workspace.sums, scratch);
             });

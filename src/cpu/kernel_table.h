@@ -48,7 +48,7 @@ struct RowSums {
 // Some queries of a sequence, all heads: the unit of the pass that writes weights and scores.
 struct QueryBlock {
   const SequenceSpan* sequence = nullptr;
-  std::span<const std::int64_t> queries;  // within the sequence, ascending; at most one tile of them
+  std::span<const std::int64_t> queries;  // within the sequence, ascending
 };
 
 // A part of a product: some rows of x times some panels of the packed matrix.
@@ -70,7 +70,12 @@ struct Kernels {
   void (*attend_chunks)(const ForwardProblem& problem, const ChunkBlock& block, std::span<std::byte> scratch) = nullptr;
   void (*finish)(const ForwardProblem& problem, const ChunkBlock& block, const RowSums& sums,
                  std::span<std::byte> scratch) = nullptr;
-  // Writes what was asked to be captured of these queries, from scores computed again and the sums that attend kept.
+  // Attention for some queries, up to kTilesPerBlock tiles of them, and the one capture of the problem: a mean over
+  // heads of weights that nothing is dropped from. The bytes that one worker needs grow with the tiles and with Lk.
+  std::size_t (*means_scratch_bytes)(const ForwardProblem& problem, std::int64_t queries) = nullptr;
+  void (*attend_means)(const ForwardProblem& problem, const QueryBlock& block, std::span<std::byte> scratch) = nullptr;
+  // Writes what was asked to be captured of these queries, at most one tile, from scores computed again and the sums
+  // that attend kept.
   std::size_t (*capture_scratch_bytes)(const ForwardProblem& problem) = nullptr;
   void (*capture)(const ForwardProblem& problem, const QueryBlock& block, const RowSums& sums,
                   std::span<std::byte> scratch) = nullptr;

@@ -6,6 +6,7 @@
 #include "hwy/foreach_target.h"  // includes this file again for each target
 #include "hwy/highway.h"
 #include "cpu/attend-inl.h"
+#include "cpu/attend_means-inl.h"
 #include "cpu/capture-inl.h"
 #include "cpu/packed_product-inl.h"
 // clang-format on
@@ -14,9 +15,9 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
 Kernels GetKernels() {
-  return {kTileRows,    kLanes, ScratchBytes,        Attend,         RowState::floats,
-          AttendChunks, Finish, CaptureScratchBytes, CaptureQueries, ProductScratchBytes,
-          MultiplyBlock};
+  return {
+      kTileRows,         kLanes,      ScratchBytes,        Attend,         RowState::floats,    AttendChunks, Finish,
+      MeansScratchBytes, AttendMeans, CaptureScratchBytes, CaptureQueries, ProductScratchBytes, MultiplyBlock};
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

@@ -51,6 +51,13 @@ inline void Weights(std::int64_t vectors, std::int64_t count, const float* m, fl
   WithVectors(vectors, [&](auto count_of) { Weights<count_of()>(count, m, s, sum); });
 }
 
+// What makes a chunk's p = exp(s − chunk_max) weights of the whole row, whose maximum is m and whose sum is l. One
+// formula for weights that are kept and for those computed again, so that both have the same bits.
+HWY_INLINE Vec WeightFactor(Vec chunk_max, Vec m, Vec l) {
+  const Vec factor = hn::Div(Exp(hn::Sub(chunk_max, Finite(m))), l);
+  return hn::IfThenElse(hn::Eq(l, hn::Zero(kF32)), hn::Zero(kF32), factor);
+}
+
 // p becomes 0 where it is dropped; the factor 1 / (1 − rate) waits for the end. `first` is the key of p's first row.
 HWY_NOINLINE inline void DropWeights(const ResolvedDropout& dropout, const TileRows& rows, std::int64_t first,
                                      std::int64_t count, float* HWY_RESTRICT p) {
