@@ -209,6 +209,10 @@ void add_captures(List& list) {
                   {Stage::weights, {.mean_over_heads = true, .queries = {5}}}};
     set_heads(s, 4, 4), s.causal = true;
   });
+  list.add("CaptureMeanOfManyQueries", [](CaseSpec& s) {
+    s.captures = {{Stage::dropped_weights, {.mean_over_heads = true}}}, set_heads(s, 4, 2), set_lengths(s, 110, 300);
+    s.causal = true, s.alignment = Alignment::bottom_right(), s.sinks = true, s.key_lengths = {300, 90};
+  });
   list.add("CapturePacked", [&](CaseSpec& s) {
     s.batch = 1, set_lengths(s, 9, 14), s.packed = {{0, 4, 9}, {0, 6, 14}}, s.captures = every_stage;
   });
