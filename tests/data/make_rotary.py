@@ -59,6 +59,7 @@ FREQUENCIES = [
     {"name": "yarn_partial", "type": "yarn", "head_size": 128, "size": 64, "factor": 2.0, "original": 8192},
     {"name": "yarn_short_original", "type": "yarn", "head_size": 32, "factor": 4.0, "original": 5},
     {"name": "yarn_long_original", "type": "yarn", "head_size": 8, "base": 10.0, "factor": 4.0, "original": 1000000},
+    {"name": "yarn_clamped", "type": "yarn", "head_size": 16, "base": 10.0, "factor": 4.0, "original": 1000},
     {"name": "llama3_8", "type": "llama3", "head_size": 128, "base": 500000.0, "factor": 8.0, "original": 8192,
      "low": 1.0, "high": 4.0},
     {"name": "llama3_32", "type": "llama3", "head_size": 64, "base": 500000.0, "factor": 32.0, "original": 8192,
