@@ -84,11 +84,12 @@ struct PackedSequences {
 // k and v in pages: k is then (P, Hkv, page size, D) and v (P, Hkv, page size, Dv), in any strides. Key j of batch row
 // b lies in page table[b · per_row + j / page size], which is checked as far as the row's key length goes and not
 // looked at beyond. The page size is a power of two from 16; with one page to a row it may be anything, which picks
-// rows of a tensor in any order. Lk is per_row · page size, and key_lengths must say how many of these keys exist. A
-// row may share pages with another.
+// rows of a tensor in any order. key_lengths must say how many keys of each row
+// exist; Lk, which masks, weights and scores have, is `keys`. A row may share pages with another.
 struct Pages {
   std::span<const std::int32_t> table{};  // (B, per_row), read during the call; empty and per_row 0: no pages
   std::int64_t per_row = 0;
+  std::int64_t keys = 0;  // Lk, at most per_row · page size; 0: that
 };
 
 // Which weights are dropped is a pure function of (seed, b + batch_start, h + head_start, i + query_start, j): see

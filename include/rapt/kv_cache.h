@@ -39,6 +39,7 @@ struct CacheView {
   std::vector<std::int64_t> key_lengths{};
   std::vector<std::int32_t> page_table{};  // (B, pages_per_row)
   std::int64_t pages_per_row = 0;          // 0: no pages
+  std::int64_t keys = 0;                   // Lk: of the longest
 
   // Sets key lengths, pages and scales. The options read this view's page table, so it must outlive their use.
   void apply(AttentionOptions& options) const;

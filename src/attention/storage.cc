@@ -32,7 +32,10 @@ void resolve_pages(const Checks& checks, const AttentionOptions& options, Attent
 
   problem.pages = {true, pages.table, pages.per_row, PagesInUse::kOnePage};
   if (pages.per_row > 1) problem.pages.shift = std::countr_zero(static_cast<std::uint64_t>(size));
-  problem.key_length = pages.per_row * size;
+  const std::int64_t most = pages.per_row * size;
+  checks.require(pages.keys >= 0 && pages.keys <= most, "pages.keys is ", pages.keys, "; it must lie between 0 and ",
+                 most, ", per_row · page size");
+  problem.key_length = pages.keys > 0 ? pages.keys : most;
 }
 
 ConstTensorView resolve_scales(const Checks& checks, std::string_view name, std::string_view of,

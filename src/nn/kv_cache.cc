@@ -50,7 +50,7 @@ std::size_t bytes_of(const Tensor& tensor) {
 
 void CacheView::apply(AttentionOptions& options) const {
   options.key_lengths.assign(key_lengths.begin(), key_lengths.end());
-  options.pages = {page_table, pages_per_row};
+  options.pages = {page_table, pages_per_row, pages_per_row > 0 ? keys : 0};
   options.key_scales = key_scales;
   options.value_scales = value_scales;
 }
@@ -322,18 +322,20 @@ void KvCache::append(std::span<const std::int64_t> ids, const ConstTensorView& k
 void KvCache::view(std::span<const std::int64_t> ids, CacheView& to) const {
   to.key_lengths.clear();
   to.page_table.clear();
-  to.pages_per_row = 0;
+  to.pages_per_row = to.keys = 0;
   bool in_order = true;
   for (const std::int64_t id : ids) {
     const Sequence& of = sequences_[index("KvCache::view", id)];
     in_order = in_order && id == ids[0] + static_cast<std::int64_t>(to.key_lengths.size());
     to.key_lengths.push_back(of.length);
+    to.keys = std::max(to.keys, of.length);
     to.pages_per_row = std::max(to.pages_per_row, static_cast<std::int64_t>(of.pages.size()));
   }
   const bool plain = !paged() && in_order;
   const std::int64_t first = ids.empty() ? 0 : ids[0];
   const auto rows = [&](const Tensor& all) {
-    return plain ? all.view().slice(0, first, first + static_cast<std::int64_t>(ids.size())) : all.view();
+    if (!plain) return all.view();
+    return all.view().slice(0, first, first + static_cast<std::int64_t>(ids.size())).slice(2, 0, to.keys);
   };
   to.key = rows(key_.numbers), to.value = rows(value_.numbers);
   to.key_scales = config_.dtype == DType::i8 ? rows(key_.scales) : ConstTensorView();

@@ -133,10 +133,8 @@ void LayerCall::check_options(const Checks& checks) const {
                  "; the rate is the layer's, set config.dropout");
   checks.require(given.workspace.data() == nullptr,
                  "attention.workspace is given; a layer's memory is LayerOptions::workspace");
-#ifdef RAPT_PAGES
-  checks.require(given.pages.table.empty() && !given.key_scales.defined() && !given.value_scales.defined(),
+  checks.require(given.pages.table.empty() && given.pages.per_row == 0 && !given.key_scales.defined() && !given.value_scales.defined(),
                  "attention.pages and scales belong to a cache; give the layer the cache itself");
-#endif
   checks.require(given.alibi_slopes.empty() || std::ssize(given.alibi_slopes) == config.heads,
                  "attention.alibi_slopes has ", given.alibi_slopes.size(), " values; it must have one for each of the ",
                  config.heads, " heads");

@@ -188,13 +188,7 @@ class Forward {
     if (config.slice.count > 1) take_own_heads(options);
     if (call_.added_keys > 0) nn::make_room_for_added_keys(call_, memory_.wide_masks, options);
     if (call_.options.cache != nullptr) {
-      const CacheView& cached = memory_.cached;
-      options.key_lengths = cached.key_lengths;
-#ifdef RAPT_PAGES
-      options.pages = cached.pages;
-      options.key_scales = cached.key_scales;
-      options.value_scales = cached.value_scales;
-#endif
+      memory_.cached.apply(options);
       options.alignment.kind = Alignment::Kind::offset;
       options.alignment.values = memory_.starts;
     }
