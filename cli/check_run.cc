@@ -52,20 +52,35 @@ cases::CaseSpec case_by_name(const std::string& name) {
   throw Error("check: there is no case " + name + "; give a name of the list, or Random and a seed, such as Random17");
 }
 
+// The right answers to a case, forward and, where it has one, backward.
+struct Truth {
+  explicit Truth(const cases::Case& test) : answer(cases::truth(test)) {
+    if (cases::has_backward(test.spec)) gradients = cases::true_gradients(test);
+  }
+
+  cases::Answer answer;
+  cases::Gradients gradients;
+};
+
 // What is wrong with the answer of one engine; empty: nothing. `score` takes note of it.
-std::string judge(const cases::Case& test, const cases::Answer& truth, CheckScore& score) {
+std::string judge(const cases::Case& test, const Truth& truth, CheckScore& score) {
   const Clock::time_point start = Clock::now();
-  bool untouched = false;
+  bool untouched = false, untouched_by_backward = true;
   const cases::Answer got = cases::run(test, &untouched);
+  const cases::Gradients gradients =
+      cases::has_backward(test.spec) ? cases::run_backward(test, &untouched_by_backward) : cases::Gradients();
   score.seconds += since(start);
 
-  const std::vector<cases::Comparison> all = cases::compare(test.spec, got, truth);
+  std::vector<cases::Comparison> all = cases::compare(test.spec, got, truth.answer);
+  for (cases::Comparison& one : cases::compare(test.spec, gradients, truth.gradients)) all.push_back(std::move(one));
   for (const cases::Comparison& one : all) {
     const double part = one.error / one.allowed;
     if (part > score.worst) score.worst = part, score.worst_case = test.spec.name;
   }
-  const std::string wrong = cases::mismatch(all);
-  return untouched ? wrong : wrong + "memory around `out` was written; ";
+  std::string wrong = cases::mismatch(all);
+  if (!untouched) wrong += "memory around `out` was written; ";
+  if (!untouched_by_backward) wrong += "memory around a gradient was written; ";
+  return wrong;
 }
 
 }  // namespace
@@ -106,7 +121,7 @@ CheckReport run_check(const CheckPlan& plan, const CheckProgress& progress) {
   std::int64_t done = 0, wrong = 0;
   for (const cases::CaseSpec& spec : specs) {
     cases::Case test(spec);
-    const cases::Answer truth = cases::truth(test);
+    const Truth truth(test);
     for (CheckScore& score : report.scores) {
       if (score.target.engine == Engine::cpu && spec.query_type == DType::f64) continue;
       test.options.engine = score.target.engine;

@@ -102,8 +102,8 @@ struct Dropout {
   std::int64_t query_start = 0;
 };
 
-// Who computes. `automatic` takes the fastest engine there is for the types at hand: `cpu` for forward in f32, bf16 and
-// f16, `reference` for f64 and for backward.
+// Who computes. `automatic` takes the fastest engine there is for the types at hand: `cpu` for f32, bf16 and f16,
+// `reference` for f64.
 enum class Engine : std::uint8_t { automatic, reference, cpu };
 
 struct AttentionOptions {
@@ -181,7 +181,7 @@ struct WeightsGradient {
 };
 
 // What arrives from above. `out` and `lse` are forward's results, which spare an engine work; where they are absent it
-// computes them again.
+// computes them again. An `out` of 16 bits brings its rounding into the gradients of q and k.
 struct AttentionUpstream {
   ConstTensorView dout{};  // (B, Hq, Lq, Dv); undefined: zero
   ConstTensorView dlse{};  // (B, Hq, Lq); undefined: zero

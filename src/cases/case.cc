@@ -63,6 +63,7 @@ DType CaseSpec::type_of(Stage stage) const {
 Buffer make_buffer(MemoryLayout layout, const Dims& shape, DType dtype) {
   const std::int64_t b = shape[0], h = shape[1], l = shape[2], d = shape[3];
   Buffer buffer;
+  buffer.layout = layout;
   const auto allocate = [&](const Dims& whole) {
     buffer.memory = Tensor(whole, dtype);
     if (dtype != DType::boolean) fill(buffer.memory.view(), is_float(dtype) ? kNaN : 99.0);
@@ -89,6 +90,26 @@ Buffer make_buffer(MemoryLayout layout, const Dims& shape, DType dtype) {
       break;
   }
   return buffer;
+}
+
+Dims capture_shape(const CaseSpec& spec, const Selection& of) {
+  const auto chosen = [](const std::vector<std::int64_t>& list, std::int64_t all) {
+    return list.empty() ? all : static_cast<std::int64_t>(list.size());
+  };
+  if (of.mean_over_heads) return {spec.batch, chosen(of.queries, spec.queries), spec.keys};
+  return {spec.batch, chosen(of.heads, spec.query_heads), chosen(of.queries, spec.queries), spec.keys};
+}
+
+bool Buffer::is_untouched() const {
+  const Buffer fresh = make_buffer(layout, view.shape(), view.dtype());
+  Tensor copy_of_memory = memory.clone();
+  // The same place in the copy: NaN where the view was written, as in a buffer that was just made.
+  const auto distance = static_cast<const std::byte*>(view.data()) - static_cast<const std::byte*>(memory.view().data());
+  if (memory.count() == 0) return true;
+  auto* data = static_cast<std::byte*>(copy_of_memory.view().data()) + distance;
+  fill(TensorView(data, view.dtype(), view.shape(), view.strides()), kNaN);
+  const auto bytes = static_cast<std::size_t>(memory.count()) * size_of(view.dtype());
+  return std::memcmp(fresh.memory.view().data(), std::as_const(copy_of_memory).view().data(), bytes) == 0;
 }
 
 Case::Case(CaseSpec from) : spec(std::move(from)) {
@@ -237,14 +258,6 @@ void Case::make_masks() {
 
 namespace {
 
-Dims capture_shape(const CaseSpec& spec, const Selection& of) {
-  const auto chosen = [](const std::vector<std::int64_t>& list, std::int64_t all) {
-    return list.empty() ? all : static_cast<std::int64_t>(list.size());
-  };
-  if (of.mean_over_heads) return {spec.batch, chosen(of.queries, spec.queries), spec.keys};
-  return {spec.batch, chosen(of.heads, spec.query_heads), chosen(of.queries, spec.queries), spec.keys};
-}
-
 Answer call(const CaseSpec& spec, const ConstTensorView& query, const ConstTensorView& key,
             const ConstTensorView& value, const AttentionOptions& options, bool* untouched) {
   const DType sums = query.dtype() == DType::f64 ? DType::f64 : DType::f32;
@@ -263,12 +276,7 @@ Answer call(const CaseSpec& spec, const ConstTensorView& query, const ConstTenso
 
   Answer answer{Tensor::copy_of(out.view, DType::f64), lse.to(DType::f64), {}};
   for (const Tensor& capture : captures) answer.captures.push_back(capture.to(DType::f64));
-  if (untouched != nullptr) {  // put NaN back where out was written: the buffer must be as it was made
-    fill(out.view, kNaN);
-    const Buffer fresh = make_buffer(spec.layout, out_shape, query.dtype());
-    const auto bytes = static_cast<std::size_t>(fresh.memory.count()) * size_of(query.dtype());
-    *untouched = bytes == 0 || std::memcmp(fresh.memory.view().data(), out.memory.view().data(), bytes) == 0;
-  }
+  if (untouched != nullptr) *untouched = out.is_untouched();
   return answer;
 }
 

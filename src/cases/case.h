@@ -108,10 +108,37 @@ Answer run(const Case& test, bool* untouched = nullptr);
 // The same call on the same inputs in f64, by the reference engine: the truth.
 Answer truth(const Case& test);
 
+// Whether a case has gradients: k and v are neither in pages nor in i8.
+bool has_backward(const CaseSpec& spec);
+
+// What a case's backward is handed of its forward: that depends on the seed.
+enum class Handed : std::uint8_t { nothing, lse, out_and_lse };
+Handed handed_to_backward(const CaseSpec& spec);
+
+// What backward wrote, each as a contiguous f64 tensor, with the type it was written in.
+struct Gradient {
+  std::string name;
+  DType written = DType::f32;
+  Tensor values;
+};
+using Gradients = std::vector<Gradient>;
+
+// The gradients of everything a case has, from made-up gradients of out, of lse and of the weights that it asks for.
+// `untouched` as for run().
+Gradients run_backward(const Case& test, bool* untouched = nullptr);
+Gradients true_gradients(const Case& test);
+
+// The shape of weights or scores cut to a selection.
+Dims capture_shape(const CaseSpec& spec, const Selection& of);
+
 // Memory for a (B, H, L, D) tensor in some layout, filled with NaN; the view is within `memory`.
 struct Buffer {
   Tensor memory;
   TensorView view;
+  MemoryLayout layout = MemoryLayout::bhld;
+
+  // Whether all around the view is as it was made.
+  bool is_untouched() const;
 };
 Buffer make_buffer(MemoryLayout layout, const Dims& shape, DType dtype);
 

@@ -75,15 +75,44 @@ double subnormal_rounding(DType output, const Tensor& wanted) {
   return norm == 0.0 ? 0.0 : 0x1p-25 * std::sqrt(static_cast<double>(wanted.count()) / norm);
 }
 
+// Half a unit in the last place, relative.
+double rounding_to(DType dtype) {
+  return dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-11 : 0.0;
+}
+
 // What an engine that works in f32 may differ by, for an output of this type: one rounding at the end, and the sums.
 double tolerance(const CaseSpec& spec, DType output) {
   if (spec.query_type == DType::f64) return 1e-12;
   // Half a unit in the last place of the output, the most that one rounding can do.
-  const double rounding = output == DType::bf16 ? 0x1p-8 : output == DType::f16 ? 0x1p-11 : 0.0;
+  const double rounding = rounding_to(output);
   // A score of size s carries an error of about s · 2^-24 into the exponent, hence into the weight; a chunk's sum of n
   // weights is one chain and carries about √n roundings.
   const double chain = std::sqrt(static_cast<double>(std::min<std::int64_t>(spec.keys, 256)));
   return rounding + 0x1p-24 * (std::max(16.0, score_size(spec)) + chain);
+}
+
+// Gradients of scores are p · (g − Σ p g), and what makes them small may be that the two are alike: with one key they
+// are equal. Their rounding errors are those of g. About how large the gradient would be if it were not for that, as a
+// norm over all its numbers.
+double difference_size(const CaseSpec& spec, const std::string& name) {
+  if (name == "dvalue") return 0.0;
+  const double number = 0.58;  // the root of the mean square of what is uniform in ±1
+  const double keep = spec.dropout.rate < 1.0 ? 1.0 / (1.0 - spec.dropout.rate) : 0.0;
+  const double arriving = static_cast<double>(spec.captures.size() + (spec.lse ? 1 : 0));
+  const double g = keep * number * number * std::sqrt(static_cast<double>(spec.value_size)) + arriving;
+  const double rows = std::sqrt(static_cast<double>(spec.batch * spec.query_heads * spec.queries));
+  if (name == "dsinks" || name == "dmask") return g * rows;
+  const double size = static_cast<double>(spec.head_size);
+  const double scale = spec.has_scale ? std::abs(spec.scale) : 1.0 / std::sqrt(size);
+  return scale * g * spec.spread * std::sqrt(size) * rows;
+}
+
+// What an engine that works in f32 may differ by: the roundings of forward, and sums over all rows in one chain.
+double gradient_tolerance(const CaseSpec& spec, DType written) {
+  if (spec.query_type == DType::f64) return 1e-12;
+  const double handed = handed_to_backward(spec) == Handed::out_and_lse ? rounding_to(spec.query_type) : 0.0;
+  const auto rows = static_cast<double>(spec.queries * std::max<std::int64_t>(1, spec.query_heads / std::max<std::int64_t>(1, spec.kv_heads)));
+  return handed + tolerance(spec, written) + 0x1p-24 * std::sqrt(rows);
 }
 
 }  // namespace
@@ -102,6 +131,32 @@ std::vector<Comparison> compare(const CaseSpec& spec, const Answer& got, const A
     const DType type = spec.type_of(stage);
     all.push_back(
         {"capture " + std::to_string(n), error, tolerance(spec, type) + subnormal_rounding(type, wanted.captures[n])});
+  }
+  return all;
+}
+
+std::vector<Comparison> compare(const CaseSpec& spec, const Gradients& got, const Gradients& wanted) {
+  std::vector<Comparison> all;
+  for (std::size_t n = 0; n < wanted.size(); ++n) {
+    const Gradient& gradient = got[n];
+    const auto norm_of = [](const Tensor& tensor) {
+      double norm = 0.0;
+      for (const double value : tensor.values<double>()) norm += std::isfinite(value) ? value * value : 0.0;
+      return std::sqrt(norm);
+    };
+    const double norm = norm_of(wanted[n].values);
+    const double beside = norm + difference_size(spec, gradient.name);
+    Comparison one{gradient.name, relative_error(gradient.values, wanted[n].values), 0.0};
+    if (norm == 0.0 && one.error > 0.0 && beside > 0.0) {  // a difference that is exactly 0 in the truth
+      one.error = relative_error(wanted[n].values, gradient.values) * norm_of(gradient.values) / beside;
+    } else if (one.error > 0.0 && std::isfinite(one.error)) {
+      one.error *= norm / beside;
+    }
+    one.allowed = gradient_tolerance(spec, gradient.written);
+    if (gradient.written == DType::f16) {  // near 0 its numbers are 2^-24 apart
+      one.allowed += 0x1p-25 * std::sqrt(static_cast<double>(gradient.values.count())) / std::max(beside, 1e-300);
+    }
+    all.push_back(std::move(one));
   }
   return all;
 }

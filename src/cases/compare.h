@@ -19,6 +19,9 @@ struct Comparison {
   double allowed = 0.0;
 };
 std::vector<Comparison> compare(const CaseSpec& spec, const Answer& got, const Answer& wanted);
+// The same for gradients. An error counts beside the size of what a gradient is the difference of, where that is larger
+// than the gradient itself.
+std::vector<Comparison> compare(const CaseSpec& spec, const Gradients& got, const Gradients& wanted);
 
 // Empty when the answer is good; otherwise says which output is off, and by how much.
 std::string mismatch(const CaseSpec& spec, const Answer& got, const Answer& wanted);

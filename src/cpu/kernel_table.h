@@ -1,6 +1,8 @@
 // What the kernels of one instruction set offer to the engine, and what they are given to work on.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #include "core/arena.h"
@@ -57,6 +59,83 @@ struct ProductBlock {
   std::int64_t first_panel = 0, panel_count = 0;
 };
 
+// ---------------------------------------------------------------- backward
+
+// Neighbouring queries of one head.
+struct HeadRows {
+  const SequenceSpan* sequence = nullptr;
+  std::int64_t head = 0;
+  std::int64_t first = 0;  // query within the sequence
+  std::int64_t count = 0;
+};
+
+// The queries of one head in tiles of nearly the same width, whole vectors but for the last.
+struct HeadTiles {
+  HeadTiles(std::int64_t query_count, std::int64_t rows_per_tile, std::int64_t lanes_of_vector)
+      : queries(query_count), lanes(lanes_of_vector), vectors((queries + lanes - 1) / lanes) {
+    const std::int64_t most = rows_per_tile / lanes;
+    count = (vectors + most - 1) / most;
+  }
+
+  HeadRows operator()(const SequenceSpan& sequence, std::int64_t head, std::int64_t tile) const {
+    const std::int64_t first = begin(tile);
+    return {&sequence, head, first, std::min(begin(tile + 1), queries) - first};
+  }
+
+  std::int64_t queries, lanes, vectors;
+  std::int64_t count = 0;
+
+ private:
+  std::int64_t begin(std::int64_t tile) const {
+    return (tile * (vectors / count) + std::min(tile, vectors % count)) * lanes;
+  }
+};
+
+// What the steps of backward hand on to one another.
+struct BackwardState {
+  // Whether forward was run for its sums and, in f32, its output; else m is the caller's lse, and l is 1.
+  bool has_sums = false;
+  RowSums sums;            // of each row: m, and l, which becomes 1 / l
+  std::span<float> delta;  // of each row, at sums.place(): Σ_j p_j g_j − dlse
+  ConstTensorView out;     // forward's output, if delta is dout · out; else undefined
+  // dq in f32: the caller's where it is that, else rows in the workspace. Strides of b, h and i.
+  float* dquery = nullptr;
+  std::int64_t dquery_strides[3] = {0, 0, 0};
+  bool dquery_in_place = false;
+  // For each tile of each head: the chunk of keys whose turn it is to add to its dq.
+  std::atomic<std::int64_t>* turns = nullptr;
+};
+
+// A chunk of keys of one kv head: the work item of backward.
+struct KeyBlock {
+  const SequenceSpan* sequence = nullptr;
+  std::int64_t kv_head = 0;
+  std::int64_t chunk = 0;
+  std::int64_t first_turn = 0;  // of the tiles of the heads that share this kv head
+};
+
+// A part of a mask's gradient, and all that is summed into it.
+struct MaskBlock {
+  std::size_t gradient = 0;                 // of problem.gradients.dmasks
+  std::span<const SequenceSpan> sequences;  // ascending
+  std::int64_t first_head = 0, head_count = 0;
+  std::int64_t first_query = 0, query_count = 0;  // of each sequence: no more than a tile, or all if broadcast
+  KeyRange chunks{0, 0};                          // of each sequence: all, or one if only queries are broadcast
+};
+
+struct BackwardKernels {
+  std::size_t (*scratch_bytes)(const BackwardProblem& problem) = nullptr;
+  // The steps, each for one item, one step after the other: what must be known of each row of a tile, dk and dv of a
+  // chunk of keys with its part of dq, dq to its tensor, and the gradient of a mask.
+  void (*prepare)(const BackwardProblem& problem, const HeadRows& rows, std::int64_t turn, const BackwardState& state,
+                  std::span<std::byte> scratch) = nullptr;
+  void (*differentiate)(const BackwardProblem& problem, const KeyBlock& block, const BackwardState& state,
+                        std::span<std::byte> scratch) = nullptr;
+  void (*store_queries)(const BackwardProblem& problem, const HeadRows& rows, const BackwardState& state) = nullptr;
+  void (*differentiate_mask)(const BackwardProblem& problem, const MaskBlock& block, const BackwardState& state,
+                             std::span<std::byte> scratch) = nullptr;
+};
+
 struct Kernels {
   std::int64_t rows_per_tile = 0;  // and columns of a packed matrix in one panel
   std::int64_t lanes = 0;          // of a vector: what the last panel's width is a multiple of
@@ -82,6 +161,7 @@ struct Kernels {
   // The product of one block, and the bytes that one worker needs for it.
   std::size_t (*product_scratch_bytes)(const ProductProblem& problem, const ProductBlock& block) = nullptr;
   void (*multiply)(const ProductProblem& problem, const ProductBlock& block, std::span<std::byte> scratch) = nullptr;
+  BackwardKernels backward{};
 };
 
 // One instruction set that the kernels were compiled for.

@@ -14,10 +14,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
+BackwardKernels GetBackwardKernels();  // backward_kernels.cc: a file of its own is compiled beside this one
+
 Kernels GetKernels() {
-  return {
-      kTileRows,         kLanes,      ScratchBytes,        Attend,         RowState::floats,    AttendChunks, Finish,
-      MeansScratchBytes, AttendMeans, CaptureScratchBytes, CaptureQueries, ProductScratchBytes, MultiplyBlock};
+  return {kTileRows,           kLanes,         ScratchBytes,        Attend,        RowState::floats,
+          AttendChunks,        Finish,         MeansScratchBytes,   AttendMeans,   CaptureScratchBytes,
+          CaptureQueries,      ProductScratchBytes, MultiplyBlock,  GetBackwardKernels()};
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

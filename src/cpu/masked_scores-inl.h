@@ -11,12 +11,28 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Rows of q, times scale, into lanes: (D, kTileRows).
-inline void LoadQueries(const ForwardProblem& problem, const TileRows& rows, float* row_memory, float* HWY_RESTRICT q) {
-  const ConstTensorView& view = problem.query;
-  const Vec scale = Set(static_cast<float>(problem.scale));
-  const std::int64_t size = problem.head_size;
+// Rows of numbers times `scale` into one vector of lanes each: (size, kTileRows).
+HWY_INLINE void IntoLanes(const float* const (&from)[kLanes], std::int64_t size, float scale, float* HWY_RESTRICT to) {
+  const Vec factor = Set(scale);
   const std::int64_t quads = size / 4 * 4;
+  for (std::int64_t d = 0; d < quads; d += 4, to += 4 * kTileRows) {
+    Vec c0, c1, c2, c3;
+    LoadFourColumns(from, d, c0, c1, c2, c3);
+    Store(hn::Mul(c0, factor), to);
+    Store(hn::Mul(c1, factor), to + kTileRows);
+    Store(hn::Mul(c2, factor), to + 2 * kTileRows);
+    Store(hn::Mul(c3, factor), to + 3 * kTileRows);
+  }
+  for (std::int64_t d = quads; d < size; ++d, to += kTileRows) {
+    for (std::int64_t n = 0; n < kLanes; ++n) to[n] = from[n][d] * scale;
+  }
+}
+
+// Rows of q, times scale, into lanes: (D, kTileRows).
+inline void LoadQueries(const AttentionProblem& problem, const TileRows& rows, float* row_memory,
+                        float* HWY_RESTRICT q) {
+  const ConstTensorView& view = problem.query;
+  const std::int64_t size = problem.head_size;
   for (std::int64_t v = 0; v < rows.vectors; ++v) {
     const float* from[kLanes];
     for (std::int64_t n = 0; n < kLanes; ++n) {
@@ -30,23 +46,12 @@ inline void LoadQueries(const ForwardProblem& problem, const TileRows& rows, flo
         from[n] = row;
       }
     }
-    float* to = q + v * kLanes;
-    for (std::int64_t d = 0; d < quads; d += 4, to += 4 * kTileRows) {
-      Vec c0, c1, c2, c3;
-      LoadFourColumns(from, d, c0, c1, c2, c3);
-      Store(hn::Mul(c0, scale), to);
-      Store(hn::Mul(c1, scale), to + kTileRows);
-      Store(hn::Mul(c2, scale), to + 2 * kTileRows);
-      Store(hn::Mul(c3, scale), to + 3 * kTileRows);
-    }
-    for (std::int64_t d = quads; d < size; ++d, to += kTileRows) {
-      for (std::int64_t n = 0; n < kLanes; ++n) to[n] = from[n][d] * static_cast<float>(problem.scale);
-    }
+    IntoLanes(from, size, static_cast<float>(problem.scale), q + v * kLanes);
   }
 }
 
 // Keys [range) of a chunk as rows of f32, in place where they are that already.
-inline KeyRows LoadKeys(const ForwardProblem& problem, const SequenceSpan& sequence, std::int64_t kv_head,
+inline KeyRows LoadKeys(const AttentionProblem& problem, const SequenceSpan& sequence, std::int64_t kv_head,
                         KeyRange range, float* memory) {
   const KvRows rows = KvRows::keys(problem, sequence, kv_head);
   KeyRows keys;
@@ -74,7 +79,7 @@ struct TileKeys {
   bool masked = false;  // a keep or drop mask hides some of them
 };
 
-inline TileKeys VisibleTileKeys(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk) {
+inline TileKeys VisibleTileKeys(const AttentionProblem& problem, const TileRows& rows, KeyRange chunk) {
   TileKeys keys = {{std::max(chunk.first, rows.any.first), std::min(chunk.last, rows.any.last)}, false};
   for (const Mask& mask : problem.masks) {
     if (mask.kind != Mask::Kind::keep && mask.kind != Mask::Kind::drop) continue;
@@ -91,7 +96,7 @@ HWY_INLINE bool IsEdge(const TileRows& rows, KeyRange range) {
 }
 
 // Steps 3 to 5: add, fill, hide.
-inline void ApplyMasks(const ForwardProblem& problem, const TileRows& rows, const TileKeys& keys, float* mask_memory,
+inline void ApplyMasks(const AttentionProblem& problem, const TileRows& rows, const TileKeys& keys, float* mask_memory,
                        float* s) {
   const std::int64_t first = keys.range.first;
   const std::int64_t count = keys.range.last - first;
@@ -141,7 +146,7 @@ inline void RaggedScores(const TileRows& rows, KeyRange range, const float* q, s
   if (end < range.last - range.first) hide(end, range.last - range.first);
 }
 
-HWY_INLINE bool HasTerms(const ForwardProblem& problem) {
+HWY_INLINE bool HasTerms(const AttentionProblem& problem) {
   return problem.softcap != 0.0 || !problem.alibi_slopes.empty() || !problem.masks.empty();
 }
 
@@ -150,7 +155,7 @@ HWY_INLINE void ResetMax(const TileRows& rows, float* max) {
 }
 
 // Steps 2 to 5 on raw scores, and each row's maximum.
-inline void MaskScores(const ForwardProblem& problem, const TileRows& rows, const TileKeys& keys, float* mask_memory,
+inline void MaskScores(const AttentionProblem& problem, const TileRows& rows, const TileKeys& keys, float* mask_memory,
                        float* s, float* max) {
   const std::int64_t count = keys.range.last - keys.range.first;
   if (problem.softcap != 0.0) Softcap(problem.softcap, rows.vectors, count, s);
@@ -160,7 +165,7 @@ inline void MaskScores(const ForwardProblem& problem, const TileRows& rows, cons
 }
 
 // Steps 1 to 5 for a tile's keys: s, and each row's maximum in `max`.
-inline void MaskedScores(const ForwardProblem& problem, const TileRows& rows, const TileKeys& keys, const float* q,
+inline void MaskedScores(const AttentionProblem& problem, const TileRows& rows, const TileKeys& keys, const float* q,
                          const KeyRows& key_rows, float* mask_memory, float* s, float* max) {
   const std::int64_t size = problem.head_size;
   ResetMax(rows, max);

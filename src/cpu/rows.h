@@ -26,6 +26,11 @@ struct TileRows {
                    }
                    return Row{head + in_group, i};
                  }) {}
+  // Neighbouring queries of one head.
+  TileRows(const AttentionProblem& problem, const HeadRows& block, std::int64_t lanes)
+      : TileRows(problem, *block.sequence, block.count, lanes, [&](std::int64_t n) {
+          return Row{block.head, block.first + n};
+        }) {}
   // Some queries of one head.
   TileRows(const AttentionProblem& problem, const QueryBlock& block, std::int64_t query_head, std::int64_t lanes)
       : TileRows(problem, *block.sequence, static_cast<std::int64_t>(block.queries.size()), lanes, [&](std::int64_t n) {

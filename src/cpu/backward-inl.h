@@ -1,0 +1,441 @@
+// The steps of backward, each for one work item: see BackwardKernels.
+#if defined(RAPT_CPU_BACKWARD_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAPT_CPU_BACKWARD_INL_H
+#undef RAPT_CPU_BACKWARD_INL_H
+#else
+#define RAPT_CPU_BACKWARD_INL_H
+#endif
+
+#include <cmath>
+
+#include "cpu/gradient_tile-inl.h"
+#include "cpu/turns.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::cpu::HWY_NAMESPACE {
+
+HWY_INLINE KeyRange ChunkRange(const SequenceSpan& sequence, std::int64_t chunk) {
+  return {chunk * kChunk, std::min((chunk + 1) * kChunk, sequence.key_count)};
+}
+
+// The chunks that a tile takes part in: those that causal, window and length leave it.
+HWY_INLINE KeyRange ChunksOf(const BackwardProblem& problem, const HeadRows& rows) {
+  const KeyRange first = problem.visible_keys(*rows.sequence, rows.first);
+  const KeyRange last = problem.visible_keys(*rows.sequence, rows.first + rows.count - 1);
+  return {first.first / kChunk, (last.last + kChunk - 1) / kChunk};
+}
+
+// ---------------------------------------------------------------- what must be known of each row
+
+// m and l of rows whose lse is too large to stand for both: in f32, −1e9 + log n is −1e9.
+inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch, float* m,
+                    float* l) {
+  const std::int64_t kv_head = rows.head[0] / problem.group;
+  HWY_ALIGN float max[TileRows::kMax];
+  HWY_ALIGN float sum[TileRows::kMax];
+  std::fill_n(m, TileRows::kMax, -std::numeric_limits<float>::infinity());
+  std::fill_n(l, TileRows::kMax, 0.0F);
+  for (std::int64_t chunk = rows.any.first / kChunk; chunk * kChunk < rows.any.last; ++chunk) {
+    const KeyRange range = ChunkRange(*rows.sequence, chunk);
+    const TileKeys keys = VisibleTileKeys(problem, rows, range);
+    if (keys.range.first >= keys.range.last) continue;
+    const KeyRows key_rows = LoadKeys(problem, *rows.sequence, kv_head, range, scratch.keys.data());
+    MaskedScores(problem, rows, keys, scratch.q.data(), key_rows, scratch.mask.data(), scratch.s.data(), max);
+    Weights(rows.vectors, keys.range.last - keys.range.first, max, scratch.s.data(), sum);
+    for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
+      MergeSums(m + lane, l + lane, Load(max + lane), Load(sum + lane));
+    }
+  }
+  const ConstTensorView& sinks = problem.sinks;
+  if (!sinks.defined()) return;
+  const auto sink = static_cast<float>(load(sinks.data(), sinks.dtype(), rows.head[0] * sinks.stride(0)));
+  const float weight = std::isinf(sink) && sink < 0.0F ? 0.0F : 1.0F;
+  for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
+    MergeSums(m + lane, l + lane, Set(sink), Set(weight));
+  }
+}
+
+// From the caller's lse. Up to kLargest it says p as exactly as f32 scores do.
+inline void StatsFromLse(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch,
+                         TileStats& stats) {
+  constexpr float kLargest = 32.0F;
+  const ConstTensorView& lse = problem.upstream.lse;
+  HWY_ALIGN float m[TileRows::kMax];
+  HWY_ALIGN float l[TileRows::kMax];
+  bool summed = false;
+  for (std::int64_t lane = 0; lane < rows.count; ++lane) {
+    const std::int64_t head = rows.head[static_cast<std::size_t>(lane)];
+    const float value =
+        static_cast<const float*>(lse.data())[row_offset(lse, rows.sequence->batch, head, rows.query(lane))];
+    stats.m[lane] = value, stats.inverse[lane] = 1.0F;
+    if (std::abs(value) <= kLargest || value == -std::numeric_limits<float>::infinity()) continue;
+    if (!summed) SumTile(problem, rows, scratch, m, l);
+    summed = true;
+    stats.m[lane] = m[lane], stats.inverse[lane] = l[lane];
+  }
+}
+
+// Σ_d a_d · b_d of two rows padded with zeros.
+HWY_INLINE float Dot(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, std::int64_t padded) {
+  Vec sum = hn::Zero(kF32);
+  for (std::int64_t d = 0; d < padded; d += kLanes) sum = hn::MulAdd(Load(a + d), Load(b + d), sum);
+  return hn::GetLane(hn::SumOfLanes(kF32, sum));
+}
+
+// delta += Σ_j p_j g_j, keys ascending.
+inline void SumDelta(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch,
+                     TileStats& stats) {
+  for (std::int64_t chunk = rows.any.first / kChunk; chunk * kChunk < rows.any.last; ++chunk) {
+    const KeyRange range = ChunkRange(*rows.sequence, chunk);
+    const ChunkRows chunk_rows = LoadChunk(problem, *rows.sequence, rows.head[0] / problem.group, range, scratch);
+    const TileKeys keys = ScoreTile(problem, rows, range, chunk_rows, scratch);
+    if (keys.range.first >= keys.range.last) continue;
+    WeightsAndTheirGradient(problem, rows, keys, stats, scratch);
+    for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
+      Vec sum = Load(stats.delta + lane);
+      for (std::int64_t key = 0; key < keys.range.last - keys.range.first; ++key) {
+        const Vec p = Load(scratch.s.data() + key * kTileRows + lane);
+        const Vec product = hn::Mul(p, Load(scratch.g.data() + key * kTileRows + lane));
+        sum = hn::Add(sum, hn::IfThenElseZero(hn::Ne(p, hn::Zero(kF32)), product));
+      }
+      Store(sum, stats.delta + lane);
+    }
+  }
+}
+
+inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::int64_t turn,
+                    const BackwardState& state, std::span<std::byte> memory) {
+  Arena arena(memory);
+  const GradientScratch scratch(arena, problem);
+  const TileRows rows(problem, where, kLanes);
+  const std::int64_t b = where.sequence->batch;
+  const auto place = [&](std::int64_t lane) { return state.sums.place(b, where.head, rows.query(lane)); };
+  if (state.dquery != nullptr) {
+    for (std::int64_t lane = 0; lane < rows.count; ++lane) {
+      std::fill_n(state.dquery + b * state.dquery_strides[0] + where.head * state.dquery_strides[1] +
+                      rows.query(lane) * state.dquery_strides[2],
+                  state.dquery_in_place ? problem.head_size : scratch.key_stride, 0.0F);
+    }
+    state.turns[turn].store(ChunksOf(problem, where).first, std::memory_order_relaxed);
+  }
+
+  LoadTile(problem, rows, scratch);
+  TileStats stats;
+  std::fill_n(stats.m, TileRows::kMax, 0.0F);
+  std::fill_n(stats.inverse, TileRows::kMax, 0.0F);
+  std::fill_n(stats.delta, TileRows::kMax, 0.0F);
+  if (state.has_sums) {
+    for (std::int64_t lane = 0; lane < rows.count; ++lane) {
+      stats.m[lane] = state.sums.m[place(lane)], stats.inverse[lane] = state.sums.l[place(lane)];
+    }
+  } else {
+    StatsFromLse(problem, rows, scratch, stats);
+  }
+  for (std::int64_t lane = 0; lane < rows.count; ++lane) {
+    // A row that sees nothing has m −inf, and one with a NaN may have anything: of both e^(s − m) shall be 0 at least
+    // where s is −inf.
+    const float l = stats.inverse[lane];
+    const float m = stats.m[lane];
+    const bool blind = m == -std::numeric_limits<float>::infinity();
+    stats.inverse[lane] = blind ? 0.0F : std::isfinite(m) ? 1.0F / l : std::numeric_limits<float>::quiet_NaN();
+    if (!std::isfinite(m)) stats.m[lane] = 0.0F;
+  }
+
+  if (state.out.defined()) {
+    float* row = scratch.s.data();
+    for (std::int64_t lane = 0; lane < rows.count; ++lane) {
+      LoadPaddedRow(state.out, row_offset(state.out, b, where.head, rows.query(lane)), problem.value_size,
+                    scratch.value_stride, row);
+      stats.delta[lane] = Dot(scratch.dout_rows.data() + lane * scratch.value_stride, row, scratch.value_stride);
+    }
+  } else if (problem.upstream.dout.defined() || !problem.upstream.dweights.empty()) {
+    SumDelta(problem, rows, scratch, stats);
+  }
+  const ConstTensorView& dlse = problem.upstream.dlse;
+  for (std::int64_t lane = 0; lane < rows.count; ++lane) {
+    float delta = stats.delta[lane];
+    if (dlse.defined()) {
+      delta -= static_cast<const float*>(dlse.data())[row_offset(dlse, b, where.head, rows.query(lane))];
+    }
+    state.sums.m[place(lane)] = stats.m[lane];
+    state.sums.l[place(lane)] = stats.inverse[lane];
+    state.delta[place(lane)] = delta;
+  }
+}
+
+// ---------------------------------------------------------------- the products that sum over rows and keys
+
+// to[r] += Σ_k a[r · kRowStep + k · kStep] · b[k], for `count` rows of `to` and kV vectors of columns: one chain for each
+// number, k ascending, from what `to` holds.
+template <int kV, std::int64_t kRowStep, std::int64_t kStep>
+HWY_INLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const float* HWY_RESTRICT b,
+                         std::int64_t b_stride, float* HWY_RESTRICT to, std::int64_t to_stride, std::int64_t count) {
+  Columns<kV> sums[kBroadcasts];
+  for (std::int64_t r = 0; r < kBroadcasts; ++r) {
+    const float* row = to + std::min(r, count - 1) * to_stride;
+    for (int v = 0; v < kV; ++v) sums[r][v] = hn::LoadU(kF32, row + v * kLanes);
+  }
+  a += steps.first * kStep;
+  b += steps.first * b_stride;
+  for (std::int64_t k = steps.first; k < steps.last; ++k, a += kStep, b += b_stride) {
+    Columns<kV> columns;
+    for (int v = 0; v < kV; ++v) columns[v] = Load(b + v * kLanes);
+    for (int r = 0; r < kBroadcasts; ++r) {
+      const Vec factor = Set(a[r * kRowStep]);
+      for (int v = 0; v < kV; ++v) sums[r][v] = hn::MulAdd(factor, columns[v], sums[r][v]);
+    }
+  }
+  for (std::int64_t r = 0; r < kBroadcasts; ++r) {
+    if (r >= count) break;
+    for (int v = 0; v < kV; ++v) hn::StoreU(sums[r][v], kF32, to + r * to_stride + v * kLanes);
+  }
+}
+
+// The same for all columns, in pieces of nearly the same width.
+template <std::int64_t kRowStep, std::int64_t kStep>
+HWY_NOINLINE void AddOuterRows(const float* a, KeyRange steps, const float* b, std::int64_t b_stride, float* to,
+                               std::int64_t to_stride, std::int64_t count) {
+  const std::int64_t vectors = b_stride / kLanes;
+  const std::int64_t pieces = (vectors + kVectors - 1) / kVectors;
+  for (std::int64_t piece = 0, first = 0; piece < pieces; ++piece) {
+    const std::int64_t width = vectors / pieces + (piece < vectors % pieces ? 1 : 0);
+    WithVectors(width, [&](auto count_of) HWY_ATTR {
+      AddOuter<count_of(), kRowStep, kStep>(a, steps, b + first, b_stride, to + first, to_stride, count);
+    });
+    first += width * kLanes;
+  }
+}
+
+// to[j] += Σ over rows of w[j][row] · b[row], for keys [range): dk and dv. Rows that do not see a key are left out.
+inline void AddToKeys(const TileRows& rows, KeyRange range, const float* w, const float* b, std::int64_t stride,
+                      float* to) {
+  const std::int64_t count = range.last - range.first;
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  for (std::int64_t j = 0; j < count; j += kBroadcasts) {
+    const std::int64_t keys = std::min(kBroadcasts, count - j);
+    const auto seen = [&](std::int64_t row) { return rows.visible[static_cast<std::size_t>(row)]; };
+    while (first < rows.count && seen(first).last <= range.first + j) ++first;
+    while (last < rows.count && seen(last).first < range.first + j + keys) ++last;
+    if (first >= last) continue;
+    AddOuterRows<kTileRows, 1>(w + j * kTileRows, {first, last}, b, stride, to + j * stride, stride, keys);
+  }
+}
+
+// to[row] += Σ over keys of w[j][row] · b[j]: dq. b begins with the first key of `range`.
+inline void AddToQueries(const TileRows& rows, KeyRange range, const float* w, const float* b, std::int64_t stride,
+                         float* to, std::int64_t to_stride) {
+  for (std::int64_t r = 0; r < rows.count; r += kBroadcasts) {
+    const std::int64_t count = std::min(kBroadcasts, rows.count - r);
+    const std::int64_t first = std::max(range.first, rows.visible[static_cast<std::size_t>(r)].first);
+    const std::int64_t last = std::min(range.last, rows.visible[static_cast<std::size_t>(r + count - 1)].last);
+    if (first >= last) continue;
+    AddOuterRows<1, kTileRows>(w + r, {first - range.first, last - range.first}, b, stride, to + r * to_stride,
+                               to_stride, count);
+  }
+}
+
+// ---------------------------------------------------------------- dk, dv and dq
+
+// One tile against one chunk of keys.
+inline void DifferentiateTile(const BackwardProblem& problem, const HeadRows& where, KeyRange range,
+                              const ChunkRows& chunk, const BackwardState& state, std::int64_t number,
+                              const std::atomic<std::int64_t>* turn, const GradientScratch& scratch) {
+  const TileRows rows(problem, where, kLanes);
+  const TileStats stats(rows, state);
+  LoadTile(problem, rows, scratch);
+  const TileKeys keys = ScoreTile(problem, rows, range, chunk, scratch);
+  if (keys.range.first >= keys.range.last) return;
+  TileGradient(problem, rows, keys, stats, static_cast<float>(problem.scale), true, scratch);
+
+  const std::int64_t begin = keys.range.first - range.first;
+  if (problem.gradients.dvalue.defined() && problem.upstream.dout.defined()) {
+    AddToKeys(rows, keys.range, scratch.s.data(), scratch.dout_rows.data(), scratch.value_stride,
+              scratch.dvalues.data() + begin * scratch.value_stride);
+  }
+  if (problem.gradients.dkey.defined()) {
+    AddToKeys(rows, keys.range, scratch.g.data(), scratch.q_rows.data(), scratch.key_stride,
+              scratch.dkeys.data() + begin * scratch.key_stride);
+  }
+  if (turn == nullptr) return;
+  await_turn(*turn, number);
+  AddToQueries(rows, keys.range, scratch.g.data(), chunk.clean_keys + begin * scratch.key_stride, scratch.key_stride,
+               state.dquery + where.sequence->batch * state.dquery_strides[0] +
+                   where.head * state.dquery_strides[1] + rows.query(0) * state.dquery_strides[2],
+               state.dquery_strides[2]);
+}
+
+inline void StoreKeys(const TensorView& to, const SequenceSpan& sequence, std::int64_t kv_head, KeyRange range,
+                      const float* from, std::int64_t stride) {
+  if (!to.defined()) return;
+  for (std::int64_t j = range.first; j < range.last; ++j) {
+    StoreRow(from + (j - range.first) * stride, to.size(3), to,
+             row_offset(to, sequence.batch, kv_head, sequence.key_begin + j), to.stride(3));
+  }
+}
+
+inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block, const BackwardState& state,
+                          std::span<std::byte> memory) {
+  Arena arena(memory);
+  const GradientScratch scratch(arena, problem);
+  const SequenceSpan& sequence = *block.sequence;
+  const KeyRange range = ChunkRange(sequence, block.chunk);
+  const ChunkRows chunk = LoadChunk(problem, sequence, block.kv_head, range, scratch);
+  std::fill(scratch.dkeys.begin(), scratch.dkeys.end(), 0.0F);
+  std::fill(scratch.dvalues.begin(), scratch.dvalues.end(), 0.0F);
+
+  const HeadTiles tiles(sequence.query_count, kTileRows, kLanes);
+  const std::int64_t heads = problem.query_heads > 0 ? problem.group : 0;
+  for (std::int64_t n = 0; n < heads; ++n) {
+    for (std::int64_t t = 0; t < tiles.count; ++t) {
+      const HeadRows where = tiles(sequence, block.kv_head * problem.group + n, t);
+      const KeyRange chunks = ChunksOf(problem, where);
+      if (block.chunk < chunks.first || block.chunk >= chunks.last) continue;
+      std::atomic<std::int64_t>* turn =
+          state.dquery == nullptr ? nullptr : state.turns + block.first_turn + n * tiles.count + t;
+      DifferentiateTile(problem, where, range, chunk, state, block.chunk, turn, scratch);
+      if (turn == nullptr) continue;
+      await_turn(*turn, block.chunk);  // even if nothing was added
+      turn->store(block.chunk + 1, std::memory_order_release);
+    }
+  }
+  StoreKeys(problem.gradients.dkey, sequence, block.kv_head, range, scratch.dkeys.data(), scratch.key_stride);
+  StoreKeys(problem.gradients.dvalue, sequence, block.kv_head, range, scratch.dvalues.data(), scratch.value_stride);
+}
+
+// dq from the workspace, rounded.
+inline void StoreQueries(const BackwardProblem& problem, const HeadRows& where, const BackwardState& state) {
+  const TensorView& to = problem.gradients.dquery;
+  const std::int64_t b = where.sequence->batch;
+  for (std::int64_t n = 0; n < where.count; ++n) {
+    const std::int64_t query = where.sequence->query_begin + where.first + n;
+    StoreRow(state.dquery + b * state.dquery_strides[0] + where.head * state.dquery_strides[1] +
+                 query * state.dquery_strides[2],
+             problem.head_size, to, row_offset(to, b, where.head, query), to.stride(3));
+  }
+}
+
+// ---------------------------------------------------------------- the gradient of a mask
+
+// Sums over b, over h within b, and over i within h, each begun afresh and added in ascending order: what a batch gives
+// is what its rows give, added up.
+class MaskSums {
+ public:
+  MaskSums(const BackwardProblem& problem, const MaskBlock& block, const BackwardState& state,
+           const GradientScratch& scratch)
+      : problem_(problem),
+        block_(block),
+        state_(state),
+        scratch_(scratch),
+        to_(problem.gradients.dmasks[block.gradient].to),
+        one_query_(to_.size(to_.rank() - 2) == 1),
+        one_key_(to_.size(to_.rank() - 1) == 1) {
+    for (const SequenceSpan& sequence : block.sequences) key_count_ = std::max(key_count_, sequence.key_count);
+  }
+
+  void run() const {
+    if (one_key_) return sum({0, (key_count_ + kChunk - 1) / kChunk});
+    for (std::int64_t chunk = block_.chunks.first; chunk < block_.chunks.last; ++chunk) sum({chunk, chunk + 1});
+  }
+
+ private:
+  // Everything that these chunks add to one piece of the gradient: (keys, kTileRows), of which only the first key is
+  // used if keys are summed over, and only the first lane if queries are.
+  void sum(KeyRange chunks) const {
+    const KeyRange range = {chunks.first * kChunk, std::min(chunks.last * kChunk, key_count_)};
+    const std::int64_t keys = one_key_ ? 1 : range.last - range.first;
+    if (range.first >= range.last) return;
+    float* total = scratch_.sums.data();
+    float* of_batch = total + GradientScratch::kTile;
+    float* of_head = of_batch + GradientScratch::kTile;
+    const auto clear = [&](float* sums) { std::fill_n(sums, keys * kTileRows, 0.0F); };
+    const auto add = [&](const float* from, float* sums) {
+      for (std::int64_t n = 0; n < keys * kTileRows; ++n) sums[n] += from[n];
+    };
+    clear(total);
+    for (const SequenceSpan& sequence : block_.sequences) {
+      clear(of_batch);
+      for (std::int64_t head = block_.first_head; head < block_.first_head + block_.head_count; ++head) {
+        clear(of_head);
+        const std::int64_t last = std::min(sequence.query_count, block_.first_query + block_.query_count);
+        for (std::int64_t first = block_.first_query; first < last; first += kTileRows) {
+          sum_tile({&sequence, head, first, std::min(kTileRows, last - first)}, chunks, of_head);
+        }
+        add(of_head, of_batch);
+      }
+      add(of_batch, total);
+    }
+    store(range, keys, total);
+  }
+
+  void sum_tile(const HeadRows& where, KeyRange chunks, float* sums) const {
+    const TileRows rows(problem_, where, kLanes);
+    const TileStats stats(rows, state_);
+    LoadTile(problem_, rows, scratch_);
+    HWY_ALIGN float of_rows[TileRows::kMax] = {};
+    for (std::int64_t number = chunks.first; number < chunks.last; ++number) {
+      const KeyRange range = ChunkRange(*where.sequence, number);
+      if (range.first >= range.last) break;
+      const ChunkRows chunk = LoadChunk(problem_, *where.sequence, where.head / problem_.group, range, scratch_);
+      const TileKeys keys = ScoreTile(problem_, rows, range, chunk, scratch_);
+      if (keys.range.first >= keys.range.last) continue;
+      TileGradient(problem_, rows, keys, stats, 1.0F, false, scratch_);
+      const std::int64_t count = keys.range.last - keys.range.first;
+      const std::int64_t begin = keys.range.first - range.first;
+      const float* g = scratch_.g.data();
+      for (std::int64_t key = 0; key < count; ++key, g += kTileRows) {
+        if (one_key_) {
+          for (std::int64_t lane = 0; lane < rows.count; ++lane) of_rows[lane] += g[lane];
+        } else if (one_query_) {
+          for (std::int64_t lane = 0; lane < rows.count; ++lane) sums[(begin + key) * kTileRows] += g[lane];
+        } else {
+          std::copy_n(g, rows.count, sums + (begin + key) * kTileRows);
+        }
+      }
+    }
+    for (std::int64_t lane = 0; one_key_ && lane < rows.count; ++lane) sums[one_query_ ? 0 : lane] += of_rows[lane];
+  }
+
+  void store(KeyRange range, std::int64_t keys, const float* sums) const {
+    const SequenceSpan& sequence = block_.sequences.front();
+    const int rank = to_.rank();
+    const auto at = [&](int dim, std::int64_t index) {  // counted from the last dimension
+      return dim > rank || to_.size(rank - dim) == 1 ? 0 : index * to_.stride(rank - dim);
+    };
+    const std::int64_t rows = one_query_ ? 1 : std::min(block_.query_count, sequence.query_count - block_.first_query);
+    float* row = scratch_.g.data();
+    for (std::int64_t lane = 0; lane < rows; ++lane) {
+      for (std::int64_t key = 0; key < keys; ++key) row[key] = sums[key * kTileRows + lane];
+      StoreRow(row, keys, to_,
+               at(4, sequence.batch) + at(3, block_.first_head) +
+                   at(2, sequence.query_begin + block_.first_query + lane) + at(1, sequence.key_begin + range.first),
+               to_.stride(rank - 1));
+    }
+  }
+
+  const BackwardProblem& problem_;
+  const MaskBlock& block_;
+  const BackwardState& state_;
+  const GradientScratch& scratch_;
+  const TensorView& to_;
+  bool one_query_, one_key_;
+  std::int64_t key_count_ = 0;
+};
+
+inline void DifferentiateMask(const BackwardProblem& problem, const MaskBlock& block, const BackwardState& state,
+                              std::span<std::byte> memory) {
+  Arena arena(memory);
+  const GradientScratch scratch(arena, problem);
+  MaskSums(problem, block, state, scratch).run();
+}
+
+inline std::size_t GradientScratchBytes(const BackwardProblem& problem) {
+  Arena counter;
+  const GradientScratch sizes(counter, problem);
+  return counter.used();
+}
+
+}  // namespace rapt::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

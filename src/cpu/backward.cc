@@ -1,0 +1,295 @@
+// Backward: its steps one after the other, each divided among workers.
+//
+//   forward          where the caller has no lse of it: each row's maximum and sum, and its output
+//   prepare          by tiles of rows: delta = Σ_j p_j g_j − dlse, which is dout · out where nothing arrives at weights
+//   differentiate    by chunks of keys: dk and dv of the chunk, and its part of dq, in turn
+//   store            dq, where its tensor cannot hold sums in f32
+//   masks, sinks     each number a sum in one fixed order
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+
+#include "core/elements.h"
+#include "cpu/convert.h"
+#include "cpu/passes.h"
+
+namespace rapt::cpu {
+
+namespace {
+
+Kernels kernels_of(const AttentionProblem& problem) {
+  return static_cast<const InstructionSet*>(problem.variant)->kernels();
+}
+
+std::int64_t chunk_count(const SequenceSpan& sequence) { return (sequence.key_count + kChunk - 1) / kChunk; }
+
+std::int64_t rows_of(const AttentionProblem& problem) {
+  return problem.query.size(0) * problem.query_heads * problem.query.size(2);
+}
+
+// Calls visit(rows, number) for each tile of rows; numbers ascend from 0, those of a kv head side by side.
+template <class Visit>
+void for_each_tile(const BackwardProblem& problem, const Kernels& kernels, const Visit& visit) {
+  std::int64_t number = 0;
+  for (const SequenceSpan& sequence : problem.sequences) {
+    const HeadTiles tiles(sequence.query_count, kernels.rows_per_tile, kernels.lanes);
+    for (std::int64_t head = 0; head < problem.query_heads; ++head) {
+      for (std::int64_t tile = 0; tile < tiles.count; ++tile) visit(tiles(sequence, head, tile), number++);
+    }
+  }
+}
+
+// Calls visit(block) for each chunk of keys. Those of one kv head ascend. Heads go side by side, as many as there are
+// threads, so that a worker rarely has to wait for another that holds the chunk before its own.
+template <class Visit>
+void for_each_chunk(const BackwardProblem& problem, const Kernels& kernels, const Visit& visit) {
+  const auto heads = static_cast<std::int64_t>(problem.sequences.size()) * problem.kv_heads;
+  const auto head_at = [&](std::int64_t n) {
+    return KeyBlock{&problem.sequences[static_cast<std::size_t>(n / problem.kv_heads)], n % problem.kv_heads, 0, 0};
+  };
+  std::int64_t turn = 0;  // of the first of the heads side by side
+  for (std::int64_t first = 0; first < heads; first += problem.threads) {
+    const std::int64_t last = std::min(heads, first + problem.threads);
+    std::int64_t most = 0;
+    for (std::int64_t n = first; n < last; ++n) most = std::max(most, chunk_count(*head_at(n).sequence));
+    std::int64_t next_turn = turn;
+    for (std::int64_t chunk = 0; chunk < std::max<std::int64_t>(most, 1); ++chunk) {
+      next_turn = turn;
+      for (std::int64_t n = first; n < last; ++n) {
+        KeyBlock block = head_at(n);
+        block.chunk = chunk, block.first_turn = next_turn;
+        const HeadTiles tiles(block.sequence->query_count, kernels.rows_per_tile, kernels.lanes);
+        next_turn += problem.query_heads > 0 ? problem.group * tiles.count : 0;
+        if (chunk < chunk_count(*block.sequence)) visit(block);
+      }
+    }
+    turn = next_turn;
+  }
+}
+
+// Calls visit(block) for each part of each mask's gradient.
+template <class Visit>
+void for_each_mask_block(const BackwardProblem& problem, const Kernels& kernels, const Visit& visit) {
+  const std::span<const SequenceSpan> all = problem.sequences;
+  const bool packed = all.size() > 1 && all.front().batch == all.back().batch;
+  for (std::size_t n = 0; n < problem.gradients.dmasks.size(); ++n) {
+    const TensorView& to = problem.gradients.dmasks[n].to;
+    const int rank = to.rank();
+    const bool one_query = to.size(rank - 2) == 1;
+    const bool one_key = to.size(rank - 1) == 1;
+    const bool one_head = rank < 4 || to.size(1) == 1;
+    const bool one_batch = rank < 4 || to.size(0) == 1;
+    // Packed sequences stand in places of their own, unless the mask has but one.
+    const std::size_t together = packed ? (one_query && one_key ? all.size() : 1) : one_batch ? all.size() : 1;
+    const std::int64_t heads = one_head ? problem.query_heads : 1;
+    for (std::size_t s = 0; s < all.size() && together > 0; s += together) {
+      const std::span<const SequenceSpan> sequences = all.subspan(s, together);
+      std::int64_t chunks = 0, queries = 0;
+      for (const SequenceSpan& sequence : sequences) {
+        chunks = std::max(chunks, chunk_count(sequence));
+        queries = std::max(queries, sequence.query_count);
+      }
+      for (std::int64_t head = 0; head < problem.query_heads && chunks > 0; head += heads) {
+        MaskBlock block{n, sequences, head, heads, 0, queries, {0, chunks}};
+        if (one_query && one_key) {
+          visit(block);
+        } else if (one_query) {
+          for (std::int64_t chunk = 0; chunk < chunks; ++chunk) block.chunks = {chunk, chunk + 1}, visit(block);
+        } else {
+          for (; block.first_query < queries; block.first_query += kernels.rows_per_tile) {
+            block.query_count = std::min(kernels.rows_per_tile, queries - block.first_query);
+            visit(block);
+          }
+        }
+      }
+    }
+  }
+}
+
+bool needs_forward(const BackwardProblem& problem) { return !problem.upstream.lse.defined(); }
+
+// Whether delta is dout · out, and `out` is there or forward makes it.
+bool has_out(const BackwardProblem& problem) {
+  return problem.upstream.dout.defined() && problem.upstream.dweights.empty() &&
+         (problem.upstream.out.defined() || needs_forward(problem));
+}
+
+// The call of forward, whose output goes to memory of ours.
+ForwardProblem forward_problem(const BackwardProblem& problem, float* out) {
+  ForwardProblem forward;
+  static_cast<AttentionProblem&>(forward) = problem;
+  forward.outputs.out = TensorView(
+      out, DType::f32, {problem.query.size(0), problem.query_heads, problem.query.size(2), problem.value_size});
+  return forward;
+}
+
+struct Workspace {
+  Workspace(Arena& arena, const BackwardProblem& problem, const Kernels& kernels) {
+    const std::int64_t rows = rows_of(problem);
+    state.has_sums = needs_forward(problem);
+    state.sums = {arena.take<float>(rows), arena.take<float>(rows), problem.query_heads, problem.query.size(2)};
+    state.delta = arena.take<float>(rows);
+    out = arena.take<float>(needs_forward(problem) ? rows * problem.value_size : 0);
+    if (has_out(problem)) {
+      state.out = problem.upstream.out;
+      if (!state.out.defined()) state.out = forward_problem(problem, out.data()).outputs.out;
+    }
+    take_queries(arena, problem, kernels);
+    std::int64_t tile_count = 0, chunk_total = 0, mask_count = 0;
+    for_each_tile(problem, kernels, [&](const HeadRows&, std::int64_t) { ++tile_count; });
+    for_each_chunk(problem, kernels, [&](const KeyBlock&) { ++chunk_total; });
+    for_each_mask_block(problem, kernels, [&](const MaskBlock&) { ++mask_count; });
+    tiles = arena.take<HeadRows>(tile_count);
+    chunks = arena.take<KeyBlock>(chunk_total);
+    masks = arena.take<MaskBlock>(mask_count);
+    state.turns = arena.make<std::atomic<std::int64_t>>(tile_count).data();
+
+    constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about what it takes to wake a thread
+    const std::int64_t products = rows * problem.key_length * (problem.head_size + problem.value_size);
+    workers = products < kTiny ? 1 : std::clamp<std::int64_t>(std::max({tile_count, chunk_total, mask_count}), 1, problem.threads);
+    worker_bytes = kernels.backward.scratch_bytes(problem);
+    const std::size_t forward_bytes =
+        needs_forward(problem) ? forward_workspace(forward_problem(problem, out.data())) : 0;
+    scratch = arena.take<std::byte>(
+        static_cast<std::int64_t>(std::max(forward_bytes, worker_bytes * static_cast<std::size_t>(workers))));
+  }
+
+  std::span<std::byte> of(std::int64_t worker) const {
+    return scratch.subspan(static_cast<std::size_t>(worker) * worker_bytes, worker_bytes);
+  }
+
+  BackwardState state;
+  std::span<float> out;
+  std::span<HeadRows> tiles;
+  std::span<KeyBlock> chunks;
+  std::span<MaskBlock> masks;
+  std::int64_t workers = 1;
+  std::size_t worker_bytes = 0;
+  std::span<std::byte> scratch;  // of forward, and after it of each worker
+
+ private:
+  void take_queries(Arena& arena, const BackwardProblem& problem, const Kernels& kernels) {
+    const TensorView& to = problem.gradients.dquery;
+    if (!to.defined()) return;
+    state.dquery_in_place = reads_in_place(to) && problem.head_size % kernels.lanes == 0;
+    if (state.dquery_in_place) {
+      state.dquery = static_cast<float*>(to.data());
+      for (int dim = 0; dim < 3; ++dim) state.dquery_strides[dim] = to.stride(dim);
+      return;
+    }
+    const std::int64_t row = (problem.head_size + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
+    state.dquery = arena.take<float>(rows_of(problem) * row).data();
+    state.dquery_strides[0] = problem.query_heads * problem.query.size(2) * row;
+    state.dquery_strides[1] = problem.query.size(2) * row;
+    state.dquery_strides[2] = row;
+  }
+};
+
+// Hands out items in their order, first come first served.
+template <class Item, class Work>
+void share_out(const BackwardProblem& problem, const Workspace& workspace, std::span<const Item> items,
+               const Work& work) {
+  std::atomic<std::size_t> next{0};
+  const std::int64_t workers = std::min(workspace.workers, static_cast<std::int64_t>(items.size()));
+  const auto task = [&](std::int64_t worker) {
+    for (std::size_t n = next++; n < items.size(); n = next++) work(items[n], n, workspace.of(worker));
+  };
+  problem.parallel_for(workers, std::ref(task));  // a copy would need memory
+}
+
+void clear(const TensorView& to) {
+  if (to.is_contiguous()) {  // 0 is all bits 0 in every type
+    const auto bytes = static_cast<std::size_t>(to.count()) * size_of(to.dtype());
+    if (bytes > 0) std::memset(to.data(), 0, bytes);
+    return;
+  }
+  constexpr double kZero = 0.0;
+  copy(ConstTensorView(&kZero, Dims{}).expand(to.shape()), to);
+}
+
+// Keys that no sequence has: past a key length.
+void clear_absent_keys(const BackwardProblem& problem, const TensorView& to) {
+  if (!to.defined()) return;
+  const std::span<const SequenceSpan> all = problem.sequences;
+  for (std::size_t n = 0; n < all.size(); ++n) {
+    const bool is_last = n + 1 == all.size() || all[n + 1].batch != all[n].batch;
+    const std::int64_t end = is_last ? problem.key_length : all[n + 1].key_begin;
+    const std::int64_t begin = all[n].key_begin + all[n].key_count;
+    if (begin < end) clear(to.slice(0, all[n].batch, all[n].batch + 1).slice(2, begin, end));
+  }
+}
+
+// dsink_h = −Σ over b, i of the sink's weight times delta: a sum for each b, and these added in ascending order.
+void store_sinks(const BackwardProblem& problem, const BackwardState& state) {
+  const TensorView& to = problem.gradients.dsinks;
+  if (!to.defined()) return;
+  const ConstTensorView& sinks = problem.sinks;
+  for (std::int64_t head = 0; head < problem.query_heads; ++head) {
+    const double sink = load(sinks.data(), sinks.dtype(), head * sinks.stride(0));
+    float total = 0.0F;
+    for (const SequenceSpan& sequence : problem.sequences) {
+      double sum = 0.0;
+      for (std::int64_t i = 0; i < sequence.query_count; ++i) {
+        const std::size_t place = state.sums.place(sequence.batch, head, sequence.query_begin + i);
+        const double weight = std::exp(sink - static_cast<double>(state.sums.m[place])) * static_cast<double>(state.sums.l[place]);
+        if (weight != 0.0) sum -= weight * static_cast<double>(state.delta[place]);
+      }
+      total += static_cast<float>(sum);
+    }
+    store(to.data(), to.dtype(), head * to.stride(0), static_cast<double>(total));
+  }
+}
+
+}  // namespace
+
+std::size_t backward_workspace(const BackwardProblem& problem) {
+  Arena counter;
+  const Workspace sizes(counter, problem, kernels_of(problem));
+  return counter.used();
+}
+
+void backward(const BackwardProblem& problem, std::span<std::byte> memory) {
+  const Kernels kernels = kernels_of(problem);
+  Arena arena(memory);
+  const Workspace workspace(arena, problem, kernels);
+  const BackwardState& state = workspace.state;
+  const AttentionGradients& gradients = problem.gradients;
+  for_each_tile(problem, kernels, [&](const HeadRows& rows, std::int64_t number) {
+    workspace.tiles[static_cast<std::size_t>(number)] = rows;
+  });
+  std::size_t count = 0;
+  for_each_chunk(problem, kernels, [&](const KeyBlock& block) { workspace.chunks[count++] = block; });
+  count = 0;
+  for_each_mask_block(problem, kernels, [&](const MaskBlock& block) { workspace.masks[count++] = block; });
+  clear_absent_keys(problem, gradients.dkey);
+  clear_absent_keys(problem, gradients.dvalue);
+  for (const MaskGradient& gradient : gradients.dmasks) clear(gradient.to);
+
+  if (needs_forward(problem)) forward(forward_problem(problem, workspace.out.data()), workspace.scratch, state.sums);
+  share_out(problem, workspace, std::span<const HeadRows>(workspace.tiles),
+            [&](const HeadRows& rows, std::size_t number, std::span<std::byte> scratch) {
+              kernels.backward.prepare(problem, rows, static_cast<std::int64_t>(number), state, scratch);
+            });
+  if (gradients.dquery.defined() || gradients.dkey.defined() || gradients.dvalue.defined()) {
+    share_out(problem, workspace, std::span<const KeyBlock>(workspace.chunks),
+              [&](const KeyBlock& block, std::size_t, std::span<std::byte> scratch) {
+                kernels.backward.differentiate(problem, block, state, scratch);
+              });
+  }
+  if (gradients.dquery.defined() && !state.dquery_in_place) {
+    share_out(problem, workspace, std::span<const HeadRows>(workspace.tiles),
+              [&](const HeadRows& rows, std::size_t, std::span<std::byte>) {
+                kernels.backward.store_queries(problem, rows, state);
+              });
+  }
+  share_out(problem, workspace, std::span<const MaskBlock>(workspace.masks),
+            [&](const MaskBlock& block, std::size_t, std::span<std::byte> scratch) {
+              kernels.backward.differentiate_mask(problem, block, state, scratch);
+            });
+  store_sinks(problem, state);
+}
+
+}  // namespace rapt::cpu
