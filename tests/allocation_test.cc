@@ -171,6 +171,39 @@ TEST_P(DecodeLoop, AllocatesNothingForAPromptWithMeanWeights) {
   EXPECT_EQ(allocation_count() - before, 0);
 }
 
+// Backward with everything it has, in every type: with and without forward's results.
+TEST_P(DecodeLoop, AllocatesNothingInBackward) {
+  constexpr std::int64_t kQueries = 300;
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    for (const bool reuse : {false, true}) {
+      const Dims many{1, kHeads, kQueries, kSize}, few{1, kKvHeads, kQueries, kSize}, rows{1, kHeads, kQueries};
+      const Tensor query(many, type), key(few, type), dout(many, type), dlse(rows), sinks({kHeads});
+      const Tensor bias({1, kHeads, kQueries, kQueries}), dmean({1, kQueries, kQueries});
+      Tensor out(many, type), lse(rows), dquery(many, type), dkey(few, type), dvalue(few, type), dsinks({kHeads});
+      Tensor dbias({1, kHeads, kQueries, kQueries});
+      AttentionOptions options;
+      options.causal = true, options.threads = GetParam(), options.softcap = 5.0, options.sinks = sinks;
+      options.masks = {Mask::add(bias)}, options.dropout.rate = 0.1;
+      AttentionUpstream upstream{.dout = dout, .dlse = dlse};
+      if (reuse) {
+        attention({.out = out, .lse = lse}, query, key, key, options);
+        upstream.out = out, upstream.lse = lse;
+      } else {
+        upstream.dweights = {{.from = dmean, .of = {.mean_over_heads = true}}};
+      }
+      const AttentionGradients gradients{
+          .dquery = dquery, .dkey = dkey, .dvalue = dvalue, .dsinks = dsinks, .dmasks = {{0, dbias}}};
+      std::vector<std::byte> workspace(
+          attention_backward_workspace_bytes(gradients, upstream, query, key, key, options));
+      options.workspace = workspace;
+      attention_backward(gradients, upstream, query, key, key, options);  // threads start on first use
+      const std::int64_t before = allocation_count();
+      attention_backward(gradients, upstream, query, key, key, options);
+      EXPECT_EQ(allocation_count() - before, 0) << name_of(type) << (reuse ? " with forward's results" : "");
+    }
+  }
+}
+
 // The tests above are worth nothing where the counter does not count.
 TEST(AllocationCounter, CountsEveryWayToTheHeap) {
   if (!kCountsAllocations) GTEST_SKIP() << "allocations are not counted here";

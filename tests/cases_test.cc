@@ -32,11 +32,14 @@ bool knows_no_order(const CaseSpec& spec) {
 }
 
 class EveryCase : public testing::TestWithParam<CaseSpec> {};
+class EveryCaseWithGradients : public testing::TestWithParam<CaseSpec> {};
 class EveryCaseWithoutSinks : public testing::TestWithParam<CaseSpec> {};
 class EveryCaseWithBatchRows : public testing::TestWithParam<CaseSpec> {};
 class EveryCaseWithoutOrder : public testing::TestWithParam<CaseSpec> {};
 const auto name_of_case = [](const auto& instance) { return instance.param.name; };
 INSTANTIATE_TEST_SUITE_P(Cases, EveryCase, testing::ValuesIn(cases::all_cases()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Cases, EveryCaseWithGradients, testing::ValuesIn(cases_where(cases::has_backward)),
+                         name_of_case);
 INSTANTIATE_TEST_SUITE_P(Cases, EveryCaseWithoutSinks, testing::ValuesIn(cases_where(has_no_sinks)), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Cases, EveryCaseWithBatchRows, testing::ValuesIn(cases_where(has_batch_rows)), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Cases, EveryCaseWithoutOrder, testing::ValuesIn(cases_where(knows_no_order)), name_of_case);
@@ -62,6 +65,55 @@ TEST_P(EveryCase, IsNearTheTruthAndWritesNothingElse) {
   const Answer got = cases::run(test, &untouched);
   EXPECT_EQ(cases::mismatch(test.spec, got, cases::truth(test)), "") << describe(test.spec);
   EXPECT_TRUE(untouched) << "memory around `out` was written";
+}
+
+void expect_same_bits(const cases::Gradients& a, const cases::Gradients& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t n = 0; n < a.size(); ++n) EXPECT_TRUE(same_bits(a[n].values, b[n].values)) << a[n].name;
+}
+
+TEST_P(EveryCaseWithGradients, HasThemNearTheTruthAndWritesNothingElse) {
+  const Case test(GetParam());
+  bool untouched = false;
+  const cases::Gradients got = cases::run_backward(test, &untouched);
+  EXPECT_EQ(cases::mismatch(cases::compare(test.spec, got, cases::true_gradients(test))), "") << describe(test.spec);
+  EXPECT_TRUE(untouched) << "memory around a gradient was written";
+}
+
+TEST_P(EveryCaseWithGradients, HasTheirBitsInEveryLayout) {
+  CaseSpec spec = GetParam();
+  spec.layout = cases::MemoryLayout::bhld;
+  const cases::Gradients wanted = cases::run_backward(Case(spec));
+  for (int layout = 1; layout <= static_cast<int>(cases::MemoryLayout::shifted); ++layout) {
+    SCOPED_TRACE(layout);
+    spec.layout = static_cast<cases::MemoryLayout>(layout);
+    expect_same_bits(cases::run_backward(Case(spec)), wanted);
+  }
+}
+
+TEST_P(EveryCaseWithGradients, HasTheirBitsForAnyNumberOfThreads) {
+  Case test(GetParam());
+  test.options.threads = 1;
+  const cases::Gradients wanted = cases::run_backward(test);
+  for (const int threads : {2, 3, 7}) {
+    SCOPED_TRACE(threads);
+    test.options.threads = threads;
+    expect_same_bits(cases::run_backward(test), wanted);
+  }
+}
+
+// Tasks one after the other, in any order: whoever waits for another's chunk must not wait for one that has not begun.
+TEST_P(EveryCaseWithGradients, RunsThroughTheCallersParallelForBackwardToo) {
+  Case test(GetParam());
+  const cases::Gradients wanted = cases::run_backward(test);
+  test.options.threads = 3;
+  int calls = 0;
+  test.options.parallel_for = [&](std::int64_t count, const Task& task) {
+    ++calls;
+    for (std::int64_t n = count; n > 0; --n) task(n - 1);
+  };
+  expect_same_bits(cases::run_backward(test), wanted);
+  EXPECT_TRUE(calls > 0 || test.spec.query_type == DType::f64);
 }
 
 TEST_P(EveryCase, KeepsItsBitsInEveryLayout) {
@@ -178,6 +230,11 @@ TEST(RandomCases, AreNearTheTruth) {
     const Answer got = cases::run(test, &untouched);
     ASSERT_EQ(cases::mismatch(test.spec, got, cases::truth(test)), "") << describe(test.spec);
     ASSERT_TRUE(untouched) << describe(test.spec);
+    if (!cases::has_backward(test.spec)) continue;
+    const cases::Gradients gradients = cases::run_backward(test, &untouched);
+    ASSERT_EQ(cases::mismatch(cases::compare(test.spec, gradients, cases::true_gradients(test))), "")
+        << describe(test.spec);
+    ASSERT_TRUE(untouched) << describe(test.spec);
   }
 }
 
@@ -266,6 +323,13 @@ TEST(Comparer, SeesWhatIsWrong) {
   Answer answer = cases::run(test);
   answer.out.values<double>()[0] += 0.01;
   EXPECT_NE(cases::mismatch(test.spec, answer, cases::truth(test)), "");
+
+  const cases::Gradients truth = cases::true_gradients(test);
+  for (std::size_t n = 0; n < truth.size(); ++n) {
+    cases::Gradients gradients = cases::run_backward(test);
+    gradients[n].values.values<double>()[0] += 1e-3;
+    EXPECT_NE(cases::mismatch(cases::compare(test.spec, gradients, truth)), "") << truth[n].name;
+  }
 }
 
 }  // namespace

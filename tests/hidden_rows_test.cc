@@ -139,10 +139,13 @@ TEST_P(EveryWayToHide, GivesZeroGradients) {
   for (Tensor* tensor : {&dout, &dlse, &dweights}) {
     for (double& x : tensor->values<double>()) x = 1.0;
   }
-  Tensor dquery({1, 2, 3, 4}, DType::f64), dkey({1, 2, 3, 4}, DType::f64), dvalue({1, 2, 3, 4}, DType::f64);
-  attention_backward({.dquery = dquery, .dkey = dkey, .dvalue = dvalue},
-                     {.dout = dout, .dlse = dlse, .dweights = {{.from = dweights}}}, s.query, s.key, s.value,
-                     s.options);
+  Tensor dquery_memory({1, 2, 3, 4}, dtype()), dkey_memory({1, 2, 3, 4}, dtype()), dvalue_memory({1, 2, 3, 4}, dtype());
+  const Tensor dout_in_type = dout.to(dtype()), dlse_in_type = dlse.to(dtype());
+  attention_backward({.dquery = dquery_memory, .dkey = dkey_memory, .dvalue = dvalue_memory},
+                     {.dout = dout_in_type, .dlse = dlse_in_type, .dweights = {{.from = dweights}}},
+                     s.query.to(dtype()), s.key.to(dtype()), s.value.to(dtype()), s.options);
+  const Tensor dquery = dquery_memory.to(DType::f64), dkey = dkey_memory.to(DType::f64),
+               dvalue = dvalue_memory.to(DType::f64);
   for (std::int64_t h = 0; h < 2; ++h) {
     for (std::int64_t i = 0; i < 3; ++i) {
       double size = 0.0;
@@ -231,21 +234,28 @@ TEST(NotFinite, StaysInItsRow) {
 
 // The same in backward: a key that a row does not see may hold anything, and so may its gradient.
 TEST(NotFinite, StaysInItsRowInBackwardToo) {
-  Setting s;
-  s.key.values<double>()[4 * 2] = std::nan("");  // head 0, key 2: only query 2 sees it
-  s.query.values<double>()[4 * 3] = INFINITY;    // head 1, query 0 sees only key 0
-  Tensor dout({1, 2, 3, 4}, DType::f64), dweights({1, 2, 3, 3}, DType::f64);
-  for (double& x : dout.values<double>()) x = 1.0;
-  dweights.values<double>()[1] = std::nan("");  // head 0, query 0, key 1: not seen
-  Tensor dquery({1, 2, 3, 4}, DType::f64), dkey({1, 2, 3, 4}, DType::f64), dvalue({1, 2, 3, 4}, DType::f64);
-  attention_backward({.dquery = dquery, .dkey = dkey, .dvalue = dvalue},
-                     {.dout = dout, .dweights = {{.from = dweights}}}, s.query, s.key, s.value,
-                     {.softcap = 2.0, .causal = true});
-  for (std::int64_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(std::isnan(dquery.view().at<double>(0, 0, i, 0)), i == 2) << i;
-    EXPECT_TRUE(i == 0 || std::isfinite(dquery.view().at<double>(0, 1, i, 0))) << i;
+  for (const std::string& way : ways_to_compute()) {
+    SCOPED_TRACE(way);
+    const DType dtype = way == "f64" ? DType::f64 : DType::f32;
+    if (way != "f64") use_instruction_set(way);
+    Setting s;
+    s.key.values<double>()[4 * 2] = std::nan("");  // head 0, key 2: only query 2 sees it
+    s.query.values<double>()[4 * 3] = INFINITY;    // head 1, query 0 sees only key 0
+    Tensor dout({1, 2, 3, 4}, dtype), dweights({1, 2, 3, 3}, DType::f64);
+    copy(Tensor::from<double>({1, 1, 1, 1}, {1.0}).view().expand({1, 2, 3, 4}), dout);
+    dweights.values<double>()[1] = std::nan("");  // head 0, query 0, key 1: not seen
+    Tensor in_dquery({1, 2, 3, 4}, dtype), in_dkey({1, 2, 3, 4}, dtype), dvalue({1, 2, 3, 4}, dtype);
+    attention_backward({.dquery = in_dquery, .dkey = in_dkey, .dvalue = dvalue},
+                       {.dout = dout, .dweights = {{.from = dweights}}}, s.query.to(dtype), s.key.to(dtype),
+                       s.value.to(dtype), {.softcap = 2.0, .causal = true});
+    const Tensor dquery = in_dquery.to(DType::f64), dkey = in_dkey.to(DType::f64);
+    for (std::int64_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(std::isnan(dquery.view().at<double>(0, 0, i, 0)), i == 2) << i;
+      EXPECT_TRUE(i == 0 || std::isfinite(dquery.view().at<double>(0, 1, i, 0))) << i;
+    }
+    for (std::int64_t j = 1; j < 3; ++j) EXPECT_TRUE(std::isfinite(dkey.view().at<double>(0, 1, j, 0))) << j;
   }
-  for (std::int64_t j = 1; j < 3; ++j) EXPECT_TRUE(std::isfinite(dkey.view().at<double>(0, 1, j, 0))) << j;
+  use_instruction_set("");
 }
 
 }  // namespace

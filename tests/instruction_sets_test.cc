@@ -29,6 +29,11 @@ void expect_near_the_truth(const CaseSpec& spec) {
   const Answer got = cases::run(test, &untouched);
   EXPECT_EQ(cases::mismatch(test.spec, got, cases::truth(test)), "") << describe(spec);
   EXPECT_TRUE(untouched) << "memory around `out` was written: " << describe(spec);
+  if (!cases::has_backward(spec)) return;
+  const cases::Gradients gradients = cases::run_backward(test, &untouched);
+  const auto compared = cases::compare(test.spec, gradients, cases::true_gradients(test));
+  EXPECT_EQ(cases::mismatch(compared), "") << describe(spec);
+  EXPECT_TRUE(untouched) << "memory around a gradient was written: " << describe(spec);
 }
 
 TEST_P(InstructionSets, AreNearTheTruthInEveryCaseOfTheList) {
@@ -57,7 +62,12 @@ TEST_P(InstructionSets, AreNearTheTruthInRandomCases) {
 
 TEST_P(InstructionSets, GivePyTorchsAnswers) {
   for (const VectorName& name : vector_names()) {
-    expect_matches_torch(VectorCase(name), {.engine = Engine::automatic, .query = DType::f32, .key_value = DType::f32});
+    for (const bool reuse : {false, true}) {
+      expect_matches_torch(VectorCase(name), {.engine = Engine::automatic,
+                                              .query = DType::f32,
+                                              .key_value = DType::f32,
+                                              .reuse_forward = reuse});
+    }
   }
 }
 
@@ -220,6 +230,72 @@ TEST_P(InstructionSets, InfinitiesInTheInputsDoWhatTheReferenceSays) {
         const Inputs::Outputs wanted = inputs.run(Engine::reference);
         EXPECT_LE(cases::relative_error(got.out, wanted.out), 2e-6) << value << ' ' << in_query << ' ' << softcap;
         EXPECT_LE(cases::relative_error(got.lse, wanted.lse), 2e-6) << value << ' ' << in_query << ' ' << softcap;
+      }
+    }
+  }
+}
+
+// A key that is not finite, hidden from most rows: their gradients, and those of all other keys that only they see, have
+// the bits they have without it.
+TEST_P(InstructionSets, AHiddenKeyMayHoldAnythingInBackwardToo) {
+  Tensor hidden({Inputs::kQueries, Inputs::kKeys}, DType::boolean);
+  for (const std::int64_t key : {3, 256, 511}) {
+    for (std::int64_t i = 0; i < Inputs::kQueries; ++i) hidden.view().at<bool>(i, key) = true;
+  }
+  struct Three {
+    Tensor dquery{{1, 2, Inputs::kQueries, Inputs::kSize}}, dkey{{1, 2, Inputs::kKeys, Inputs::kSize}},
+        dvalue{{1, 2, Inputs::kKeys, Inputs::kSize}};
+  };
+  const auto differentiate = [](const Inputs& inputs) {
+    Three three;
+    Tensor dout({1, 2, Inputs::kQueries, Inputs::kSize}), dweights({1, 2, Inputs::kQueries, Inputs::kKeys});
+    cases::Stream stream(12, 1);
+    for (float& x : dout.values<float>()) x = static_cast<float>(2.0 * stream.uniform() - 1.0);
+    for (std::int64_t i = 0; i < Inputs::kQueries; ++i) dweights.view().at<float>(0, 0, i, 256) = kNaN;
+    attention_backward({.dquery = three.dquery, .dkey = three.dkey, .dvalue = three.dvalue},
+                       {.dout = dout, .dweights = {{.from = dweights}}}, inputs.query, inputs.key, inputs.value,
+                       inputs.options);
+    return three;
+  };
+  for (const float anything : {kNaN, kInfinity, -kInfinity}) {
+    for (const double softcap : {0.0, 3.0}) {
+      Inputs good, bad;
+      for (Inputs* inputs : {&good, &bad}) {
+        inputs->options.masks = {Mask::drop(hidden)}, inputs->options.softcap = softcap;
+      }
+      for (const std::int64_t key : {3, 256, 511}) {
+        for (std::int64_t d = 0; d < Inputs::kSize; ++d) bad.key.view().at<float>(0, 1, key, d) = anything;
+      }
+      const Three wanted = differentiate(good), got = differentiate(bad);
+      EXPECT_EQ(cases::relative_error(got.dquery, wanted.dquery), 0.0) << anything << ' ' << softcap;
+      EXPECT_EQ(cases::relative_error(got.dkey, wanted.dkey), 0.0) << anything << ' ' << softcap;
+      EXPECT_EQ(cases::relative_error(got.dvalue, wanted.dvalue), 0.0) << anything << ' ' << softcap;
+      for (const float x : got.dkey.values<float>()) ASSERT_TRUE(std::isfinite(x));
+      for (std::int64_t d = 0; d < Inputs::kSize; ++d) EXPECT_EQ(got.dkey.view().at<float>(0, 1, 256, d), 0.0F);
+    }
+  }
+}
+
+// And past a key length: never read, and with gradients of 0.
+TEST_P(InstructionSets, WhatLiesPastAKeyLengthHasNoGradient) {
+  for (const std::int64_t length : {0, 1, 256, 300}) {
+    Inputs inputs;
+    inputs.options.key_lengths = {length};
+    for (Tensor* tensor : {&inputs.key, &inputs.value}) {
+      for (std::int64_t j = length; j < Inputs::kKeys; ++j) tensor->view().at<float>(0, 1, j, 3) = kNaN;
+    }
+    Tensor dout({1, 2, Inputs::kQueries, Inputs::kSize}), dquery({1, 2, Inputs::kQueries, Inputs::kSize});
+    Tensor dkey({1, 2, Inputs::kKeys, Inputs::kSize}), dvalue({1, 2, Inputs::kKeys, Inputs::kSize});
+    for (Tensor* tensor : {&dout, &dquery, &dkey, &dvalue}) {
+      for (float& x : tensor->values<float>()) x = 0.5F;
+    }
+    attention_backward({.dquery = dquery, .dkey = dkey, .dvalue = dvalue}, {.dout = dout}, inputs.query, inputs.key,
+                       inputs.value, inputs.options);
+    for (const float x : dquery.values<float>()) ASSERT_TRUE(length > 0 ? std::isfinite(x) : x == 0.0F);
+    for (const Tensor* tensor : {&dkey, &dvalue}) {
+      for (std::int64_t j = 0; j < Inputs::kKeys; ++j) {
+        const float x = tensor->view().at<float>(0, 1, j, 3);
+        ASSERT_TRUE(j < length ? std::isfinite(x) : x == 0.0F) << j << ": " << x;
       }
     }
   }

@@ -123,7 +123,7 @@ void check_outputs(const Checks& checks, const ForwardProblem& problem) {
 }
 
 void check_upstream(const Checks& checks, const BackwardProblem& problem) {
-  const AttentionUpstream& upstream = problem.upstream;
+  const BackwardProblem::Upstream& upstream = problem.upstream;
   checks.require(upstream.dout.defined() || upstream.dlse.defined() || !upstream.dweights.empty(),
                  "no gradient arrives; give dout, dlse or dweights");
   const auto check_out = [&](std::string_view name, const ConstTensorView& tensor) {
@@ -153,7 +153,7 @@ void check_upstream(const Checks& checks, const BackwardProblem& problem) {
 }
 
 void check_gradients(const Checks& checks, const BackwardProblem& problem, const AttentionOptions& options) {
-  const AttentionGradients& gradients = problem.gradients;
+  const BackwardProblem::Gradients& gradients = problem.gradients;
   Outputs written(checks, problem);
   written.add_input("dout", problem.upstream.dout);
   written.add_input("dlse", problem.upstream.dlse);
@@ -211,8 +211,8 @@ BackwardProblem resolve_backward(std::string_view function, const AttentionGradi
   BackwardProblem problem;
   require_plain_storage(checks, key, value, options);
   resolve_options(checks, query, key, value, options, ProblemLists(arena, query, options), problem);
-  problem.upstream = upstream;
-  problem.gradients = gradients;
+  problem.upstream = {upstream.dout, upstream.dlse, upstream.dweights, upstream.out, upstream.lse};
+  problem.gradients = {gradients.dquery, gradients.dkey, gradients.dvalue, gradients.dsinks, gradients.dmasks};
   check_upstream(checks, problem);
   check_gradients(checks, problem, options);
   return problem;

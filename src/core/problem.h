@@ -110,8 +110,17 @@ struct ForwardProblem : AttentionProblem {
 };
 
 struct BackwardProblem : AttentionProblem {
-  AttentionUpstream upstream;
-  AttentionGradients gradients;
+  struct Upstream {
+    ConstTensorView dout, dlse;
+    std::span<const WeightsGradient> dweights;
+    ConstTensorView out, lse;
+  };
+  struct Gradients {
+    TensorView dquery, dkey, dvalue, dsinks;
+    std::span<const MaskGradient> dmasks;
+  };
+  Upstream upstream;
+  Gradients gradients;
 };
 
 // One engine: a name and its functions. A workspace is aligned to 64 bytes and as large as was asked for.

@@ -75,11 +75,19 @@ inline void StatsFromLse(const BackwardProblem& problem, const TileRows& rows, c
   }
 }
 
-// Σ_d a_d · b_d of two rows padded with zeros.
-HWY_INLINE float Dot(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, std::int64_t padded) {
-  Vec sum = hn::Zero(kF32);
-  for (std::int64_t d = 0; d < padded; d += kLanes) sum = hn::MulAdd(Load(a + d), Load(b + d), sum);
-  return hn::GetLane(hn::SumOfLanes(kF32, sum));
+// delta = dout · out: one chain, d ascending, as dout · v is. Of a row that sees one key the two are then equal, and the
+// gradient of its score is exactly 0.
+inline void DeltaFromOut(const BackwardProblem& problem, const TileRows& rows, const ConstTensorView& out,
+                         const GradientScratch& scratch, TileStats& stats) {
+  LoadTileRows(out, rows, problem.value_size, scratch.value_stride, 1.0F, scratch.q_rows.data(), scratch.out.data());
+  for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
+    Vec sum = hn::Zero(kF32);
+    for (std::int64_t d = 0; d < problem.value_size; ++d) {
+      const std::int64_t place = d * kTileRows + lane;
+      sum = hn::MulAdd(Load(scratch.out.data() + place), Load(scratch.dout.data() + place), sum);
+    }
+    Store(sum, stats.delta + lane);
+  }
 }
 
 // delta += Σ_j p_j g_j, keys ascending.
@@ -96,7 +104,7 @@ inline void SumDelta(const BackwardProblem& problem, const TileRows& rows, const
       for (std::int64_t key = 0; key < keys.range.last - keys.range.first; ++key) {
         const Vec p = Load(scratch.s.data() + key * kTileRows + lane);
         const Vec product = hn::Mul(p, Load(scratch.g.data() + key * kTileRows + lane));
-        sum = hn::Add(sum, hn::IfThenElseZero(hn::Ne(p, hn::Zero(kF32)), product));
+        sum = hn::Add(sum, hn::IfThenZeroElse(hn::Eq(p, hn::Zero(kF32)), product));
       }
       Store(sum, stats.delta + lane);
     }
@@ -142,12 +150,7 @@ inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::
   }
 
   if (state.out.defined()) {
-    float* row = scratch.s.data();
-    for (std::int64_t lane = 0; lane < rows.count; ++lane) {
-      LoadPaddedRow(state.out, row_offset(state.out, b, where.head, rows.query(lane)), problem.value_size,
-                    scratch.value_stride, row);
-      stats.delta[lane] = Dot(scratch.dout_rows.data() + lane * scratch.value_stride, row, scratch.value_stride);
-    }
+    DeltaFromOut(problem, rows, state.out, scratch, stats);
   } else if (problem.upstream.dout.defined() || !problem.upstream.dweights.empty()) {
     SumDelta(problem, rows, scratch, stats);
   }

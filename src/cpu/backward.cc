@@ -256,7 +256,7 @@ void backward(const BackwardProblem& problem, std::span<std::byte> memory) {
   Arena arena(memory);
   const Workspace workspace(arena, problem, kernels);
   const BackwardState& state = workspace.state;
-  const AttentionGradients& gradients = problem.gradients;
+  const BackwardProblem::Gradients& gradients = problem.gradients;
   for_each_tile(problem, kernels, [&](const HeadRows& rows, std::int64_t number) {
     workspace.tiles[static_cast<std::size_t>(number)] = rows;
   });

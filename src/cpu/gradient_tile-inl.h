@@ -20,7 +20,8 @@ struct GradientScratch {
         value_stride(RoundUp(problem.value_size, kLanes)),
         q(arena.take<float>(problem.head_size * kTileRows)),
         dout(arena.take<float>(problem.value_size * kTileRows)),
-        q_rows(arena.take<float>(kTileRows * key_stride)),
+        out(arena.take<float>(problem.value_size * kTileRows)),
+        q_rows(arena.take<float>(kTileRows * std::max(key_stride, value_stride))),
         dout_rows(arena.take<float>(kTileRows * value_stride)),
         s(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
         g(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
@@ -37,7 +38,7 @@ struct GradientScratch {
   static constexpr std::int64_t kTile = kChunk * kTileRows;
 
   std::int64_t key_stride, value_stride;
-  std::span<float> q, dout;            // (D, kTileRows), scaled, and (Dv, kTileRows)
+  std::span<float> q, dout, out;       // (D, kTileRows), scaled, and (Dv, kTileRows)
   std::span<float> q_rows, dout_rows;  // (kTileRows, key_stride) and (kTileRows, value_stride): one row for each lane
   std::span<float> s;                  // (kChunk, kTileRows): scores, then weights
   std::span<float> g;                  // (kChunk, kTileRows): the gradient of weights, then of scores
@@ -244,12 +245,12 @@ inline void AddWeightsGradients(const BackwardProblem& problem, const TileRows& 
 // e^(s − m) · 1/l, and exactly 0 where nothing is seen, whatever the row's sum is.
 HWY_INLINE Vec WeightOf(Vec s, Vec m, Vec inverse) {
   const Vec e = Exp(hn::Sub(s, m));
-  return hn::IfThenElseZero(hn::Ne(e, hn::Zero(kF32)), hn::Mul(e, inverse));
+  return hn::IfThenZeroElse(hn::Eq(e, hn::Zero(kF32)), hn::Mul(e, inverse));
 }
 
 // p · (g − delta), and exactly 0 where p is, whatever g is.
 HWY_INLINE Vec ScoreGradient(Vec p, Vec g, Vec delta) {
-  return hn::IfThenElseZero(hn::Ne(p, hn::Zero(kF32)), hn::Mul(p, hn::Sub(g, delta)));
+  return hn::IfThenZeroElse(hn::Eq(p, hn::Zero(kF32)), hn::Mul(p, hn::Sub(g, delta)));
 }
 
 // Where nothing but softmax stands between g and scores: s becomes p, g becomes scale · p · (g − delta).
@@ -322,7 +323,7 @@ inline void TileGradient(const BackwardProblem& problem, const TileRows& rows, c
     const Vec p = Load(s + place);
     const Vec ds = hn::Mul(factor, ScoreGradient(p, g, Load(stats.delta + lane)));
     if (!uncap) return ds;
-    return hn::IfThenElseZero(hn::Ne(p, hn::Zero(kF32)), hn::Mul(ds, Load(slope + place)));
+    return hn::IfThenZeroElse(hn::Eq(p, hn::Zero(kF32)), hn::Mul(ds, Load(slope + place)));
   });
   DropFilled(problem, rows, keys.range, scratch);
   if (!problem.dropout.on) return;

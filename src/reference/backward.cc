@@ -144,7 +144,7 @@ void attend_backward(const BackwardProblem& problem, const Row& row, const Works
   }
 }
 
-void write_gradients(const AttentionGradients& gradients, const Workspace& work) {
+void write_gradients(const BackwardProblem::Gradients& gradients, const Workspace& work) {
   if (gradients.dquery.defined()) write(work.dquery, gradients.dquery);
   if (gradients.dkey.defined()) write(work.dkey, gradients.dkey);
   if (gradients.dvalue.defined()) write(work.dvalue, gradients.dvalue);
