@@ -95,8 +95,7 @@ TEST_P(Accuracy, IsAtWorstTwiceAsFarFromTheTruthAsPyTorchOverAllSmallCases) {
       const VectorCase vector(name);
       if (vector.only_f32()) continue;
       const Results results = run_case(
-          vector,
-          {.engine = Engine::automatic, .query = DType::f32, .key_value = DType::f32, .reuse_forward = reuse});
+          vector, {.engine = Engine::automatic, .query = DType::f32, .key_value = DType::f32, .reuse_forward = reuse});
       for (const char* what : {"out", "dq", "dk", "dv"}) {
         const Tensor& exact = vector.answer(what, DType::f64);
         errors[what].first += std::pow(relative_error(results.at(what), exact), 2);

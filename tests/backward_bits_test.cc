@@ -73,8 +73,11 @@ struct Arriving {
 
 Gradients differentiate(const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
                         const AttentionUpstream& upstream, const AttentionOptions& options) {
-  Gradients all{Tensor(query.shape(), query.dtype()), Tensor(key.shape(), key.dtype()),
-                Tensor(value.shape(), value.dtype()), Tensor(), {}};
+  Gradients all{Tensor(query.shape(), query.dtype()),
+                Tensor(key.shape(), key.dtype()),
+                Tensor(value.shape(), value.dtype()),
+                Tensor(),
+                {}};
   AttentionGradients gradients{.dquery = all.dquery, .dkey = all.dkey, .dvalue = all.dvalue};
   if (options.sinks.defined()) {
     all.dsinks = Tensor(options.sinks.shape(), options.sinks.dtype());

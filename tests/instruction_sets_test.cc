@@ -63,10 +63,9 @@ TEST_P(InstructionSets, AreNearTheTruthInRandomCases) {
 TEST_P(InstructionSets, GivePyTorchsAnswers) {
   for (const VectorName& name : vector_names()) {
     for (const bool reuse : {false, true}) {
-      expect_matches_torch(VectorCase(name), {.engine = Engine::automatic,
-                                              .query = DType::f32,
-                                              .key_value = DType::f32,
-                                              .reuse_forward = reuse});
+      expect_matches_torch(
+          VectorCase(name),
+          {.engine = Engine::automatic, .query = DType::f32, .key_value = DType::f32, .reuse_forward = reuse});
     }
   }
 }
@@ -235,8 +234,8 @@ TEST_P(InstructionSets, InfinitiesInTheInputsDoWhatTheReferenceSays) {
   }
 }
 
-// A key that is not finite, hidden from most rows: their gradients, and those of all other keys that only they see, have
-// the bits they have without it.
+// A key that is not finite, hidden from most rows: their gradients, and those of all other keys that only they see,
+// have the bits they have without it.
 TEST_P(InstructionSets, AHiddenKeyMayHoldAnythingInBackwardToo) {
   Tensor hidden({Inputs::kQueries, Inputs::kKeys}, DType::boolean);
   for (const std::int64_t key : {3, 256, 511}) {

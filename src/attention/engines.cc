@@ -22,7 +22,9 @@ const EngineTable& choose(const char* function, Engine wanted, AttentionProblem&
 
 }  // namespace
 
-const EngineTable& choose_engine(Engine wanted, ForwardProblem& problem) { return choose("attention", wanted, problem); }
+const EngineTable& choose_engine(Engine wanted, ForwardProblem& problem) {
+  return choose("attention", wanted, problem);
+}
 
 const EngineTable& choose_engine(Engine wanted, BackwardProblem& problem) {
   return choose("attention_backward", wanted, problem);

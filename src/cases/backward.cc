@@ -118,7 +118,9 @@ Gradients true_gradients(const Case& test) {
     return call(test.spec, arriving, {}, test.query, test.key, test.value, options, nullptr);
   }
   std::deque<Tensor> memory;
-  const auto exact = [&](const ConstTensorView& view) { return memory.emplace_back(Tensor::copy_of(view, DType::f64)).view(); };
+  const auto exact = [&](const ConstTensorView& view) {
+    return memory.emplace_back(Tensor::copy_of(view, DType::f64)).view();
+  };
   for (Mask& mask : options.masks) {
     if (mask.kind == Mask::Kind::add) mask.view = exact(mask.view);
   }

@@ -104,7 +104,8 @@ bool Buffer::is_untouched() const {
   const Buffer fresh = make_buffer(layout, view.shape(), view.dtype());
   Tensor copy_of_memory = memory.clone();
   // The same place in the copy: NaN where the view was written, as in a buffer that was just made.
-  const auto distance = static_cast<const std::byte*>(view.data()) - static_cast<const std::byte*>(memory.view().data());
+  const auto distance =
+      static_cast<const std::byte*>(view.data()) - static_cast<const std::byte*>(memory.view().data());
   if (memory.count() == 0) return true;
   auto* data = static_cast<std::byte*>(copy_of_memory.view().data()) + distance;
   fill(TensorView(data, view.dtype(), view.shape(), view.strides()), kNaN);

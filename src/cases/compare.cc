@@ -76,9 +76,7 @@ double subnormal_rounding(DType output, const Tensor& wanted) {
 }
 
 // Half a unit in the last place, relative.
-double rounding_to(DType dtype) {
-  return dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-11 : 0.0;
-}
+double rounding_to(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-11 : 0.0; }
 
 // What an engine that works in f32 may differ by, for an output of this type: one rounding at the end, and the sums.
 double tolerance(const CaseSpec& spec, DType output) {
@@ -111,7 +109,8 @@ double difference_size(const CaseSpec& spec, const std::string& name) {
 double gradient_tolerance(const CaseSpec& spec, DType written) {
   if (spec.query_type == DType::f64) return 1e-12;
   const double handed = handed_to_backward(spec) == Handed::out_and_lse ? rounding_to(spec.query_type) : 0.0;
-  const auto rows = static_cast<double>(spec.queries * std::max<std::int64_t>(1, spec.query_heads / std::max<std::int64_t>(1, spec.kv_heads)));
+  const auto rows = static_cast<double>(
+      spec.queries * std::max<std::int64_t>(1, spec.query_heads / std::max<std::int64_t>(1, spec.kv_heads)));
   return handed + tolerance(spec, written) + 0x1p-24 * std::sqrt(rows);
 }
 

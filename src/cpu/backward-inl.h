@@ -27,7 +27,7 @@ HWY_INLINE KeyRange ChunksOf(const BackwardProblem& problem, const HeadRows& row
 
 // ---------------------------------------------------------------- what must be known of each row
 
-// m and l of rows whose lse is too large to stand for both: in f32, −1e9 + log n is −1e9.
+// m and l of each row, as forward has them.
 inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch, float* m,
                     float* l) {
   const std::int64_t kv_head = rows.head[0] / problem.group;
@@ -55,31 +55,22 @@ inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const 
   }
 }
 
-// From the caller's lse. Up to kLargest it says p as exactly as f32 scores do.
-inline void StatsFromLse(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch,
-                         TileStats& stats) {
-  constexpr float kLargest = 32.0F;
-  const ConstTensorView& lse = problem.upstream.lse;
-  HWY_ALIGN float m[TileRows::kMax];
-  HWY_ALIGN float l[TileRows::kMax];
-  bool summed = false;
-  for (std::int64_t lane = 0; lane < rows.count; ++lane) {
-    const std::int64_t head = rows.head[static_cast<std::size_t>(lane)];
-    const float value =
-        static_cast<const float*>(lse.data())[row_offset(lse, rows.sequence->batch, head, rows.query(lane))];
-    stats.m[lane] = value, stats.inverse[lane] = 1.0F;
-    if (std::abs(value) <= kLargest || value == -std::numeric_limits<float>::infinity()) continue;
-    if (!summed) SumTile(problem, rows, scratch, m, l);
-    summed = true;
-    stats.m[lane] = m[lane], stats.inverse[lane] = l[lane];
-  }
+// Whether the caller knows what a row needs: forward's lse, and its output unless nothing arrives there.
+HWY_INLINE bool IsKnown(const BackwardProblem& problem) {
+  return problem.upstream.lse.defined() && problem.upstream.dweights.empty() &&
+         (problem.upstream.out.defined() || !problem.upstream.dout.defined());
 }
 
-// delta = dout · out: one chain, d ascending, as dout · v is. Of a row that sees one key the two are then equal, and the
-// gradient of its score is exactly 0.
-inline void DeltaFromOut(const BackwardProblem& problem, const TileRows& rows, const ConstTensorView& out,
-                         const GradientScratch& scratch, TileStats& stats) {
-  LoadTileRows(out, rows, problem.value_size, scratch.value_stride, 1.0F, scratch.q_rows.data(), scratch.out.data());
+// The caller's lse of a row stands for m, with a sum of 1, up to this size: there it says p as exactly as scores in f32
+// do. Beyond, where it may have lost its logarithm (in f32, −1e9 + log n is −1e9), the row is summed again.
+constexpr float kLargestLse = 16.0F;
+
+// delta = dout · out: one chain, d ascending, as dout · v is. Of a row that sees one key the two are then equal, and
+// the gradient of its score is exactly 0.
+inline void DeltaFromOut(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch,
+                         TileStats& stats) {
+  LoadTileRows(problem.upstream.out, rows, problem.value_size, scratch.value_stride, 1.0F, scratch.q_rows.data(),
+               scratch.out.data());
   for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
     Vec sum = hn::Zero(kF32);
     for (std::int64_t d = 0; d < problem.value_size; ++d) {
@@ -111,13 +102,57 @@ inline void SumDelta(const BackwardProblem& problem, const TileRows& rows, const
   }
 }
 
+// m, 1 / l and Σ_j p_j g_j of a tile's rows: from what the caller knows, or from all their keys.
+inline void KnownRows(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch,
+                      TileStats& stats) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  HWY_ALIGN float l[TileRows::kMax];
+  bool summed[TileRows::kMax];
+  bool any = false;
+  for (std::int64_t lane = 0; lane < rows.vectors * kLanes; ++lane) {
+    summed[lane] = true;
+    if (IsKnown(problem)) {
+      const ConstTensorView& lse = problem.upstream.lse;
+      const std::int64_t head = rows.head[static_cast<std::size_t>(lane)];
+      stats.m[lane] =
+          static_cast<const float*>(lse.data())[row_offset(lse, rows.sequence->batch, head, rows.query(lane))];
+      l[lane] = 1.0F;
+      summed[lane] = !(std::abs(stats.m[lane]) <= kLargestLse) && stats.m[lane] != -kInfinity;
+    }
+    any = any || summed[lane];
+    stats.delta[lane] = 0.0F;
+  }
+  if (any) {
+    TileStats all;
+    HWY_ALIGN float all_l[TileRows::kMax];
+    SumTile(problem, rows, scratch, all.m, all_l);
+    for (std::int64_t lane = 0; lane < rows.vectors * kLanes; ++lane) {
+      if (summed[lane]) stats.m[lane] = all.m[lane], l[lane] = all_l[lane];
+    }
+  }
+  for (std::int64_t lane = 0; lane < rows.vectors * kLanes; ++lane) {
+    // A row that sees nothing has m −inf, and one with a NaN may have anything: of both e^(s − m) shall be 0 at least
+    // where s is −inf.
+    const float m = stats.m[lane];
+    stats.inverse[lane] = m == -kInfinity ? 0.0F : std::isfinite(m) ? 1.0F / l[lane] : l[lane] * (m - m);
+    if (!std::isfinite(m)) stats.m[lane] = 0.0F;
+  }
+  if (IsKnown(problem) && problem.upstream.dout.defined()) DeltaFromOut(problem, rows, scratch, stats);
+  if (!any || (!problem.upstream.dout.defined() && problem.upstream.dweights.empty())) return;
+  TileStats all = stats;
+  std::fill_n(all.delta, TileRows::kMax, 0.0F);
+  SumDelta(problem, rows, scratch, all);
+  for (std::int64_t lane = 0; lane < rows.vectors * kLanes; ++lane) {
+    if (summed[lane]) stats.delta[lane] = all.delta[lane];
+  }
+}
+
 inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::int64_t turn,
                     const BackwardState& state, std::span<std::byte> memory) {
   Arena arena(memory);
   const GradientScratch scratch(arena, problem);
   const TileRows rows(problem, where, kLanes);
   const std::int64_t b = where.sequence->batch;
-  const auto place = [&](std::int64_t lane) { return state.sums.place(b, where.head, rows.query(lane)); };
   if (state.dquery != nullptr) {
     for (std::int64_t lane = 0; lane < rows.count; ++lane) {
       std::fill_n(state.dquery + b * state.dquery_strides[0] + where.head * state.dquery_strides[1] +
@@ -129,47 +164,24 @@ inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::
 
   LoadTile(problem, rows, scratch);
   TileStats stats;
-  std::fill_n(stats.m, TileRows::kMax, 0.0F);
-  std::fill_n(stats.inverse, TileRows::kMax, 0.0F);
-  std::fill_n(stats.delta, TileRows::kMax, 0.0F);
-  if (state.has_sums) {
-    for (std::int64_t lane = 0; lane < rows.count; ++lane) {
-      stats.m[lane] = state.sums.m[place(lane)], stats.inverse[lane] = state.sums.l[place(lane)];
-    }
-  } else {
-    StatsFromLse(problem, rows, scratch, stats);
-  }
+  KnownRows(problem, rows, scratch, stats);
   for (std::int64_t lane = 0; lane < rows.count; ++lane) {
-    // A row that sees nothing has m −inf, and one with a NaN may have anything: of both e^(s − m) shall be 0 at least
-    // where s is −inf.
-    const float l = stats.inverse[lane];
-    const float m = stats.m[lane];
-    const bool blind = m == -std::numeric_limits<float>::infinity();
-    stats.inverse[lane] = blind ? 0.0F : std::isfinite(m) ? 1.0F / l : std::numeric_limits<float>::quiet_NaN();
-    if (!std::isfinite(m)) stats.m[lane] = 0.0F;
-  }
-
-  if (state.out.defined()) {
-    DeltaFromOut(problem, rows, state.out, scratch, stats);
-  } else if (problem.upstream.dout.defined() || !problem.upstream.dweights.empty()) {
-    SumDelta(problem, rows, scratch, stats);
-  }
-  const ConstTensorView& dlse = problem.upstream.dlse;
-  for (std::int64_t lane = 0; lane < rows.count; ++lane) {
+    const ConstTensorView& dlse = problem.upstream.dlse;
     float delta = stats.delta[lane];
     if (dlse.defined()) {
       delta -= static_cast<const float*>(dlse.data())[row_offset(dlse, b, where.head, rows.query(lane))];
     }
-    state.sums.m[place(lane)] = stats.m[lane];
-    state.sums.l[place(lane)] = stats.inverse[lane];
-    state.delta[place(lane)] = delta;
+    const std::size_t place = state.sums.place(b, where.head, rows.query(lane));
+    state.sums.m[place] = stats.m[lane];
+    state.sums.l[place] = stats.inverse[lane];
+    state.delta[place] = delta;
   }
 }
 
 // ---------------------------------------------------------------- the products that sum over rows and keys
 
-// to[r] += Σ_k a[r · kRowStep + k · kStep] · b[k], for `count` rows of `to` and kV vectors of columns: one chain for each
-// number, k ascending, from what `to` holds.
+// to[r] += Σ_k a[r · kRowStep + k · kStep] · b[k], for `count` rows of `to` and kV vectors of columns: one chain for
+// each number, k ascending, from what `to` holds.
 template <int kV, std::int64_t kRowStep, std::int64_t kStep>
 HWY_INLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const float* HWY_RESTRICT b,
                          std::int64_t b_stride, float* HWY_RESTRICT to, std::int64_t to_stride, std::int64_t count) {
@@ -263,8 +275,8 @@ inline void DifferentiateTile(const BackwardProblem& problem, const HeadRows& wh
   if (turn == nullptr) return;
   await_turn(*turn, number);
   AddToQueries(rows, keys.range, scratch.g.data(), chunk.clean_keys + begin * scratch.key_stride, scratch.key_stride,
-               state.dquery + where.sequence->batch * state.dquery_strides[0] +
-                   where.head * state.dquery_strides[1] + rows.query(0) * state.dquery_strides[2],
+               state.dquery + where.sequence->batch * state.dquery_strides[0] + where.head * state.dquery_strides[1] +
+                   rows.query(0) * state.dquery_strides[2],
                state.dquery_strides[2]);
 }
 

@@ -1,10 +1,11 @@
 // Backward: its steps one after the other, each divided among workers.
 //
-//   forward          where the caller has no lse of it: each row's maximum and sum, and its output
-//   prepare          by tiles of rows: delta = Σ_j p_j g_j − dlse, which is dout · out where nothing arrives at weights
+//   prepare          by tiles of rows: the maximum, the sum and delta = Σ_j p_j g_j − dlse of each row
 //   differentiate    by chunks of keys: dk and dv of the chunk, and its part of dq, in turn
 //   store            dq, where its tensor cannot hold sums in f32
 //   masks, sinks     each number a sum in one fixed order
+#include "cpu/backward.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -14,7 +15,6 @@
 
 #include "core/elements.h"
 #include "cpu/convert.h"
-#include "cpu/passes.h"
 
 namespace rapt::cpu {
 
@@ -109,34 +109,11 @@ void for_each_mask_block(const BackwardProblem& problem, const Kernels& kernels,
   }
 }
 
-bool needs_forward(const BackwardProblem& problem) { return !problem.upstream.lse.defined(); }
-
-// Whether delta is dout · out, and `out` is there or forward makes it.
-bool has_out(const BackwardProblem& problem) {
-  return problem.upstream.dout.defined() && problem.upstream.dweights.empty() &&
-         (problem.upstream.out.defined() || needs_forward(problem));
-}
-
-// The call of forward, whose output goes to memory of ours.
-ForwardProblem forward_problem(const BackwardProblem& problem, float* out) {
-  ForwardProblem forward;
-  static_cast<AttentionProblem&>(forward) = problem;
-  forward.outputs.out = TensorView(
-      out, DType::f32, {problem.query.size(0), problem.query_heads, problem.query.size(2), problem.value_size});
-  return forward;
-}
-
 struct Workspace {
   Workspace(Arena& arena, const BackwardProblem& problem, const Kernels& kernels) {
     const std::int64_t rows = rows_of(problem);
-    state.has_sums = needs_forward(problem);
     state.sums = {arena.take<float>(rows), arena.take<float>(rows), problem.query_heads, problem.query.size(2)};
     state.delta = arena.take<float>(rows);
-    out = arena.take<float>(needs_forward(problem) ? rows * problem.value_size : 0);
-    if (has_out(problem)) {
-      state.out = problem.upstream.out;
-      if (!state.out.defined()) state.out = forward_problem(problem, out.data()).outputs.out;
-    }
     take_queries(arena, problem, kernels);
     std::int64_t tile_count = 0, chunk_total = 0, mask_count = 0;
     for_each_tile(problem, kernels, [&](const HeadRows&, std::int64_t) { ++tile_count; });
@@ -149,26 +126,22 @@ struct Workspace {
 
     constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about what it takes to wake a thread
     const std::int64_t products = rows * problem.key_length * (problem.head_size + problem.value_size);
-    workers = products < kTiny ? 1 : std::clamp<std::int64_t>(std::max({tile_count, chunk_total, mask_count}), 1, problem.threads);
+    const std::int64_t items = std::max({tile_count, chunk_total, mask_count});
+    workers = products < kTiny ? 1 : std::clamp<std::int64_t>(items, 1, problem.threads);
     worker_bytes = kernels.backward.scratch_bytes(problem);
-    const std::size_t forward_bytes =
-        needs_forward(problem) ? forward_workspace(forward_problem(problem, out.data())) : 0;
-    scratch = arena.take<std::byte>(
-        static_cast<std::int64_t>(std::max(forward_bytes, worker_bytes * static_cast<std::size_t>(workers))));
+    scratch_ = arena.take<std::byte>(workers * static_cast<std::int64_t>(worker_bytes));
   }
 
-  std::span<std::byte> of(std::int64_t worker) const {
-    return scratch.subspan(static_cast<std::size_t>(worker) * worker_bytes, worker_bytes);
+  std::span<std::byte> scratch(std::int64_t worker) const {
+    return scratch_.subspan(static_cast<std::size_t>(worker) * worker_bytes, worker_bytes);
   }
 
   BackwardState state;
-  std::span<float> out;
   std::span<HeadRows> tiles;
   std::span<KeyBlock> chunks;
   std::span<MaskBlock> masks;
   std::int64_t workers = 1;
   std::size_t worker_bytes = 0;
-  std::span<std::byte> scratch;  // of forward, and after it of each worker
 
  private:
   void take_queries(Arena& arena, const BackwardProblem& problem, const Kernels& kernels) {
@@ -186,6 +159,8 @@ struct Workspace {
     state.dquery_strides[1] = problem.query.size(2) * row;
     state.dquery_strides[2] = row;
   }
+
+  std::span<std::byte> scratch_;
 };
 
 // Hands out items in their order, first come first served.
@@ -195,7 +170,7 @@ void share_out(const BackwardProblem& problem, const Workspace& workspace, std::
   std::atomic<std::size_t> next{0};
   const std::int64_t workers = std::min(workspace.workers, static_cast<std::int64_t>(items.size()));
   const auto task = [&](std::int64_t worker) {
-    for (std::size_t n = next++; n < items.size(); n = next++) work(items[n], n, workspace.of(worker));
+    for (std::size_t n = next++; n < items.size(); n = next++) work(items[n], n, workspace.scratch(worker));
   };
   problem.parallel_for(workers, std::ref(task));  // a copy would need memory
 }
@@ -234,12 +209,12 @@ void store_sinks(const BackwardProblem& problem, const BackwardState& state) {
       double sum = 0.0;
       for (std::int64_t i = 0; i < sequence.query_count; ++i) {
         const std::size_t place = state.sums.place(sequence.batch, head, sequence.query_begin + i);
-        const double weight = std::exp(sink - static_cast<double>(state.sums.m[place])) * static_cast<double>(state.sums.l[place]);
-        if (weight != 0.0) sum -= weight * static_cast<double>(state.delta[place]);
+        const double weight = std::exp(sink - double{state.sums.m[place]}) * double{state.sums.l[place]};
+        if (weight != 0.0) sum -= weight * double{state.delta[place]};
       }
       total += static_cast<float>(sum);
     }
-    store(to.data(), to.dtype(), head * to.stride(0), static_cast<double>(total));
+    store(to.data(), to.dtype(), head * to.stride(0), double{total});
   }
 }
 
@@ -268,7 +243,6 @@ void backward(const BackwardProblem& problem, std::span<std::byte> memory) {
   clear_absent_keys(problem, gradients.dvalue);
   for (const MaskGradient& gradient : gradients.dmasks) clear(gradient.to);
 
-  if (needs_forward(problem)) forward(forward_problem(problem, workspace.out.data()), workspace.scratch, state.sums);
   share_out(problem, workspace, std::span<const HeadRows>(workspace.tiles),
             [&](const HeadRows& rows, std::size_t number, std::span<std::byte> scratch) {
               kernels.backward.prepare(problem, rows, static_cast<std::int64_t>(number), state, scratch);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/selection.h"
-#include "cpu/passes.h"
+#include "cpu/backward.h"
 
 namespace rapt {
 
@@ -289,15 +289,13 @@ void share_out(const ForwardProblem& problem, const Workspace& workspace, std::s
   problem.parallel_for(workers, std::ref(task));  // a copy would need memory
 }
 
-}  // namespace
-
 std::size_t forward_workspace(const ForwardProblem& problem) {
   Arena counter;
   const Workspace sizes(counter, problem, kernels_of(problem));
   return counter.used();
 }
 
-void forward(const ForwardProblem& problem, std::span<std::byte> memory, const RowSums& keep) {
+void forward(const ForwardProblem& problem, std::span<std::byte> memory) {
   const Kernels kernels = kernels_of(problem);
   Arena arena(memory);
   const Workspace workspace(arena, problem, kernels);
@@ -307,7 +305,6 @@ void forward(const ForwardProblem& problem, std::span<std::byte> memory, const R
         [&](const QueryBlock& block, std::span<std::byte> scratch) { kernels.attend_means(problem, block, scratch); });
   }
   workspace.plan(problem);
-  const RowSums& sums = keep.wanted() ? keep : workspace.sums;
 
   const auto each = [&](std::span<const ChunkBlock> blocks, const auto& work) {
     share_out(problem, workspace, blocks, work);
@@ -317,20 +314,22 @@ void forward(const ForwardProblem& problem, std::span<std::byte> memory, const R
       kernels.attend_chunks(problem, piece, scratch);
     });
     each(workspace.blocks, [&](const ChunkBlock& block, std::span<std::byte> scratch) {
-      kernels.finish(problem, block, sums, scratch);
+      kernels.finish(problem, block, workspace.sums, scratch);
     });
   } else {
     each(workspace.blocks, [&](const ChunkBlock& block, std::span<std::byte> scratch) {
-      kernels.attend(problem, block.rows, sums, scratch);
+      kernels.attend(problem, block.rows, workspace.sums, scratch);
     });
   }
   if (problem.outputs.captures.empty()) return;
 
   share_out(problem, workspace, workspace.plan_captures(problem),
             [&](const QueryBlock& block, std::span<std::byte> scratch) {
-              kernels.capture(problem, block, sums, scratch);
+              kernels.capture(problem, block, workspace.sums, scratch);
             });
 }
+
+}  // namespace
 
 }  // namespace cpu
 
@@ -338,9 +337,7 @@ const EngineTable& cpu_engine() {
   static constexpr EngineTable kEngine = {"cpu",
                                           [] { return static_cast<const void*>(&cpu::chosen_instruction_set()); },
                                           cpu::forward_workspace,
-                                          [](const ForwardProblem& problem, std::span<std::byte> memory) {
-                                            cpu::forward(problem, memory, {});
-                                          },
+                                          cpu::forward,
                                           cpu::backward_workspace,
                                           cpu::backward};
   return kEngine;

@@ -20,7 +20,7 @@ struct GradientScratch {
         value_stride(RoundUp(problem.value_size, kLanes)),
         q(arena.take<float>(problem.head_size * kTileRows)),
         dout(arena.take<float>(problem.value_size * kTileRows)),
-        out(arena.take<float>(problem.value_size * kTileRows)),
+        out(arena.take<float>(problem.upstream.out.defined() ? problem.value_size * kTileRows : 0)),
         q_rows(arena.take<float>(kTileRows * std::max(key_stride, value_stride))),
         dout_rows(arena.take<float>(kTileRows * value_stride)),
         s(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),

@@ -93,11 +93,8 @@ struct HeadTiles {
 
 // What the steps of backward hand on to one another.
 struct BackwardState {
-  // Whether forward was run for its sums and, in f32, its output; else m is the caller's lse, and l is 1.
-  bool has_sums = false;
-  RowSums sums;            // of each row: m, and l, which becomes 1 / l
+  RowSums sums;            // of each row: m, and 1 / l in the place of l
   std::span<float> delta;  // of each row, at sums.place(): Σ_j p_j g_j − dlse
-  ConstTensorView out;     // forward's output, if delta is dout · out; else undefined
   // dq in f32: the caller's where it is that, else rows in the workspace. Strides of b, h and i.
   float* dquery = nullptr;
   std::int64_t dquery_strides[3] = {0, 0, 0};

@@ -17,9 +17,13 @@ namespace rapt::cpu::HWY_NAMESPACE {
 BackwardKernels GetBackwardKernels();  // backward_kernels.cc: a file of its own is compiled beside this one
 
 Kernels GetKernels() {
-  return {kTileRows,           kLanes,         ScratchBytes,        Attend,        RowState::floats,
-          AttendChunks,        Finish,         MeansScratchBytes,   AttendMeans,   CaptureScratchBytes,
-          CaptureQueries,      ProductScratchBytes, MultiplyBlock,  GetBackwardKernels()};
+  return {kTileRows,        kLanes,
+          ScratchBytes,     Attend,
+          RowState::floats, AttendChunks,
+          Finish,           MeansScratchBytes,
+          AttendMeans,      CaptureScratchBytes,
+          CaptureQueries,   ProductScratchBytes,
+          MultiplyBlock,    GetBackwardKernels()};
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

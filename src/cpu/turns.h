@@ -7,8 +7,8 @@
 
 namespace rapt::cpu {
 
-// Waits until it is the turn of `chunk`. Chunks are handed out in ascending order, so whoever holds an earlier one is at
-// work, and the wait ends however few threads there are.
+// Waits until it is the turn of `chunk`. Chunks are handed out in ascending order, so whoever holds an earlier one is
+// at work, and the wait ends however few threads there are.
 inline void await_turn(const std::atomic<std::int64_t>& turn, std::int64_t chunk) {
   constexpr int kSpins = 200;
   for (int spins = 0; turn.load(std::memory_order_acquire) < chunk; ++spins) {
