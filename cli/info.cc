@@ -26,7 +26,7 @@ struct EngineInfo {
   std::string_view does;
 };
 constexpr EngineInfo kEngines[] = {
-    {"cpu", "forward in f32, bf16, f16: tiled, vectorised, threaded"},
+    {"cpu", "forward and backward in f32, bf16, f16: tiled, vectorised, threaded"},
     {"reference", "forward and backward in every type: the formula as it reads, in f64"},
 };
 
