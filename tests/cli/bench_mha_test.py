@@ -101,9 +101,11 @@ class Data(WithoutSgemm):
         self.assertEqual([each["threads"] for each in found["baselines"]], [1, 2])
 
     def test_every_variant_is_right_in_other_shapes_too(self):
-        for more in (("--kv-heads", "2"), ("--kv-heads", "1", "--causal", "no"), ("--tokens", "1", "--batch", "1"),
-                     ("--tokens", "200"), ("--heads", "1")):
-            self.assertEqual(len(self.cases(*more, rounds=1)), len(VARIANTS), more)
+        for batch, tokens, heads, kv_heads, causal in ((2, 37, 4, 2, "yes"), (2, 37, 4, 1, "no"), (1, 1, 4, 4, "yes"),
+                                                       (3, 200, 4, 4, "no"), (2, 37, 1, 1, "yes")):
+            sizes = ("--batch", str(batch), "--tokens", str(tokens), "--embed", "48", "--heads", str(heads),
+                     "--kv-heads", str(kv_heads), "--causal", causal)
+            self.assertEqual(len(self.cases(small=sizes, rounds=1)), len(VARIANTS), sizes)
 
     def test_every_instruction_set_is_right(self):
         sets = json.loads(rapt("info", "--json").stdout)["instruction_sets"]
