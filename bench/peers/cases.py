@@ -6,7 +6,6 @@ import ml_dtypes
 import numpy
 import torch
 
-LAYER_ROUNDS = 5
 TYPES = {"f32": numpy.float32, "bf16": ml_dtypes.bfloat16, "f16": numpy.float16}
 
 
@@ -179,11 +178,11 @@ def groups(quick):
     case = Case(1, 12, long // 8, 64)
     found.append(Group("weights", (case, dataclasses.replace(case, weights=True)), peers=("PyTorch",)))
 
-    # The notes' comparison. Its calls take half a second and more: few rounds do.
+    # The notes' comparison. Its calls take half a second, the plain formula two: few rounds do.
     layer = LayerCase(2, 64, 64, 4) if quick else LayerCase()
-    found.append(Group("layer", (layer,), peers=("PyTorch",), most_rounds=LAYER_ROUNDS))
+    found.append(Group("layer", (layer,), peers=("PyTorch",), most_rounds=5))
     found.append(Group("layer with weights", (dataclasses.replace(layer, weights=True),), peers=("PyTorch",),
-                       most_rounds=LAYER_ROUNDS))
+                       most_rounds=5))
     found.append(Group("layer as classes", (layer,), threads=(1,), peers=("PyTorch, SDPA", "PyTorch, plain formula"),
-                       most_rounds=LAYER_ROUNDS))
+                       most_rounds=3))
     return found

@@ -94,7 +94,7 @@ and the pairs that are seen. {layer_rounds} rounds.
 
 Beside PyTorch: `torch.nn.MultiheadAttention` with the same parameters, without weights in the faster of two ways, with
 `is_causal` or with the mask alone; and the notes' own classes around one projection for q, k and v, with
-`scaled_dot_product_attention` and with the formula as it reads.
+`scaled_dot_product_attention` and with the formula as it reads. Calls are long and rounds fewer: at most 5.
 
 {layer_peers}
 
