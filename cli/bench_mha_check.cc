@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <set>
-#include <span>
 
 #include "bench_numbers.h"
 
@@ -41,9 +40,9 @@ class OneToken {
  public:
   OneToken(const MhaSizes& sizes, const MultiHeadAttention& layer)
       : sizes_(sizes),
-        input_(parameter(layer, "in_proj_weight").to(DType::f64)),
-        output_(parameter(layer, "out_proj.weight").to(DType::f64)),
-        bias_(parameter(layer, "out_proj.bias").to(DType::f64)) {}
+        input_(Tensor::copy_of(parameter(layer, "in_proj_weight"), DType::f64)),
+        output_(Tensor::copy_of(parameter(layer, "out_proj.weight"), DType::f64)),
+        bias_(Tensor::copy_of(parameter(layer, "out_proj.bias"), DType::f64)) {}
 
   // `tokens` is (L, E), f32.
   Tensor operator()(const ConstTensorView& tokens, std::int64_t i) const {
@@ -80,13 +79,6 @@ class OneToken {
   }
 
  private:
-  static Tensor parameter(const MultiHeadAttention& layer, std::string_view name) {
-    for (const NamedTensor& each : layer.parameters()) {
-      if (each.name == name) return Tensor::copy_of(each.value);
-    }
-    return {};
-  }
-
   MhaSizes sizes_;
   Tensor input_, output_, bias_;
 };

@@ -1,6 +1,5 @@
 #include "bench_mha_variants.h"
 
-#include <array>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -20,13 +19,6 @@ MultiHeadAttentionConfig config_of(const MhaSizes& sizes, DType type) {
   config.batch_first = true;
   config.dtype = type;
   return config;
-}
-
-ConstTensorView parameter(const MultiHeadAttention& layer, std::string_view name) {
-  for (const NamedTensor& each : layer.parameters()) {
-    if (each.name == name) return each.value;
-  }
-  return {};
 }
 
 // The parts of in_proj_weight, ((Hq + 2·Hkv)·D, E).
@@ -192,6 +184,13 @@ class PlainLayer : public MhaLayer {
 };
 
 }  // namespace
+
+ConstTensorView parameter(const MultiHeadAttention& layer, std::string_view name) {
+  for (const NamedTensor& each : layer.parameters()) {
+    if (each.name == name) return each.value;
+  }
+  return {};
+}
 
 std::string_view name_of(MhaVariant variant) {
   for (const auto& [name, value] : kMhaVariants) {

@@ -18,6 +18,8 @@ ReturnWeights weights_of(MhaVariant variant);
 // The library's layer, packed. With the parameters of `like`, rounded to `type`; without one, with its own.
 MultiHeadAttention packed_layer(const MhaSizes& sizes, DType type, const MultiHeadAttention* like = nullptr);
 
+ConstTensorView parameter(const MultiHeadAttention& layer, std::string_view name);
+
 struct MhaCall {
   ConstTensorView x{};   // (B, L, E)
   TensorView out{};      // (B, L, E)
