@@ -1,4 +1,4 @@
-// `rapt bench`: how fast attention and the packed product are on this machine, held against what it can do.
+// `rapt bench`: how fast attention, the packed product and the layer are on this machine, held against what it can do.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "bench_case.h"
 #include "bench_gemm.h"
+#include "bench_mha.h"
 #include "exit_code.h"
 #include "rapt/attention.h"
 #include "terminal.h"
@@ -26,7 +27,8 @@ struct BenchOptions {
   bool csv = false;
   std::optional<std::string> plot;  // a file
   ColorChoice color = ColorChoice::automatic;
-  GemmOptions gemm;  // of `rapt bench gemm`; all others are of `rapt bench attention`
+  GemmOptions gemm;  // of `rapt bench gemm`
+  MhaOptions mha;    // of `rapt bench mha`; all others are of `rapt bench attention`
 };
 
 CLI::App* add_bench(CLI::App& app, BenchOptions& options);

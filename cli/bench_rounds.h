@@ -15,6 +15,11 @@ namespace rapt::cli {
 
 double seconds(const std::function<void()>& work);
 
+// How often to call so that a sample lasts this long; the first of two calls warms.
+std::int64_t repeats_for(double shortest, const std::function<void()>& work);
+// Of one call among so many.
+double seconds_of_each(std::int64_t repeats, const std::function<void()>& work);
+
 // Long enough for another library's threads to fall asleep after their last job.
 void settle(int threads);
 

@@ -86,7 +86,7 @@ def second_thread(peers):
 def goals(runs, peers):
     """(what, floor, target, the worst measured, does more mean better), a measure being None where nothing was. `runs`
     are those of `rapt bench`, by name."""
-    own, decode, prefill, product = (runs[name] for name in ("own", "decode", "prefill", "product"))
+    own, decode, prefill, product, mha = (runs[name] for name in ("own", "decode", "prefill", "product", "mha"))
     with_weights = lambda threads: lambda group, entry: not is_first(group, entry) and entry["threads"] == threads
     long = (1024, 2048, 4096)
     big = lambda entry: entry["length"] > 128
@@ -123,6 +123,12 @@ def goals(runs, peers):
         ("packed product, 32 rows", 1.1, 1.3, measured(product, "over_sgemm", rows=32), True),
         ("packed product, 1 row: weights' bytes over a plain read's", 0.9, 0.97,
          measured(product, "over_stream", rows=1), True),
+        ("the notes' layer, packed qkv: time over its work at sgemm's rate", 1.18, 1.08,
+         measured(mha, "time_over_sgemm", variant="packed"), False),
+        ("the notes' layer over PyTorch's, need_weights=False", 1.15, 1.4, over_peer_in(peers, "PyTorch", "layer"),
+         True),
+        ("the notes' layer with mean weights over PyTorch's, need_weights=True", 1.5, 2.2,
+         over_peer_in(peers, "PyTorch", "layer with weights"), True),
     ]
     return [(what, floor, target, (min if more else max)(found) if found else None, more)
             for what, floor, target, found, more in rows]

@@ -4,7 +4,7 @@
     report.py FOLDER PAGE.md
 
 FOLDER holds what run.sh put there: own.json, decode.json and prefill.json as `rapt bench attention` printed them,
-product.json as `rapt bench gemm` did, and peers.json as compare.py wrote it.
+product.json as `rapt bench gemm` did, mha.json as `rapt bench mha` did, and peers.json as compare.py wrote it.
 """
 
 import json
@@ -83,6 +83,20 @@ projections with `need_weights=True`: q scaled, `bmm`, `softmax`, `bmm`, and the
 `scaled_dot_product_attention`.
 
 {weights}
+
+## The layer
+
+The notes' comparison of ways to build multi-head attention: {layer_sizes}, f32 where no
+other type is named, no bias of q, k and v, a bias of the output. Useful work, {layer_gflop} GFLOP, is the four projections
+and the pairs that are seen. {layer_rounds} rounds.
+
+{layer}
+
+Beside PyTorch: `torch.nn.MultiheadAttention` with the same parameters, without weights in the faster of two ways, with
+`is_causal` or with the mask alone; and the notes' own classes around one projection for q, k and v, with
+`scaled_dot_product_attention` and with the formula as it reads. Calls are long and rounds fewer: at most 5.
+
+{layer_peers}
 
 ## Masks, window, threads
 
@@ -193,6 +207,34 @@ def weights_table(peers):
     return beside_first(peers, "weights", "time over none", lambda first, ours: goals.paired(ours, first))
 
 
+def layer_table(mha):
+    rows = [[case["name"].removesuffix(f" t{case['threads']}"), str(case["threads"]), f"{case['ms_median']:.0f}",
+             f"{case['gflops']:.0f}", ratio(case["time_over_sgemm"]), ratio(case["time_over_packed"])]
+            for case in mha["cases"]]
+    return table(["variant", "threads", "ms", "GFLOP/s", "over its work at sgemm's rate", "over packed qkv"], rows)
+
+
+def layer_sizes(mha):
+    sizes = mha["sizes"]
+    text = "batch {batch}, {tokens} tokens, {embed} wide, {heads} heads".format(**sizes)
+    return text + (", causal" if sizes["causal"] else "")
+
+
+def layer_peers(peers):
+    rows = []
+    for group, ours in goals.entries_of(peers, "layer", "layer with weights", "layer as classes", contestant="rapt"):
+        for other in group["entries"]:
+            if other["threads"] != ours["threads"] or other["contestant"] == "rapt":
+                continue
+            name = other["contestant"]
+            if name == "PyTorch":
+                name += f", need_weights={group['about'] == 'layer with weights'}"
+            way = f" ({other['way']})" if other["way"] else ""
+            rows.append([name + way, str(ours["threads"]), milliseconds(other), milliseconds(ours),
+                         ratio(goals.paired(other, ours))])
+    return table(["", "threads", "ms", "rapt, ms", "rapt is faster by"], rows)
+
+
 def peer_table(peers):
     names = list(peers["versions"])
     header = ["case", "threads", "rapt, ms"]
@@ -242,8 +284,8 @@ def main():
     def read(name):
         return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
-    runs = {name: read(name) for name in ("own", "decode", "prefill", "product")}
-    own, peers = runs["own"], read("peers")
+    runs = {name: read(name) for name in ("own", "decode", "prefill", "product", "mha")}
+    own, mha, peers = runs["own"], runs["mha"], read("peers")
     libraries = sorted({each["sgemm_library"] or "none found" for each in own["baselines"]})
     page = PAGE.format(
         date=peers["date"],
@@ -264,6 +306,11 @@ def main():
         peer_table=peer_table(peers),
         sixteen_bits=sixteen_bits(peers),
         weights=weights_table(peers),
+        layer=layer_table(mha),
+        layer_sizes=layer_sizes(mha),
+        layer_gflop=f"{mha['flops'] / 1e9:.1f}",
+        layer_rounds=mha["cases"][0]["rounds"],
+        layer_peers=layer_peers(peers),
         own_ratios=own_ratios(peers),
         goal_table=goal_table(runs, peers),
     )
