@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench_case.h"
+#include "bench_decode.h"
 #include "bench_gemm.h"
 #include "bench_mha.h"
 #include "exit_code.h"
@@ -27,8 +28,9 @@ struct BenchOptions {
   bool csv = false;
   std::optional<std::string> plot;  // a file
   ColorChoice color = ColorChoice::automatic;
-  GemmOptions gemm;  // of `rapt bench gemm`
-  MhaOptions mha;    // of `rapt bench mha`; all others are of `rapt bench attention`
+  GemmOptions gemm;      // of `rapt bench gemm`
+  MhaOptions mha;        // of `rapt bench mha`
+  DecodeOptions decode;  // of `rapt bench decode`; all others are of `rapt bench attention`
 };
 
 CLI::App* add_bench(CLI::App& app, BenchOptions& options);

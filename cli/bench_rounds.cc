@@ -89,7 +89,9 @@ void sample(const TimedCall& timed, BenchResult& result) {
   result.ms.add(each * 1e3);
   result.gflops.add(result.parameters.flops() / each / 1e9);
   result.gbps.add(result.parameters.key_value_bytes() / each / 1e9);
-  if (timed.stream) result.stream_gbps.add(timed.stream->gbps(timed.repeats));
+  if (!timed.stream) return;
+  result.stream_gbps.add(timed.stream->gbps(timed.repeats));
+  result.streams_gbps.add(timed.stream->gbps_of_all(timed.repeats));
 }
 
 }  // namespace

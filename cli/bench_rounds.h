@@ -47,7 +47,7 @@ struct BenchBaseline {
   std::string sgemm_library{};  // empty: none was found
   Samples sgemm_gflops{};
   Samples fma_gflops{};
-  std::string stream_way{};  // the fastest way to read, "avx512, 4 streams"
+  std::string stream_way{};  // the fastest way to read, "avx512, prefetch"
   Samples stream_gbps{};
 };
 
@@ -59,6 +59,7 @@ struct BenchResult {
   Samples gbps{};
   std::string stream_way{};  // of reading the case's own keys and values, and nothing else; empty: not asked for
   Samples stream_gbps{};
+  Samples streams_gbps{};  // the same memory, read in several places at once where that is faster
 };
 
 struct BenchReport {

@@ -1,5 +1,6 @@
 // Token by token through a cache: a prompt, then one token at a time, with the bits of one pass over all of them. The
-// cache is cut into pages, so sequences of any length share it, and a fork shares its beginning with where it came from.
+// cache is cut into pages, so sequences of any length share it, and a fork shares its beginning with where it came
+// from.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

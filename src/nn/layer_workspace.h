@@ -39,11 +39,11 @@ class GrowingBytes {
 
 // Lists keep their room, so assigning to them takes nothing from the heap.
 struct LayerWorkspace::Memory {
-  GrowingBytes activations;         // q, k, v and the heads' output
-  GrowingBytes scratch;             // of products and attention, one after the other
-  AttentionOptions attention;       // the caller's, and what the layer adds
+  GrowingBytes activations;    // q, k, v and the heads' output
+  GrowingBytes scratch;        // of products and attention, one after the other
+  AttentionOptions attention;  // the caller's, and what the layer adds
   AttentionOutputs outputs;
-  std::vector<Tensor> wide_masks;   // masks with columns for added keys
+  std::vector<Tensor> wide_masks;       // masks with columns for added keys
   std::vector<std::int64_t> positions;  // of tokens, for rotary embedding
   // With a cache, for each batch row: its sequence, the tokens it brings, and those that were there before.
   std::vector<std::int64_t> sequences, tokens, starts;
