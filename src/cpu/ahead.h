@@ -26,9 +26,10 @@ class Ahead {
   static constexpr std::int64_t kFar = 8192;       // beyond that, into the second-level cache
 
   Ahead() = default;  // nothing to ask for
-  // Rows of row_bytes, `stride` bytes apart.
-  Ahead(const std::byte* rows, std::int64_t row_bytes, std::int64_t stride, std::int64_t count, Source source)
-      : at_(rows), row_bytes_(row_bytes), stride_(stride), left_(count), source_(source) {
+  // Rows of row_bytes, `stride` bytes apart; the second request of a stream is `far` bytes from the first.
+  Ahead(const std::byte* rows, std::int64_t row_bytes, std::int64_t stride, std::int64_t count, Source source,
+        std::int64_t far)
+      : at_(rows), row_bytes_(row_bytes), stride_(stride), left_(count), far_(far), source_(source) {
     if (stride == row_bytes) {
       row_bytes_ = stride_ = count * row_bytes;
       left_ = 1;
@@ -47,7 +48,7 @@ class Ahead {
       for (int n = 0; n < kLines; ++n) __builtin_prefetch(at_ + n * kLine, 0, 0);
     }
     if (source_ == Source::stream) {
-      for (int n = 0; n < kLines; ++n) __builtin_prefetch(at_ + n * kLine + kFar, 0, 2);
+      for (int n = 0; n < kLines; ++n) __builtin_prefetch(at_ + n * kLine + far_, 0, 2);
     }
     at_ += kLines * kLine;
     if (at_ >= row_end_) next_row();
@@ -65,7 +66,7 @@ class Ahead {
 
   const std::byte* at_ = nullptr;  // null: nothing left
   const std::byte* row_end_ = nullptr;
-  std::int64_t row_bytes_ = 0, stride_ = 0, left_ = 0;
+  std::int64_t row_bytes_ = 0, stride_ = 0, left_ = 0, far_ = 0;
   Source source_ = Source::cache;
 };
 

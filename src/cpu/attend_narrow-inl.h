@@ -60,6 +60,7 @@ inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64
   // Converts rows first; what is past the end repeats the last, and its scores are written over or not looked at.
   const auto convert_until = [&](std::int64_t last) {
     while (j < last) {
+      order.while_reading(j, kKeyBlock).fetch_all();
       for (std::int64_t n = 0; n < kKeyBlock; ++n) {
         LoadRow(keys, std::min(j + n, last - 1), head_size, memory + n * padded);
       }
@@ -109,7 +110,13 @@ inline void NarrowChunkSums(const float* p, std::int64_t size, std::int64_t rows
                             const ReadingOrder& order, float* memory, float* const* o) {
   const CacheRows& values = order.now;
   std::int64_t j = range.first;
+  const std::int64_t padded = RoundUp(size, 16);
   const auto convert_until = [&](std::int64_t last) {
+    for (; j + kValuesAtOnce <= last; j += kValuesAtOnce, p += kValuesAtOnce) {
+      order.while_reading(j, kValuesAtOnce).fetch_all();
+      for (std::int64_t n = 0; n < kValuesAtOnce; ++n) LoadRow(values, j + n, size, memory + n * padded);
+      NarrowAdd<float, kValuesAtOnce>(p, memory, padded, kValuesAtOnce, size, rows, {}, o);
+    }
     for (; j < last; ++j, ++p) {
       LoadRow(values, j, size, memory);
       NarrowAdd<float, 1>(p, memory, 0, 1, size, rows, {}, o);
@@ -255,7 +262,7 @@ class NarrowBlock {
 
   void fetch_first(std::int64_t chunk) const {
     const KeyRange range = keys_of({chunk, chunk + 1});
-    keys_.ahead(range.first, std::min(keys_.rows_ahead(), range.last - range.first)).fetch_all();
+    keys_.ahead(range.first, std::min(keys_.rows_ahead(), range.last - range.first), range.last).fetch_all();
   }
 
   const ForwardProblem& problem_;

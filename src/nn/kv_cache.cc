@@ -33,8 +33,9 @@ KvCacheConfig checked(KvCacheConfig config) {
     positive("length", config.length);
     return config;
   }
-  checks.require(config.page_size >= 16 && std::has_single_bit(static_cast<std::uint64_t>(config.page_size)),
-                 "page_size is ", config.page_size, "; it must be a power of two from 16, or 0 for no pages");
+  checks.require(config.page_size >= 16 && config.page_size <= kMost &&
+                     std::has_single_bit(static_cast<std::uint64_t>(config.page_size)),
+                 "page_size is ", config.page_size, "; it must be a power of two from 16 to 2^30, or 0 for no pages");
   positive("pages", config.pages);
   checks.require(config.length >= 0, "length is ", config.length, "; it must be positive, or 0 for all pages");
   const std::int64_t all = config.pages * config.page_size;
