@@ -9,7 +9,7 @@ set -euo pipefail
 packages_of() {
   case "$1" in
     build) echo "g++ cmake ninja-build pkg-config libhwy-dev zlib1g-dev libgtest-dev libgmock-dev libfmt-dev libcli11-dev nlohmann-json3-dev python3" ;;
-    lint) echo "clang clang-format clang-tidy shellcheck" ;;
+    lint) echo "clang libclang-rt-14-dev clang-format clang-tidy shellcheck" ;;
     # Two matrix products: which is the faster depends on the CPU, and rapt is held against that one.
     bench) echo "libopenblas0-pthread libdnnl2 python3-venv" ;;
     cross) echo "g++-aarch64-linux-gnu qemu-user" ;;

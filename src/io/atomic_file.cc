@@ -26,12 +26,8 @@ std::string unique_ending() {
 AtomicFile::AtomicFile(const std::string& path, const FileChecks& checks) : checks_(checks), target_(path) {
   checks.require(!path.empty(), "the path is empty");
   checks.require(path.find('\0') == std::string::npos, "the path has a zero byte in it");
+  follow_links();
   struct stat status {};
-  if (::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) {
-    std::error_code error;
-    target_ = std::filesystem::weakly_canonical(path, error).string();
-    if (error) checks.fail("cannot be written: ", error.message());
-  }
   if (::stat(target_.c_str(), &status) == 0) {
     checks.require(!S_ISDIR(status.st_mode), "is a directory, not a file");
     // To rename onto a device or a pipe would replace it for everybody.
@@ -42,6 +38,17 @@ AtomicFile::AtomicFile(const std::string& path, const FileChecks& checks) : chec
   }
   buffer_.reserve(kBufferSize);
   create();
+}
+
+void AtomicFile::follow_links() {
+  std::error_code error;
+  std::filesystem::path path = target_;
+  for (int links = 0; std::filesystem::is_symlink(path, error); ++links) {
+    checks_.require(links < 40, "is a symbolic link that leads in a circle");
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+    if (error) checks_.fail("cannot be written: ", error.message());
+  }
+  target_ = path.string();
 }
 
 void AtomicFile::create() {

@@ -29,6 +29,7 @@ class AtomicFile final : public Sink {
   void commit();
 
  private:
+  void follow_links();
   void create();
   void write_out(Bytes bytes);
   void flush();

@@ -46,6 +46,7 @@ void Inflater::read(std::span<std::byte> to) {
     state.next_in = to_zlib(stream_->input.data()), state.avail_in = static_cast<uInt>(in);
     state.next_out = to_zlib(to.data()), state.avail_out = static_cast<uInt>(out);
     const int result = ::inflate(&state, Z_NO_FLUSH);
+    checks_.require(result != Z_BUF_ERROR, "its compressed data is cut short");
     checks_.require(result == Z_OK || result == Z_STREAM_END, "its compressed data is broken",
                     state.msg != nullptr ? text(": ", state.msg) : "");
     stream_->input = stream_->input.subspan(in - state.avail_in);

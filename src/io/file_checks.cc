@@ -38,6 +38,12 @@ std::string list_of(const std::vector<std::string>& names) {
   return result;
 }
 
+FileChecks::FileChecks(std::string_view format, std::string_view file) {
+  // A zero byte would end the message.
+  start_ = file.find('\0') == std::string_view::npos ? text(format, ": ", file, ": ")
+                                                     : text(format, ": ", quoted(file), ": ");
+}
+
 std::string FileChecks::system_words(int error) { return std::generic_category().message(error); }
 
 }  // namespace rapt::io

@@ -18,7 +18,7 @@ std::string list_of(const std::vector<std::string>& names);
 // Refusals begin "npy: scores.npy: ", so that a user finds the file.
 class FileChecks {
  public:
-  FileChecks(std::string_view format, std::string_view file) : start_(text(format, ": ", file, ": ")) {}
+  FileChecks(std::string_view format, std::string_view file);
   // The same for a part of the file: "npz: inputs.npz: member "query.npy": ".
   FileChecks of(std::string_view part) const {
     FileChecks checks = *this;

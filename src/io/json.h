@@ -1,6 +1,6 @@
 // A strict reader of JSON (RFC 8259) that hands out one value after another and keeps none.
 //
-//   JsonReader json(text, checks);
+//   JsonReader json(text, checks, start);
 //   json.object([&](std::string key) {
 //     if (key == "shape") json.array([&] { shape.push_back(json.whole_number()); });
 //     else json.skip();
@@ -8,7 +8,7 @@
 //   json.end();
 //
 // Every byte is checked: UTF-8, escapes, numbers, commas, depth, and that no key of an object comes twice. What is
-// wrong throws rapt::Error with the byte at which it is, counted from the start of the text.
+// wrong throws rapt::Error with the byte of the file at which it is; the text begins at byte `start` of it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ class JsonReader {
  public:
   static constexpr int kMaxDepth = 32;
 
-  JsonReader(std::string_view text, const FileChecks& checks) : text_(text), checks_(checks) {}
+  JsonReader(std::string_view text, const FileChecks& checks, std::size_t start = 0)
+      : text_(text), checks_(checks), start_(start) {}
 
   // Each reads one value of that kind. `member` and `element` must read exactly one value.
   void object(const std::function<void(const std::string& key)>& member);
@@ -41,12 +42,11 @@ class JsonReader {
 
   // Nothing but white space is left.
   void end();
-  std::size_t offset() const { return offset_; }
 
  private:
   template <class... Pieces>
   [[noreturn]] void fail(const Pieces&... pieces) const {
-    checks_.fail("byte ", offset_, " of the JSON header: ", pieces...);
+    checks_.fail("byte ", start_ + offset_, ", in the header: ", pieces...);
   }
   [[noreturn]] void expected(const char* what) const;
   char peek();  // the next byte that is no white space; 0 at the end
@@ -59,6 +59,7 @@ class JsonReader {
 
   std::string_view text_;
   const FileChecks& checks_;
+  std::size_t start_;
   std::size_t offset_ = 0;
   int depth_ = 0;
 };

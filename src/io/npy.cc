@@ -99,8 +99,8 @@ NpyArray read_array(const NpyHeader& header, std::uint64_t available, const NpyO
   checks.require(countable, "has shape ", shape, ", more bytes than can be counted");
   checks.require(bytes <= available, "shape ", shape, " of ", info.type, " takes ", bytes, " bytes from byte ",
                  header.data_begin, ", but ", available, " are there");
-  checks.require(bytes == available, "has ", available - bytes, " bytes after the array, which ends at byte ",
-                 header.data_begin + bytes);
+  checks.require(bytes == available, "the array ends at byte ", header.data_begin + bytes, ", but there are ",
+                 header.data_begin + available, " bytes");
 
   if (info.fortran_order) {  // memory in row-major order has the dimensions reversed
     std::reverse(&shape[0], &shape[0] + shape.rank());

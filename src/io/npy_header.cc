@@ -20,7 +20,7 @@ class LiteralReader {
 
   template <class... Pieces>
   [[noreturn]] void fail(const Pieces&... pieces) const {
-    checks_.fail("byte ", start_ + offset_, " of the header: ", pieces...);
+    checks_.fail("byte ", start_ + offset_, ", in the header: ", pieces...);
   }
 
   char peek() {
@@ -83,8 +83,8 @@ class LiteralReader {
       if (offset_ < text_.size() && text_[offset_] == 'L') ++offset_;
       sizes.push_back(size);
       if (!take_if(',')) {
-        if (sizes.size() == 1) fail("(", size, ") is a number, not a tuple");
         take(')');
+        if (sizes.size() == 1) fail("(", size, ") is a number, not a tuple");
         break;
       }
     }

@@ -57,7 +57,7 @@ class HeaderReader {
                     file_.size());
     checks_.require(size <= kMaxHeader, "the header has ", size, " bytes; more than ", kMaxHeader, " are not read");
     data_ = 8 + size;
-    io::JsonReader json(io::as_text(file_.subspan(8, static_cast<std::size_t>(size))), checks_);
+    io::JsonReader json(io::as_text(file_.subspan(8, static_cast<std::size_t>(size))), checks_, 8);
     json.object([&](const std::string& key) {
       if (key == "__metadata__") {
         json.object([&](const std::string& word) { metadata.emplace(word, json.string()); });
@@ -92,7 +92,7 @@ class HeaderReader {
         has_offsets = true;
         json.array([&] {
           offsets.push_back(static_cast<std::uint64_t>(json.whole_number()));
-          checks.require(offsets.size() <= 2, "data_offsets has more than two numbers");
+          checks.require(offsets.size() <= 2, "data_offsets must be two numbers");
         });
       } else {
         json.skip();
@@ -101,7 +101,7 @@ class HeaderReader {
     checks.require(has_type, "has no dtype");
     checks.require(has_shape, "has no shape");
     checks.require(has_offsets, "has no data_offsets");
-    checks.require(offsets.size() == 2, "data_offsets has ", offsets.size(), " numbers; it takes two");
+    checks.require(offsets.size() == 2, "data_offsets must be two numbers");
     entry.dtype = io::dtype_of_safetensors(entry.type);
     // No sum here overflows: both offsets are less than 2^63, and the header's size is that of a file.
     entry.begin = data_ + offsets[0];
