@@ -1,8 +1,8 @@
 // Files are whole or absent: whatever stops a writer, a reader meets the old file or the new one.
+#include <csignal>
 #include <fcntl.h>
 #include <filesystem>
 #include <random>
-#include <signal.h>
 #include <string>
 #include <sys/resource.h>
 #include <sys/stat.h>

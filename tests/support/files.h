@@ -69,7 +69,7 @@ std::string refusal_of(const Attempt& attempt) {
 template <class Attempt>
 std::string cheap_refusal_of(const Attempt& attempt) {
   const std::int64_t before = allocated_bytes();
-  const std::string refusal = refusal_of(attempt);
+  std::string refusal = refusal_of(attempt);
   EXPECT_LT(allocated_bytes() - before, 1 << 20);
   return refusal;
 }
