@@ -48,6 +48,12 @@ test-long: build-release setup-cross ## thousands of random cases on every instr
 	cmake --build build/aarch64 --parallel $(JOBS)
 	qemu-aarch64 build/aarch64/rapt_check $(LONG_CASES_EMULATED) $(LONG_SEED)
 
+# Seconds for each of the fuzzers.
+FUZZ_SECONDS ?= 60
+.PHONY: fuzz
+fuzz: build-fuzz ## throw made-up files at the readers, FUZZ_SECONDS for each format
+	scripts/fuzz.sh $(FUZZ_SECONDS)
+
 .PHONY: bench
 bench: build/release/build.ninja ## time rapt beside sgemm, PyTorch and ONNX Runtime, and write docs/benchmarks.md
 	@scripts/setup.sh build bench
@@ -77,8 +83,8 @@ setup-cross:
 # Ninja reconfigures by itself when a CMake file changed; only a new folder, or changed presets, needs a configure here.
 build/%/build.ninja: CMakePresets.json | setup
 	cmake --preset $*
-build/dev-clang/build.ninja: | setup-lint
+build/dev-clang/build.ninja build/fuzz/build.ninja: | setup-lint
 
-.PHONY: build-release build-shared build-dev build-dev-clang build-asan build-ubsan build-tsan
-build-release build-shared build-dev build-dev-clang build-asan build-ubsan build-tsan: build-%: build/%/build.ninja
+.PHONY: build-release build-shared build-dev build-dev-clang build-asan build-ubsan build-tsan build-fuzz
+build-release build-shared build-dev build-dev-clang build-asan build-ubsan build-tsan build-fuzz: build-%: build/%/build.ninja
 	cmake --build --preset $* --parallel $(JOBS)

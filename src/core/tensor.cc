@@ -124,10 +124,18 @@ void copy(const ConstTensorView& from, const TensorView& to) {
   Dims index(std::span(shape.begin(), shape.end()));
   for (int dim = 0; dim < rank; ++dim) index[dim] = 0;
 
+  // Without a conversion every bit stays, those of a signalling NaN too. A bool that is neither 0 nor 1 becomes 1.
+  const bool same_bits = from.dtype() == to.dtype() && from.dtype() != DType::boolean;
+  const auto size = static_cast<std::int64_t>(size_of(from.dtype()));
   std::int64_t source = 0;
   std::int64_t target = 0;
   for (std::int64_t left = from.count(); left > 0; --left) {
-    store(to.data(), to.dtype(), target, load(from.data(), from.dtype(), source));
+    if (same_bits) {
+      std::memcpy(static_cast<std::byte*>(to.data()) + target * size,
+                  static_cast<const std::byte*>(from.data()) + source * size, static_cast<std::size_t>(size));
+    } else {
+      store(to.data(), to.dtype(), target, load(from.data(), from.dtype(), source));
+    }
     for (int dim = rank - 1; dim >= 0; --dim) {  // count up, last dimension first
       source += from.stride(dim);
       target += to.stride(dim);
