@@ -26,15 +26,13 @@ build: build-release ## build the library, the command, the examples and the tes
 .PHONY: test
 test: test-release ## build and run every test
 
-.PHONY: test-dev test-clang test-shared test-asan test-ubsan test-tsan test-release test-dev-clang
+.PHONY: test-dev test-shared test-sanitize test-tsan test-release
 test-dev: ## every test, built by g++ with warnings as errors
-test-clang: test-dev-clang ## every test, built by clang++ with warnings as errors
+test-sanitize: ## every test, built by clang++ under AddressSanitizer and UndefinedBehaviorSanitizer
+test-tsan: ## what uses threads, under ThreadSanitizer
 test-shared: ## the installed package once more, with a shared library
-test-asan: ## every test under AddressSanitizer
-test-ubsan: ## every test under UndefinedBehaviorSanitizer
-test-tsan: ## every test under ThreadSanitizer
 
-test-dev test-dev-clang test-release test-shared test-asan test-ubsan test-tsan: test-%: build-%
+test-dev test-release test-shared test-sanitize test-tsan: test-%: build-%
 	ctest --preset $* --parallel $(JOBS) $(TESTS)
 
 # How many random configurations, and the seed of the first: a failure names its own, which `rapt check --case` repeats.
@@ -47,6 +45,12 @@ test-long: build-release setup-cross ## thousands of random cases on every instr
 	cmake -S tests/long -B build/aarch64 -G Ninja --toolchain $(CURDIR)/cmake/aarch64.cmake
 	cmake --build build/aarch64 --parallel $(JOBS)
 	qemu-aarch64 build/aarch64/rapt_check $(LONG_CASES_EMULATED) $(LONG_SEED)
+
+# Seconds for each of the fuzzers.
+FUZZ_SECONDS ?= 60
+.PHONY: fuzz
+fuzz: build-fuzz ## throw made-up files at the readers, FUZZ_SECONDS for each format
+	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 .PHONY: bench
 bench: build/release/build.ninja ## time rapt beside sgemm, PyTorch and ONNX Runtime, and write docs/benchmarks.md
@@ -77,8 +81,9 @@ setup-cross:
 # Ninja reconfigures by itself when a CMake file changed; only a new folder, or changed presets, needs a configure here.
 build/%/build.ninja: CMakePresets.json | setup
 	cmake --preset $*
-build/dev-clang/build.ninja: | setup-lint
+build/sanitize/build.ninja build/fuzz/build.ninja: | setup-lint
 
-.PHONY: build-release build-shared build-dev build-dev-clang build-asan build-ubsan build-tsan
-build-release build-shared build-dev build-dev-clang build-asan build-ubsan build-tsan: build-%: build/%/build.ninja
+builds := build-release build-shared build-dev build-sanitize build-tsan build-fuzz
+.PHONY: $(builds)
+$(builds): build-%: build/%/build.ninja
 	cmake --build --preset $* --parallel $(JOBS)

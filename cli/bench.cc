@@ -125,11 +125,15 @@ CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
   add.one("--plot", "FILE.svg", "Also draw it", [&](const std::string& file) { options.plot = file; });
   add.choice("--color", options.color, kColors, "When to colour");
   add_bench_gemm(*bench, options.gemm);
+  add_bench_mha(*bench, options.mha);
+  add_bench_decode(*bench, options.decode);
   return bench;
 }
 
 ExitCode run_bench(const BenchOptions& options) {
   if (options.gemm.asked) return run_bench_gemm(options.gemm);
+  if (options.mha.asked) return run_bench_mha(options.mha);
+  if (options.decode.asked) return run_bench_decode(options.decode);
   const BenchPlan plan{.cases = cases_of(options.sweep),
                        .engine = options.engine,
                        .baseline = options.baseline,

@@ -1,4 +1,4 @@
-// `rapt bench`: how fast attention and the packed product are on this machine, held against what it can do.
+// `rapt bench`: how fast attention, the packed product and the layer are on this machine, held against what it can do.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,9 @@
 #include <CLI/CLI.hpp>
 
 #include "bench_case.h"
+#include "bench_decode.h"
 #include "bench_gemm.h"
+#include "bench_mha.h"
 #include "exit_code.h"
 #include "rapt/attention.h"
 #include "terminal.h"
@@ -26,7 +28,9 @@ struct BenchOptions {
   bool csv = false;
   std::optional<std::string> plot;  // a file
   ColorChoice color = ColorChoice::automatic;
-  GemmOptions gemm;  // of `rapt bench gemm`; all others are of `rapt bench attention`
+  GemmOptions gemm;      // of `rapt bench gemm`
+  MhaOptions mha;        // of `rapt bench mha`
+  DecodeOptions decode;  // of `rapt bench decode`; all others are of `rapt bench attention`
 };
 
 CLI::App* add_bench(CLI::App& app, BenchOptions& options);

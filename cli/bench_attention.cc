@@ -1,40 +1,14 @@
 #include "bench_attention.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <set>
 #include <span>
 
-#include "rapt/parallel.h"
+#include "bench_numbers.h"
 #include "rapt/random.h"
 
 namespace rapt::cli {
 namespace {
-
-// Four numbers in [-1, 1) for every counter: they depend on nothing but the stream and the place.
-void fill(const std::span<float>& values, std::uint32_t stream) {
-  constexpr std::size_t kBlock = 1 << 16;
-  const std::size_t blocks = (values.size() + kBlock - 1) / kBlock;
-  parallel_for(static_cast<std::int64_t>(blocks), [&](std::int64_t block) {
-    const std::size_t begin = static_cast<std::size_t>(block) * kBlock;
-    const std::size_t end = std::min(values.size(), begin + kBlock);
-    for (std::size_t n = begin; n < end; n += 4) {
-      const std::uint64_t place = n / 4;
-      const PhiloxCounter bits = philox4x32_10(
-          {static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place >> 32), 0, stream}, {1, 2});
-      for (std::size_t m = n; m < std::min(end, n + 4); ++m) {
-        values[m] = static_cast<float>(bits[m - n]) * 0x1p-31F - 1.0F;
-      }
-    }
-  });
-}
-
-Tensor numbers(std::int64_t count, std::uint32_t stream, DType dtype) {
-  Tensor tensor({count}, DType::f32);
-  fill(tensor.values<float>(), stream);
-  return dtype == DType::f32 ? std::move(tensor) : tensor.to(dtype);
-}
 
 // One key in sixteen is hidden: scattered, so that no tile is empty and none is full.
 Tensor holes(std::int64_t count) {
@@ -76,23 +50,6 @@ double error_limit(DType dtype) {
     default: return 2e-6;
   }
 }
-
-// |a − b| / |b|, over everything. 0 where both are 0.
-double relative_error(const ConstTensorView& a, const ConstTensorView& b) {
-  const Tensor x = Tensor::copy_of(a, DType::f64);
-  const Tensor y = Tensor::copy_of(b, DType::f64);
-  double wrong = 0.0;
-  double right = 0.0;
-  for (std::size_t n = 0; n < y.values<double>().size(); ++n) {
-    const double difference = x.values<double>()[n] - y.values<double>()[n];
-    wrong += difference * difference;
-    right += y.values<double>()[n] * y.values<double>()[n];
-  }
-  if (wrong == 0.0) return 0.0;
-  return right == 0.0 ? std::numeric_limits<double>::infinity() : std::sqrt(wrong / right);
-}
-
-double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }  // NaN is worst
 
 // Batch row b, query i, kv heads [kv, kv_end) with their query heads: the reference's answer beside the engine's.
 double row_error(const BenchCase& c, const BenchCall& call, std::int64_t b, std::int64_t kv, std::int64_t kv_end,

@@ -103,23 +103,6 @@ class GemmCall {
   ProductOptions options_;
 };
 
-// Enough repeats that a sample lasts; the first call warms.
-std::int64_t repeats_for(double shortest, const std::function<void()>& work) {
-  work();
-  const double taken = seconds(work);
-  constexpr double kMostRepeats = 1e6;
-  return std::llround(std::clamp(std::ceil(shortest / taken), 1.0, kMostRepeats));
-}
-
-// Seconds of one call.
-double sample(std::int64_t repeats, const std::function<void()>& work) {
-  if (repeats > 1) work();  // a short call would mostly time how cold the caches are
-  const double taken = seconds([&] {
-    for (std::int64_t n = 0; n < repeats; ++n) work();
-  });
-  return taken / static_cast<double>(repeats);
-}
-
 // One case beside all that it is held against. Each of them alternates with it, so all see the same machine.
 class GemmContest {
  public:
@@ -144,14 +127,14 @@ class GemmContest {
   }
 
   void run_round() {
-    const double own = sample(repeats_[0], [&] { call_.run(); });
+    const double own = seconds_of_each(repeats_[0], [&] { call_.run(); });
     result_.ms.add(own * 1e3);
     result_.gflops.add(case_.flops() / own / 1e9);
     result_.gbps.add(case_.weight_bytes() / own / 1e9);
     if (stream_ != nullptr) result_.stream_gbps.add(stream_->gbps(repeats_[0]));
     for (std::size_t n = 0; n < libraries_.size(); ++n) {
       libraries_[n].set_threads(case_.threads);
-      const double taken = sample(repeats_[n + 1], [&] { call_.run(libraries_[n]); });
+      const double taken = seconds_of_each(repeats_[n + 1], [&] { call_.run(libraries_[n]); });
       result_.libraries[n].gflops.add(case_.flops() / taken / 1e9);
       settle(case_.threads);
     }

@@ -79,6 +79,7 @@ nlohmann::ordered_json as_json(const BenchReport& report, const BenchResult& res
     data["stream_gbps"] = or_null(median_of(result.stream_gbps));
     data["stream_way"] = result.stream_way;
     data["over_stream"] = or_null(ratios.stream);
+    data["over_streams"] = or_null(median_ratio(result.gbps, result.streams_gbps));
   }
   return data;
 }

@@ -4,13 +4,12 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
-#include <stdexcept>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "bench_peak.h"
-#include "bench_sgemm.h"
+#include "bench_sgemm_baseline.h"
 #include "bench_stream.h"
 
 namespace rapt::cli {
@@ -18,61 +17,6 @@ namespace {
 
 constexpr double kFmaSeconds = 0.02;
 constexpr std::size_t kStreamBytes = std::size_t{256} << 20;  // more than any cache holds
-
-class SgemmBaseline {
- public:
-  static constexpr std::int64_t kSize = 2048;
-
-  SgemmBaseline() : libraries_(SgemmLibrary::find()) {
-    if (libraries_.empty()) return;
-    constexpr auto kCount = static_cast<std::size_t>(kSize * kSize);
-    a_.resize(kCount), b_.resize(kCount), c_.resize(kCount);
-    for (std::size_t n = 0; n < kCount; ++n) {
-      a_[n] = static_cast<float>(n % 7) - 3.0F;
-      b_[n] = static_cast<float>(n % 5) - 2.0F;
-    }
-  }
-
-  // The library that is fastest with so many threads, after a warm-up of each; null where there is none.
-  const SgemmLibrary* fastest(int threads) {
-    const SgemmLibrary* best = nullptr;
-    double best_rate = 0.0;
-    for (const SgemmLibrary& library : libraries_) {
-      const double rate = std::max(gflops(library, threads), gflops(library, threads));
-      require_right(library);
-      if (rate > best_rate) best = &library, best_rate = rate;
-    }
-    return best;
-  }
-
-  double gflops(const SgemmLibrary& library, int threads) {
-    library.set_threads(threads);
-    const double taken = seconds([&] {
-      library.multiply({.m = kSize, .n = kSize, .k = kSize, .a = a_.data(), .b = b_.data(), .c = c_.data()});
-    });
-    settle(threads);
-    return 2.0 * static_cast<double>(kSize * kSize * kSize) / taken / 1e9;
-  }
-
- private:
-  // Small whole numbers: any order of summing gives the same f32.
-  void require_right(const SgemmLibrary& library) const {
-    for (const std::int64_t row : {std::int64_t{0}, kSize - 1}) {
-      const std::int64_t column = kSize - 2;
-      double expected = 0.0;
-      for (std::int64_t k = 0; k < kSize; ++k) {
-        expected += static_cast<double>(a_[static_cast<std::size_t>(row * kSize + k)]) *
-                    static_cast<double>(b_[static_cast<std::size_t>(k * kSize + column)]);
-      }
-      if (static_cast<double>(c_[static_cast<std::size_t>(row * kSize + column)]) != expected) {
-        throw std::runtime_error(fmt::format("bench: the matrix product of {} is wrong", library.name()));
-      }
-    }
-  }
-
-  std::vector<SgemmLibrary> libraries_;
-  std::vector<float> a_, b_, c_;
-};
 
 // All that the machine is asked, per number of threads.
 class Baselines {
@@ -120,6 +64,11 @@ class Baselines {
   std::int64_t fma_count_ = 1;
 };
 
+std::int64_t repeats_of(double shortest, double taken) {
+  constexpr double kMostRepeats = 1e6;
+  return std::llround(std::clamp(std::ceil(shortest / taken), 1.0, kMostRepeats));
+}
+
 struct TimedCall {
   BenchCall call;
   std::int64_t repeats = 1;
@@ -136,15 +85,13 @@ FastestRead stream_of(const BenchCall& call) {
 }
 
 void sample(const TimedCall& timed, BenchResult& result) {
-  if (timed.repeats > 1) timed.call.run();  // a short call would mostly time how cold the caches are
-  const double taken = seconds([&] {
-    for (std::int64_t n = 0; n < timed.repeats; ++n) timed.call.run();
-  });
-  const double each = taken / static_cast<double>(timed.repeats);
+  const double each = seconds_of_each(timed.repeats, [&] { timed.call.run(); });
   result.ms.add(each * 1e3);
   result.gflops.add(result.parameters.flops() / each / 1e9);
   result.gbps.add(result.parameters.key_value_bytes() / each / 1e9);
-  if (timed.stream) result.stream_gbps.add(timed.stream->gbps(timed.repeats));
+  if (!timed.stream) return;
+  result.stream_gbps.add(timed.stream->gbps(timed.repeats));
+  result.streams_gbps.add(timed.stream->gbps_of_all(timed.repeats));
 }
 
 }  // namespace
@@ -153,6 +100,19 @@ double seconds(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::int64_t repeats_for(double shortest, const std::function<void()>& work) {
+  work();
+  return repeats_of(shortest, seconds(work));
+}
+
+double seconds_of_each(std::int64_t repeats, const std::function<void()>& work) {
+  if (repeats > 1) work();  // a short call would mostly time how cold the caches are
+  const double taken = seconds([&] {
+    for (std::int64_t n = 0; n < repeats; ++n) work();
+  });
+  return taken / static_cast<double>(repeats);
 }
 
 void settle(int threads) {
@@ -196,9 +156,7 @@ BenchReport run_rounds(const BenchPlan& plan) {
   if (!all_good) return report;
 
   for (TimedCall& timed : calls) {  // the check ran each once already: this is the second
-    const double taken = seconds([&] { timed.call.run(); });
-    constexpr double kMostRepeats = 1e6;
-    timed.repeats = std::llround(std::clamp(std::ceil(plan.shortest_sample / taken), 1.0, kMostRepeats));
+    timed.repeats = repeats_of(plan.shortest_sample, seconds([&] { timed.call.run(); }));
   }
   std::unique_ptr<Baselines> baselines;
   if (plan.baseline) {

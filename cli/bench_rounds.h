@@ -15,6 +15,11 @@ namespace rapt::cli {
 
 double seconds(const std::function<void()>& work);
 
+// How often to call so that a sample lasts this long; the first of two calls warms.
+std::int64_t repeats_for(double shortest, const std::function<void()>& work);
+// Of one call among so many.
+double seconds_of_each(std::int64_t repeats, const std::function<void()>& work);
+
 // Long enough for another library's threads to fall asleep after their last job.
 void settle(int threads);
 
@@ -42,7 +47,7 @@ struct BenchBaseline {
   std::string sgemm_library{};  // empty: none was found
   Samples sgemm_gflops{};
   Samples fma_gflops{};
-  std::string stream_way{};  // the fastest way to read, "avx512, 4 streams"
+  std::string stream_way{};  // the fastest way to read, "avx512, prefetch"
   Samples stream_gbps{};
 };
 
@@ -54,6 +59,7 @@ struct BenchResult {
   Samples gbps{};
   std::string stream_way{};  // of reading the case's own keys and values, and nothing else; empty: not asked for
   Samples stream_gbps{};
+  Samples streams_gbps{};  // the same memory, read in several places at once where that is faster
 };
 
 struct BenchReport {

@@ -24,9 +24,12 @@ get_target_property(library_type rapt TYPE)
 set(RAPT_IS_STATIC OFF)
 set(RAPT_PC_LIBS "-L\${libdir} -lrapt")
 if(library_type STREQUAL "STATIC_LIBRARY")
-  # A static library carries no list of what it needs, so its users link the threads themselves.
+  # A static library carries no list of what it needs, so its users link the threads, and zlib, themselves.
   set(RAPT_IS_STATIC ON)
   string(APPEND RAPT_PC_LIBS " -pthread")
+  if(RAPT_ZLIB)
+    string(APPEND RAPT_PC_LIBS " -lz")
+  endif()
 endif()
 
 configure_package_config_file(cmake/raptConfig.cmake.in ${PROJECT_BINARY_DIR}/raptConfig.cmake

@@ -1,9 +1,11 @@
 // Token by token through a cache: a prompt, then one token at a time, with the bits of one pass over all of them. The
-// cache is cut into pages, so sequences of any length share it, and a fork shares its beginning with where it came from.
+// cache is cut into pages, so sequences of any length share it, and a fork shares its beginning with where it came
+// from.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
+#include <span>
 #include <vector>
 
 #include "rapt/multi_head_attention.h"
@@ -39,10 +41,11 @@ int main() {
 
   layer.forward(x.view().slice(1, 0, kPrompt), options);  // the prompt, at once
   bool same = true;
-  for (std::int64_t n = kPrompt; n < kPrompt + kNew; ++n) {  // then token by token
-    const rapt::Tensor out = layer.forward(x.view().slice(1, n, n + 1), options).out;
-    const float* expected = whole.values<float>().data() + n * kSize;
-    same = same && std::memcmp(out.values<float>().data(), expected, sizeof(float) * kSize) == 0;
+  for (std::size_t n = kPrompt; n < kPrompt + kNew; ++n) {  // then token by token
+    const auto token = static_cast<std::int64_t>(n);
+    const rapt::Tensor out = layer.forward(x.view().slice(1, token, token + 1), options).out;
+    const std::span<const float> expected = whole.values<float>().subspan(n * kSize, kSize);
+    same = same && std::ranges::equal(out.values<float>(), expected);
   }
   std::printf("%lld tokens in the cache, %s the bits of one pass\n", static_cast<long long>(cache.length(ids[0])),
               same ? "with" : "NOT with");

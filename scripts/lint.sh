@@ -15,7 +15,7 @@ if command -v shellcheck >/dev/null; then shellcheck "${shell[@]}"; fi
 
 echo "lint: python"
 folders=()
-for folder in scripts tests bench bindings examples docs; do [ -d "$folder" ] && folders+=("$folder"); done
+for folder in scripts tests bench bindings examples docs fuzz; do [ -d "$folder" ] && folders+=("$folder"); done
 find "${folders[@]}" -name '*.py' -print0 | xargs -0 --no-run-if-empty python3 -c '
 import ast, sys
 for path in sys.argv[1:]:
@@ -44,9 +44,9 @@ tidy() {
 }
 export -f tidy
 export stamps common
-# Only what the build compiles: tests/consumer and tests/long have builds of their own.
+# Only what the build compiles: tests/consumer, tests/long and the fuzzers have builds of their own.
 # shellcheck disable=SC2016  # $1 is for the inner shell
-scripts/cxx-files.sh '*.cc' | grep -v -e '^tests/consumer/' -e '^tests/long/' |
+scripts/cxx-files.sh '*.cc' | grep -v -e '^tests/consumer/' -e '^tests/long/' -e '^fuzz/entry.cc' |
   xargs --no-run-if-empty -P "$jobs" -I{} bash -c 'tidy "$1"' tidy {}
 
 echo "lint: clean"

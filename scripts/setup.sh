@@ -8,8 +8,8 @@ set -euo pipefail
 
 packages_of() {
   case "$1" in
-    build) echo "g++ cmake ninja-build pkg-config libhwy-dev libgtest-dev libgmock-dev libfmt-dev libcli11-dev nlohmann-json3-dev python3" ;;
-    lint) echo "clang clang-format clang-tidy shellcheck" ;;
+    build) echo "g++ cmake ninja-build pkg-config libhwy-dev zlib1g-dev libgtest-dev libgmock-dev libfmt-dev libcli11-dev nlohmann-json3-dev python3" ;;
+    lint) echo "clang libclang-rt-14-dev clang-format clang-tidy shellcheck" ;;
     # Two matrix products: which is the faster depends on the CPU, and rapt is held against that one.
     bench) echo "libopenblas0-pthread libdnnl2 python3-venv" ;;
     cross) echo "g++-aarch64-linux-gnu qemu-user" ;;
@@ -47,7 +47,7 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
 setup: this is not a Debian-like system, so nothing was installed. Not found here: ${missing[*]}
 rapt needs:
   to build  a C++20 compiler (g++ 12 or clang 14, or later), CMake 3.25 or later, Ninja, pkg-config, Python 3,
-            and the development files of Highway, GoogleTest with GoogleMock, {fmt}, CLI11 and nlohmann-json 3
+            and the development files of Highway, zlib, GoogleTest with GoogleMock, {fmt}, CLI11 and nlohmann-json 3
   to lint   clang, clang-format 14 and clang-tidy 14
   to bench  OpenBLAS or oneDNN, as a library to load, and Python's venv
   to run the long tests   a g++ that builds for aarch64, and qemu's user-mode emulator of it

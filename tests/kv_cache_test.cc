@@ -243,7 +243,7 @@ const std::vector<BadCall> kBadCalls = {
     {"Sequences", [](KvCache&) { KvCache cache(with([](auto& c) { c.sequences = 0; })); }, "KvCache: sequences is 0; it must be positive"},
     {"TooManyPages", [](KvCache&) { KvCache cache(with([](auto& c) { c.pages = std::int64_t{1} << 31; })); }, "KvCache: sequences is 2 and pages is 2147483648; each must be below 2^31"},
     {"Type", [](KvCache&) { KvCache cache(with([](auto& c) { c.dtype = DType::f64; })); }, "KvCache: dtype is f64; it must be f32, bf16, f16 or i8"},
-    {"PageSize", [](KvCache&) { KvCache cache(with([](auto& c) { c.page_size = 24; })); }, "KvCache: page_size is 24; it must be a power of two from 16, or 0 for no pages"},
+    {"PageSize", [](KvCache&) { KvCache cache(with([](auto& c) { c.page_size = 24; })); }, "KvCache: page_size is 24; it must be a power of two from 16 to 2^30, or 0 for no pages"},
     {"PagesWithoutSize", [](KvCache&) { KvCache cache(with([](auto& c) { c.page_size = 0; })); }, "KvCache: pages is 3, but page_size is 0; give both, or neither"},
     {"SizeWithoutPages", [](KvCache&) { KvCache cache(with([](auto& c) { c.pages = 0; })); }, "KvCache: pages is 0; it must be positive"},
     {"NoLength", [](KvCache&) { KvCache cache(with([](auto& c) { c.page_size = c.pages = 0; })); }, "KvCache: length is 0; it must be positive"},

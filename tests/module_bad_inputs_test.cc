@@ -75,7 +75,8 @@ TEST_P(BadLayer, IsRefusedWithItsOwnMessage) {
 // A good call, from which each bad one differs in one thing: two rows of three tokens on five of the key.
 struct Call {
   Config config{.embed_size = 8, .heads = 4, .kv_heads = 2, .batch_first = true};
-  Tensor x{{2, 3, 8}}, memory{{2, 5, 8}}, out{{2, 3, 8}}, weights{{2, 3, 5}}, mask{{3, 5}, DType::boolean}, spare{{64, 64}};
+  Tensor x{{2, 3, 8}}, memory{{2, 5, 8}}, out{{2, 3, 8}}, weights{{2, 3, 5}}, mask{{3, 5}, DType::boolean},
+      spare{{64, 64}};
   ConstTensorView query = x, key = memory, value{};
   LayerOutputs outputs{out, weights};
   LayerOptions options{.weights = ReturnWeights::mean};
@@ -169,10 +170,14 @@ TEST(BadLayers, RefuseParametersTheyDoNotHave) {
   expect_refusal(
       "MultiHeadAttention::set_parameter: there is no parameter \"W_q\"; this layer has in_proj_weight, in_proj_bias, "
       "out_proj.weight, out_proj.bias",
-      [&] { layer.set_parameter("W_q", Tensor({8, 8})); });
+      [&] {
+        layer.set_parameter("W_q", Tensor({8, 8}));
+      });
   expect_refusal(
       "MultiHeadAttention::set_parameter: in_proj_weight has shape (8, 8); it must be that of the layer = (24, 8)",
-      [&] { layer.set_parameter("in_proj_weight", Tensor({8, 8})); });
+      [&] {
+        layer.set_parameter("in_proj_weight", Tensor({8, 8}));
+      });
   expect_refusal("MultiHeadAttention::set_parameter: in_proj_bias is bool; it must be f32, bf16, f16 or f64",
                  [&] { layer.set_parameter("in_proj_bias", Tensor({24}, DType::boolean)); });
   expect_refusal("MultiHeadAttention::slice: this layer is slice 1 of 2 already; slice the whole layer",

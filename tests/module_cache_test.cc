@@ -213,7 +213,8 @@ TEST(CachedLayer, ASteadyLoopTakesNothingFromTheHeap) {
         KvCache cache = cache_with(cache_config(page_size, dtype), 2);
         Tensor out({2, 1, 24});
         LayerWorkspace workspace;
-        LayerOptions options = {.attention = {.causal = true, .threads = threads}, .cache = &cache, .workspace = &workspace};
+        LayerOptions options = {
+            .attention = {.causal = true, .threads = threads}, .cache = &cache, .workspace = &workspace};
         const std::vector<std::int64_t> ids = {0, 1};
         options.sequences = ids;
         const auto step = [&] { layer.forward({out, {}}, x, {}, {}, options); };

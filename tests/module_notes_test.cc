@@ -93,11 +93,11 @@ TEST_P(NotesModule, Note1PyTorchsOwnClass) {
     bool bias, batch_first;
     ReturnWeights weights;
   };
-  for (const Kind& kind : {Kind{"averaged", false, true, ReturnWeights::mean},
-                           Kind{"per_head", false, true, ReturnWeights::per_head},
-                           Kind{"without_weights", false, true, ReturnWeights::none},
-                           Kind{"batch_first", true, true, ReturnWeights::per_head},
-                           Kind{"tokens_first", true, false, ReturnWeights::per_head}}) {
+  for (const Kind& kind :
+       {Kind{"averaged", false, true, ReturnWeights::mean}, Kind{"per_head", false, true, ReturnWeights::per_head},
+        Kind{"without_weights", false, true, ReturnWeights::none},
+        Kind{"batch_first", true, true, ReturnWeights::per_head},
+        Kind{"tokens_first", true, false, ReturnWeights::per_head}}) {
     SCOPED_TRACE(kind.name);
     const NoteRun run = note("note1_packed_qkv", kind.name);
     MultiHeadAttention layer({.embed_size = 8,
@@ -150,8 +150,7 @@ TEST_P(NotesModule, Note3MaskOfThreeDimensionsIsTakenByName) {
   const NoteRun as_heads = note("note3_masked_fill", "mask_of_heads");
   const NoteRun as_batch = note("note3_masked_fill", "mask_of_batch");
   const Tensor zero = is_zero(as_heads.tensor("mask"));  // (2, L, L), and there are two batch rows and two heads
-  const MultiHeadAttention layer =
-      layer_from(as_heads, {.embed_size = 8, .heads = 2}, "W_q", "W_k", "W_v", "W_o");
+  const MultiHeadAttention layer = layer_from(as_heads, {.embed_size = 8, .heads = 2}, "W_q", "W_k", "W_v", "W_o");
   const Tensor query = as_heads.tensor("query"), key = as_heads.tensor("key"), value = as_heads.tensor("value");
   const auto forward = [&](const ConstTensorView& mask) {
     return layer.forward(query, key, value, with({.masks = {Mask::fill(mask, -1e9)}}));

@@ -1,6 +1,8 @@
 // What MultiHeadAttention promises besides PyTorch's answers: same bits however a call is made, slices that add up,
 // parameters as PyTorch names and draws them, dropout, and memory that is reused.
 
+#include "rapt/multi_head_attention.h"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -9,7 +11,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "rapt/multi_head_attention.h"
 #include "rapt/packed_matrix.h"
 #include "rapt/random.h"
 #include "support/allocations.h"
@@ -241,15 +242,15 @@ std::vector<std::string> names_of(const MultiHeadAttentionConfig& config) {
 
 TEST(MultiHeadAttention, ParametersAreNamedAsPyTorchNamesThem) {
   using ::testing::ElementsAre;
-  EXPECT_THAT(names_of({.embed_size = 8, .heads = 2}),
-              ElementsAre("in_proj_weight (24, 8)", "in_proj_bias (24,)", "out_proj.weight (8, 8)", "out_proj.bias (8,)"));
+  EXPECT_THAT(names_of({.embed_size = 8, .heads = 2}), ElementsAre("in_proj_weight (24, 8)", "in_proj_bias (24,)",
+                                                                   "out_proj.weight (8, 8)", "out_proj.bias (8,)"));
   EXPECT_THAT(names_of({.embed_size = 8, .heads = 2, .bias = false}),
               ElementsAre("in_proj_weight (24, 8)", "out_proj.weight (8, 8)"));
   EXPECT_THAT(names_of({.embed_size = 8, .heads = 2, .key_size = 5, .value_size = 7, .add_bias_kv = true}),
               ElementsAre("q_proj_weight (8, 8)", "k_proj_weight (8, 5)", "v_proj_weight (8, 7)", "in_proj_bias (24,)",
                           "bias_k (1, 1, 8)", "bias_v (1, 1, 8)", "out_proj.weight (8, 8)", "out_proj.bias (8,)"));
-  EXPECT_THAT(names_of(small()), ElementsAre("in_proj_weight (80, 24)", "in_proj_bias (80,)", "out_proj.weight (18, 40)",
-                                             "out_proj.bias (18,)"));
+  EXPECT_THAT(names_of(small()), ElementsAre("in_proj_weight (80, 24)", "in_proj_bias (80,)",
+                                             "out_proj.weight (18, 40)", "out_proj.bias (18,)"));
 }
 
 struct Moments {
@@ -289,9 +290,8 @@ TEST(MultiHeadAttention, ParametersAreDrawnFromPyTorchsDistributions) {
 }
 
 TEST(MultiHeadAttention, LearnedKeysAreDrawnFromXaviersNormalDistribution) {
-  const MultiHeadAttention layer({.embed_size = 4096, .heads = 4, .head_size = 1024, .key_size = 1, .value_size = 1,
-                                  .add_bias_kv = true},
-                                 2);
+  const MultiHeadAttention layer(
+      {.embed_size = 4096, .heads = 4, .head_size = 1024, .key_size = 1, .value_size = 1, .add_bias_kv = true}, 2);
   for (const char* name : {"bias_k", "bias_v"}) {
     const Moments found = moments_of(parameter_of(layer, name));
     EXPECT_NEAR(found.mean, 0.0, 0.001);

@@ -322,5 +322,12 @@ TEST(Heads, ATensorSplitsAndCombinesAsItsViewDoes) {
   EXPECT_EQ(combine_heads(heads).shape(), (Dims{2, 3, 8}));
 }
 
+TEST(TensorCopy, WithoutAConversionKeepsEveryBit) {
+  bfloat16 signalling;
+  signalling.bits = 0x7f81;  // a signalling NaN
+  const ConstTensorView view(&signalling, {1});
+  EXPECT_EQ(Tensor::copy_of(view).values<bfloat16>()[0].bits, 0x7f81);
+}
+
 }  // namespace
 }  // namespace rapt

@@ -4,6 +4,7 @@ import dataclasses
 
 import ml_dtypes
 import numpy
+import torch
 
 TYPES = {"f32": numpy.float32, "bf16": ml_dtypes.bfloat16, "f16": numpy.float16}
 
@@ -25,6 +26,9 @@ class Case:
     def __post_init__(self):
         object.__setattr__(self, "kv_heads", self.kv_heads or self.heads)
         object.__setattr__(self, "keys", self.keys or self.length)
+
+    def inputs(self):
+        return Inputs(self)
 
     @property
     def name(self):
@@ -88,6 +92,52 @@ class Inputs:
 
 
 @dataclasses.dataclass(frozen=True)
+class LayerCase:
+    """A multi-head attention layer on its own tokens: no bias of q, k and v, a bias of the output, f32."""
+
+    batch: int = 8
+    length: int = 1024
+    embed: int = 768
+    heads: int = 12
+    causal: bool = True
+    weights: bool = False  # also their mean over heads, (B, L, L)
+    dtype: str = "f32"
+
+    def inputs(self):
+        return LayerInputs(self)
+
+    @property
+    def dim(self):
+        return self.embed // self.heads
+
+    @property
+    def name(self):
+        text = f"layer b{self.batch} n{self.length} e{self.embed} h{self.heads}"
+        return text + (" causal" if self.causal else "") + (" mean weights" if self.weights else "")
+
+    @property
+    def flops(self):
+        """Of useful work: four projections, and the pairs that causal leaves visible."""
+        pairs = self.length * (self.length + 1) / 2 if self.causal else self.length**2
+        return self.batch * (8.0 * self.length * self.embed**2 + 4.0 * self.embed * pairs)
+
+    @property
+    def bytes(self):
+        """Of the parameters."""
+        return 4 * (4 * self.embed**2 + self.embed)
+
+
+class LayerInputs:
+    """x as (B, L, E), and the parameters as PyTorch's layer draws them."""
+
+    def __init__(self, case):
+        torch.manual_seed(1)
+        self.x = torch.randn(case.batch, case.length, case.embed)
+        self.module = torch.nn.MultiheadAttention(case.embed, case.heads, bias=False, batch_first=True).eval()
+        self.module.out_proj.bias = torch.nn.Parameter(torch.randn(case.embed))
+
+
+@dataclasses.dataclass(frozen=True)
 class Group:
     """Cases that take turns in the same rounds, so that they can be compared with one another too."""
 
@@ -95,6 +145,7 @@ class Group:
     cases: tuple
     threads: tuple = (1, 2)
     peers: tuple = ("PyTorch", "ONNX Runtime")
+    most_rounds: int = 100
 
 
 def in_every_type(case):
@@ -126,4 +177,12 @@ def groups(quick):
         found.append(Group("16 bits", in_every_type(dataclasses.replace(case, causal=True)), peers=()))
     case = Case(1, 12, long // 8, 64)
     found.append(Group("weights", (case, dataclasses.replace(case, weights=True)), peers=("PyTorch",)))
+
+    # The notes' comparison. Its calls take half a second, the plain formula two: few rounds do.
+    layer = LayerCase(2, 64, 64, 4) if quick else LayerCase()
+    found.append(Group("layer", (layer,), peers=("PyTorch",), most_rounds=5))
+    found.append(Group("layer with weights", (dataclasses.replace(layer, weights=True),), peers=("PyTorch",),
+                       most_rounds=5))
+    found.append(Group("layer as classes", (layer,), threads=(1,), peers=("PyTorch, SDPA", "PyTorch, plain formula"),
+                       most_rounds=3))
     return found

@@ -21,6 +21,7 @@ import numpy
 
 import cases
 import contestants
+import layers
 
 MOST_ERROR = {"f32": 1e-5, "bf16": 1e-2, "f16": 2e-3}  # 16 bits: a rounding, or two where weights are rounded too
 SHORTEST_SAMPLE = 0.01  # seconds; a faster call is repeated within a sample
@@ -54,9 +55,12 @@ class Entry:
             self.run = prepared[self.way]
         else:
             self.run = prepared
-        self.answer = contestant.array(self.run())
-        one = timed(self.run)
+        answers = []
+        one = timed(lambda: answers.append(self.run()))
+        self.answer = contestant.array(answers[0])
         self.short = one < LONG_CALL
+        if self.short:  # again, warm
+            one = timed(self.run)
         self.repeats = max(1, round(SHORTEST_SAMPLE / one + 0.5)) if one < SHORTEST_SAMPLE else 1
 
     def sample(self):
@@ -85,11 +89,12 @@ def show_progress(now):
 def run_group(group, everyone, rounds, cores):
     entries = []
     for case in group.cases:
-        inputs = cases.Inputs(case)
+        inputs = case.inputs()
         of_case = [
             Entry(contestant, case, inputs, threads)
             for threads in group.threads if threads <= cores
-            for contestant in everyone if contestant.name == "rapt" or contestant.name in group.peers
+            for contestant in everyone
+            if isinstance(case, contestant.takes) and contestant.name in ("rapt", *group.peers)
         ]
         require_agreement(of_case)
         for entry in of_case:
@@ -139,21 +144,23 @@ def main():
 
     cores = len(os.sched_getaffinity(0))
     ours = contestants.Rapt(arguments.library)
-    everyone = [ours, contestants.PyTorch(), contestants.PyTorchFolded(), contestants.OnnxRuntime()]
+    peers = [contestants.PyTorch(), contestants.OnnxRuntime()]
+    everyone = [ours, *peers, contestants.PyTorchFolded(), layers.RaptLayer(arguments.library), layers.PyTorchLayer(),
+                layers.PyTorchSdpaClass(), layers.PyTorchPlainClass()]
     data = {
         "date": datetime.date.today().isoformat(),
         "cores": cores,
         "isa": ours.instruction_set,
         "rounds": arguments.rounds,
-        "versions": {each.name: each.version for each in everyone[1:] if each.name != "PyTorch, folded"},
+        "versions": {each.name: each.version for each in peers},
         "groups": [],
     }
     for group in cases.groups(arguments.quick):
         print("; ".join(case.name for case in group.cases), file=sys.stderr)
-        entries = run_group(group, everyone, arguments.rounds, cores)
+        entries = run_group(group, everyone, min(arguments.rounds, group.most_rounds), cores)
         data["groups"].append(as_data(group, entries))
         for entry in entries:
-            print(f"  {entry.case.name:34} t{entry.threads} {entry.contestant.name:15}"
+            print(f"  {entry.case.name:34} t{entry.threads} {entry.contestant.name:22}"
                   f"{1e3 * statistics.median(entry.seconds):10.3f} ms", file=sys.stderr)
         del entries
         gc.collect()

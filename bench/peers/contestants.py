@@ -1,6 +1,7 @@
 """Who takes part. Each gives `prepare(case, inputs, threads)`: a call that computes the answer and returns it, with all
 that a program would do once (loading, layout, sessions) already done. Where there are several ways, a dictionary of
-them: the caller times them and keeps the fastest. `array(answer)` is the answer as one array of f32."""
+them: the caller times them and keeps the fastest. `takes` is the kind of case. `array(answer)` is the answer as one
+array of f32."""
 
 import ctypes
 import math
@@ -10,7 +11,7 @@ import onnx
 import onnxruntime
 import torch
 
-from cases import Inputs
+from cases import Case, Inputs
 
 
 def joined(arrays):
@@ -30,6 +31,7 @@ class _Call(ctypes.Structure):
 
 class Rapt:
     name = "rapt"
+    takes = Case
 
     def __init__(self, library):
         self._library = ctypes.CDLL(library)
@@ -67,6 +69,7 @@ class Rapt:
 
 class PyTorch:
     name = "PyTorch"
+    takes = Case
     version = torch.__version__.split("+")[0]
 
     def prepare(self, case, inputs, threads):
@@ -138,6 +141,7 @@ class OnnxRuntime:
     """The standard's Attention, or its own MultiHeadAttention where that is faster; inputs and output stay in place."""
 
     name = "ONNX Runtime"
+    takes = Case
     version = onnxruntime.__version__
 
     def prepare(self, case, inputs, threads):

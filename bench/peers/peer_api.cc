@@ -1,11 +1,30 @@
-// rapt as its peers' benchmark calls it: one C function over plain pointers, loaded by compare.py, so that rapt and
-// its peers take turns in one process.
+// rapt as its peers' benchmark calls it: C functions over plain pointers, loaded by compare.py, so that rapt and its
+// peers take turns in one process.
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "rapt/attention.h"
 #include "rapt/cpu.h"
+#include "rapt/multi_head_attention.h"
+
+namespace {
+
+// Null, or what went wrong (until this thread's next call).
+const char* message_of(const std::function<void()>& work) {
+  static thread_local std::string message;
+  try {
+    work();
+    return nullptr;
+  } catch (const std::exception& error) {
+    message = error.what();
+    return message.c_str();
+  }
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -26,10 +45,8 @@ struct RaptPeerCall {
   std::int32_t threads;
 };
 
-// Null, or what went wrong (until this thread's next call).
 const char* rapt_peer_attention(const RaptPeerCall* call) {
-  static thread_local std::string message;
-  try {
+  return message_of([&] {
     const RaptPeerCall& c = *call;
     rapt::AttentionOptions options{.causal = c.causal != 0};
     if (c.window_left >= 0) options.window.left = c.window_left;
@@ -54,11 +71,64 @@ const char* rapt_peer_attention(const RaptPeerCall* call) {
     rapt::attention(outputs, rapt::ConstTensorView(c.query, type, of_queries),
                     rapt::ConstTensorView(c.key, type, of_keys), rapt::ConstTensorView(c.value, type, of_keys),
                     options);
-    return nullptr;
-  } catch (const std::exception& error) {
-    message = error.what();
-    return message.c_str();
-  }
+  });
+}
+
+// layers.py declares the same fields in the same order. Self-attention; f32, contiguous, batch first; E numbers in a
+// token.
+struct RaptPeerLayer {
+  const float* in_proj_weight;   // (3·E, E)
+  const float* out_proj_weight;  // (E, E)
+  const float* out_proj_bias;    // (E)
+  std::int64_t embed, heads;
+};
+
+struct RaptPeerLayerCall {
+  const float* x;       // (B, L, E)
+  float* out;           // (B, L, E)
+  float* mean_weights;  // null, or (B, L, L)
+  std::int64_t batch, length;
+  std::int32_t causal, threads;
+};
+
+struct RaptPeerLayerHandle {
+  rapt::MultiHeadAttention layer;
+  rapt::LayerWorkspace workspace{};
+};
+
+// Without biases of q, k and v. The parameters are copied.
+const char* rapt_peer_layer_new(const RaptPeerLayer* from, RaptPeerLayerHandle** made) {
+  return message_of([&] {
+    const std::int64_t e = from->embed;
+    rapt::MultiHeadAttentionConfig config{.embed_size = e, .heads = from->heads};
+    config.bias = false;
+    config.output_bias = true;
+    config.batch_first = true;
+    auto handle = std::make_unique<RaptPeerLayerHandle>(RaptPeerLayerHandle{rapt::MultiHeadAttention(config)});
+    handle->layer.set_parameter("in_proj_weight", rapt::ConstTensorView(from->in_proj_weight, {3 * e, e}));
+    handle->layer.set_parameter("out_proj.weight", rapt::ConstTensorView(from->out_proj_weight, {e, e}));
+    handle->layer.set_parameter("out_proj.bias", rapt::ConstTensorView(from->out_proj_bias, {e}));
+    *made = handle.release();
+  });
+}
+
+void rapt_peer_layer_delete(RaptPeerLayerHandle* handle) { delete handle; }
+
+const char* rapt_peer_layer_forward(RaptPeerLayerHandle* handle, const RaptPeerLayerCall* call) {
+  return message_of([&] {
+    const RaptPeerLayerCall& c = *call;
+    const rapt::Dims shape{c.batch, c.length, handle->layer.config().embed_size};
+    rapt::LayerOptions options;
+    options.attention.causal = c.causal != 0;
+    options.attention.threads = c.threads;
+    options.workspace = &handle->workspace;
+    rapt::LayerOutputs outputs{.out = rapt::TensorView(c.out, shape)};
+    if (c.mean_weights != nullptr) {
+      options.weights = rapt::ReturnWeights::mean;
+      outputs.weights = rapt::TensorView(c.mean_weights, {c.batch, c.length, c.length});
+    }
+    handle->layer.forward(outputs, rapt::ConstTensorView(c.x, shape), {}, {}, options);
+  });
 }
 
 const char* rapt_peer_instruction_set() {

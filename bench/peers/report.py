@@ -4,7 +4,8 @@
     report.py FOLDER PAGE.md
 
 FOLDER holds what run.sh put there: own.json, decode.json and prefill.json as `rapt bench attention` printed them,
-product.json as `rapt bench gemm` did, and peers.json as compare.py wrote it.
+product.json as `rapt bench gemm` did, mha.json and layer_decode.json as `rapt bench mha` and
+`rapt bench decode` did, and peers.json as compare.py wrote it.
 """
 
 import json
@@ -40,8 +41,9 @@ How near attention comes to a plain sgemm of 2048³ on the same threads, and to 
 
 ## Decoding
 
-One query of 32 heads on 8 kv heads against a cache of 32768 keys. Every key and value must be read; a plain read of the
-same memory, by the fastest of several loops of vector loads, with and without prefetch, is what can be had.
+One query of 32 heads on 8 kv heads against a cache of 32768 keys. Every key and value must be read; a streaming read of the
+same memory, from its first byte to its last by the fastest of several loops of vector loads, is what it is held against.
+Reading in four or eight places at once can be faster still, and is shown besides.
 
 {decode}
 
@@ -83,6 +85,26 @@ projections with `need_weights=True`: q scaled, `bmm`, `softmax`, `bmm`, and the
 `scaled_dot_product_attention`.
 
 {weights}
+
+## The layer
+
+The notes' comparison of ways to build multi-head attention: {layer_sizes}, f32 where no
+other type is named, no bias of q, k and v, a bias of the output. Useful work, {layer_gflop} GFLOP, is the four projections
+and the pairs that are seen. {layer_rounds} rounds.
+
+{layer}
+
+Beside PyTorch: `torch.nn.MultiheadAttention` with the same parameters, without weights in the faster of two ways, with
+`is_causal` or with the mask alone; and the notes' own classes around one projection for q, k and v, with
+`scaled_dot_product_attention` and with the formula as it reads. Calls are long and rounds fewer: at most 5.
+
+{layer_peers}
+
+Decoding with the layer: {decode_sizes}. Its matrices, keys and
+values are read once; a streaming read of as many bytes is what can be had. The error is the output's, against a cache in
+f32.
+
+{layer_decode}
 
 ## Masks, window, threads
 
@@ -145,9 +167,11 @@ def beside(group, ours, name):
 
 def decode_table(decode):
     rows = [[case["name"].removesuffix(f" t{case['threads']}"), str(case["threads"]), f"{case['ms_median']:.2f}",
-             f"{case['gbps']:.1f}", f"{case['stream_gbps']:.1f}", case["stream_way"], ratio(case["over_stream"])]
+             f"{case['gbps']:.1f}", f"{case['stream_gbps']:.1f}", case["stream_way"], ratio(case["over_stream"]),
+             ratio(case["over_streams"])]
             for case in decode["cases"]]
-    return table(["case", "threads", "rapt, ms", "GB/s", "plain read, GB/s", "by", "rapt over it"], rows)
+    return table(["case", "threads", "rapt, ms", "GB/s", "streaming read, GB/s", "by", "rapt over it",
+                  "over the fastest read"], rows)
 
 
 def decode_peers(peers):
@@ -191,6 +215,49 @@ def sixteen_bits(peers):
 
 def weights_table(peers):
     return beside_first(peers, "weights", "time over none", lambda first, ours: goals.paired(ours, first))
+
+
+def layer_table(mha):
+    rows = [[case["name"].removesuffix(f" t{case['threads']}"), str(case["threads"]), f"{case['ms_median']:.0f}",
+             f"{case['gflops']:.0f}", ratio(case["time_over_sgemm"]), ratio(case["time_over_packed"])]
+            for case in mha["cases"]]
+    return table(["variant", "threads", "ms", "GFLOP/s", "over its work at sgemm's rate", "over packed qkv"], rows)
+
+
+def layer_sizes(mha):
+    sizes = mha["sizes"]
+    text = "batch {batch}, {tokens} tokens, {embed} wide, {heads} heads".format(**sizes)
+    return text + (", causal" if sizes["causal"] else "")
+
+
+def layer_decode_table(run):
+    rows = [[case["name"].removesuffix(f" t{case['threads']}"), str(case["threads"]), f"{case['ms_median']:.2f}",
+             f"{(case['weight_bytes'] + case['cache_bytes']) / 1e6:.0f}", f"{case['gbps']:.1f}",
+             ratio(case["time_over_stream"]), ratio(case["time_over_contiguous"]), ratio(case["cache_bytes_over_f32"]),
+             f"{case['error']:.1e}"]
+            for case in run["cases"]]
+    return table(["cache", "threads", "ms", "MB", "GB/s", "over a streaming read", "over contiguous",
+                  "cache's bytes over f32's", "error"], rows)
+
+
+def decode_sizes(run):
+    return ("one token after {cached} cached, batch {batch}, {embed} wide, {heads} heads, pages of {page_size}"
+            .format(**run["sizes"]))
+
+
+def layer_peers(peers):
+    rows = []
+    for group, ours in goals.entries_of(peers, "layer", "layer with weights", "layer as classes", contestant="rapt"):
+        for other in group["entries"]:
+            if other["threads"] != ours["threads"] or other["contestant"] == "rapt":
+                continue
+            name = other["contestant"]
+            if name == "PyTorch":
+                name += f", need_weights={group['about'] == 'layer with weights'}"
+            way = f" ({other['way']})" if other["way"] else ""
+            rows.append([name + way, str(ours["threads"]), milliseconds(other), milliseconds(ours),
+                         ratio(goals.paired(other, ours))])
+    return table(["", "threads", "ms", "rapt, ms", "rapt is faster by"], rows)
 
 
 def peer_table(peers):
@@ -242,8 +309,8 @@ def main():
     def read(name):
         return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
-    runs = {name: read(name) for name in ("own", "decode", "prefill", "product")}
-    own, peers = runs["own"], read("peers")
+    runs = {name: read(name) for name in ("own", "decode", "prefill", "product", "mha", "layer_decode")}
+    own, mha, peers = runs["own"], runs["mha"], read("peers")
     libraries = sorted({each["sgemm_library"] or "none found" for each in own["baselines"]})
     page = PAGE.format(
         date=peers["date"],
@@ -264,6 +331,13 @@ def main():
         peer_table=peer_table(peers),
         sixteen_bits=sixteen_bits(peers),
         weights=weights_table(peers),
+        layer=layer_table(mha),
+        layer_sizes=layer_sizes(mha),
+        layer_gflop=f"{mha['flops'] / 1e9:.1f}",
+        layer_rounds=mha["cases"][0]["rounds"],
+        layer_peers=layer_peers(peers),
+        layer_decode=layer_decode_table(runs["layer_decode"]),
+        decode_sizes=decode_sizes(runs["layer_decode"]),
         own_ratios=own_ratios(peers),
         goal_table=goal_table(runs, peers),
     )

@@ -35,23 +35,29 @@ read -r load _ </proc/loadavg
 if [ "${load%.*}" -ge 1 ]; then echo "peers: this machine is busy (load $load); wait, or do not trust the ratios" >&2; fi
 
 sizes=(--queries "512,1024,2048,4096" --dim "64,128")
+layer=()
 cached=8192
 rounds=11
+layer_rounds=5  # a call takes half a second
 page=docs/benchmarks.md
 if [ -n "$quick" ]; then
   sizes=(--queries "64,128" --dim 32)
+  layer=(--batch 2 --tokens 64 --embed 64 --heads 4)
   cached=256
   rounds=3
+  layer_rounds=3
   page=$results/quick.md
 fi
 threads=1
 if [ "$(nproc)" -gt 1 ]; then threads=1,2; fi
-rm -f "$results"/{own,decode,prefill,product,peers}.json  # a page must not show an older run
+rm -f "$results"/{own,decode,prefill,product,mha,layer_decode,peers}.json  # a page must not show an older run
 bench=("$build/rapt" bench attention --threads "$threads" --reps "$rounds" --baseline --json)
 "${bench[@]}" "${sizes[@]}" --causal both --plot "$results/own.svg" >"$results/own.json"
 "${bench[@]}" --decode --keys $((4 * cached)) >"$results/decode.json"
 "${bench[@]}" --decode --dtype f32 --queries 64 --keys "$cached" --causal both >"$results/prefill.json"
 "$build/rapt" bench gemm --rows 1,32,512 --threads "$threads" --reps "$rounds" --json >"$results/product.json"
+"$build/rapt" bench mha "${layer[@]}" --reps "$layer_rounds" --json >"$results/mha.json"
+"$build/rapt" bench decode --cached "$cached" --threads "$threads" --reps "$rounds" --json >"$results/layer_decode.json"
 
 compare=("$build/bench/librapt_peer_api.so" "$results/peers.json" --rounds "$rounds")
 if [ -n "$quick" ]; then compare+=(--quick); fi

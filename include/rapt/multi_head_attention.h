@@ -27,6 +27,7 @@
 
 #include "rapt/attention.h"
 #include "rapt/kv_cache.h"
+#include "rapt/named_tensor.h"
 #include "rapt/rotary.h"
 #include "rapt/tensor.h"
 
@@ -100,12 +101,6 @@ struct LayerResult {
   Tensor weights;  // empty where none were asked for
 };
 
-// A parameter, by the name that PyTorch's state dict gives it.
-struct NamedTensor {
-  std::string name;
-  ConstTensorView value;
-};
-
 class MultiHeadAttention {
  public:
   // Parameters as PyTorch would draw them, from its distributions and our generator: a pure function of config and
@@ -125,7 +120,7 @@ class MultiHeadAttention {
   void forward(const LayerOutputs& outputs, const ConstTensorView& query, const ConstTensorView& key,
                const ConstTensorView& value, const LayerOptions& options = {}) const;
 
-  // All parameters, in PyTorch's order. For a layer that is the whole:
+  // All parameters, in PyTorch's order and by the names of its state dict. For a layer that is the whole:
   //   in_proj_weight ((Hq + 2·Hkv)·D, E), or q_proj_weight (Hq·D, E), k_proj_weight and v_proj_weight (Hkv·D, …)
   //   in_proj_bias ((Hq + 2·Hkv)·D) · bias_k, bias_v (1, 1, Hkv·D) · out_proj.weight (O, Hq·D) · out_proj.bias (O)
   std::vector<NamedTensor> parameters() const;

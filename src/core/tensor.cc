@@ -3,18 +3,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <new>
 
 #include "core/elements.h"
+#include "core/memory.h"
 #include "core/text.h"
 
 namespace rapt {
-
-namespace {
-
-constexpr std::align_val_t kAlignment{64};
-
-}  // namespace
 
 // ---------------------------------------------------------------- views
 
@@ -87,7 +81,7 @@ template class BasicTensorView<false>;
 
 // ---------------------------------------------------------------- tensors
 
-void Tensor::Free::operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
+void Tensor::Free::operator()(std::byte* memory) const { core::FreeBytes()(memory); }
 
 Tensor::Tensor(const Dims& shape, DType dtype) : shape_(shape), dtype_(dtype) {
   const auto count = static_cast<std::size_t>(Layout::contiguous(shape).count());
@@ -96,7 +90,7 @@ Tensor::Tensor(const Dims& shape, DType dtype) : shape_(shape), dtype_(dtype) {
     throw Error(text("tensor: shape ", shape, " of ", dtype, " has more bytes than can be counted"));
   }
   if (bytes == 0) return;
-  memory_.reset(static_cast<std::byte*>(::operator new(bytes, kAlignment)));
+  memory_.reset(core::allocate(bytes).release());
   std::memset(memory_.get(), 0, bytes);
 }
 
@@ -124,10 +118,18 @@ void copy(const ConstTensorView& from, const TensorView& to) {
   Dims index(std::span(shape.begin(), shape.end()));
   for (int dim = 0; dim < rank; ++dim) index[dim] = 0;
 
+  // Without a conversion every bit stays, those of a signalling NaN too. A bool that is neither 0 nor 1 becomes 1.
+  const bool same_bits = from.dtype() == to.dtype() && from.dtype() != DType::boolean;
+  const auto size = static_cast<std::int64_t>(size_of(from.dtype()));
   std::int64_t source = 0;
   std::int64_t target = 0;
   for (std::int64_t left = from.count(); left > 0; --left) {
-    store(to.data(), to.dtype(), target, load(from.data(), from.dtype(), source));
+    if (same_bits) {
+      std::memcpy(static_cast<std::byte*>(to.data()) + target * size,
+                  static_cast<const std::byte*>(from.data()) + source * size, static_cast<std::size_t>(size));
+    } else {
+      store(to.data(), to.dtype(), target, load(from.data(), from.dtype(), source));
+    }
     for (int dim = rank - 1; dim >= 0; --dim) {  // count up, last dimension first
       source += from.stride(dim);
       target += to.stride(dim);

@@ -11,11 +11,14 @@ class CacheRows : public KvRows {
   explicit CacheRows(const KvRows& rows)
       : KvRows(rows),
         bytes_(static_cast<std::int64_t>(size_of(view().dtype()))),
-        ahead_(std::max<std::int64_t>(16, Ahead::kDistance / std::max<std::int64_t>(1, view().size(3) * bytes_))),
-        source_(view().count() * bytes_ <= kStays       ? Source::cache
-                : bytes_ == 4 && run(0, kLong) == kLong ? Source::stream
-                                                        : Source::memory) {
-    if (paged()) ahead_ = (ahead_ + 15) / 16 * 16;  // pages end at multiples of 16 rows
+        ahead_(std::max<std::int64_t>(16, rows_in(Ahead::kDistance))),
+        far_(std::max<std::int64_t>(16, rows_in(Ahead::kFar))),
+        in_pages_(paged() && page_size() < kLong),
+        source_(view().count() * bytes_ <= kStays ? Source::cache : Source::memory) {
+    if (!in_pages_) return;
+    // Pages end at multiples of 16 rows, most often of 64: a stretch to read then ends seldom.
+    ahead_ = ahead_ / 16 * 16;
+    far_ = (ahead_ + far_ + 63) / 64 * 64 - ahead_;
   }
 
   template <class T>
@@ -23,22 +26,35 @@ class CacheRows : public KvRows {
     return static_cast<const T*>(view().data()) + offset(j);
   }
 
-  // Rows that will be read soon, beginning with row j, to the end of its page at most.
-  Ahead ahead(std::int64_t j, std::int64_t count) const {
+  // Rows that will be read soon, beginning with row j, to the end of its page at most. `last` is the end of all.
+  Ahead ahead(std::int64_t j, std::int64_t count, std::int64_t last) const {
     if (view().stride(3) != 1 || count <= 0) return {};
-    return {static_cast<const std::byte*>(view().data()) + offset(j) * bytes_, view().size(3) * bytes_,
-            view().stride(2) * bytes_, run(j, count), source_};
+    std::int64_t far = Ahead::kFar;
+    if (in_pages_) far = j + far_ < last ? (offset(j + far_) - offset(j)) * bytes_ : 0;
+    return {static_cast<const std::byte*>(view().data()) + offset(j) * bytes_,
+            view().size(3) * bytes_,
+            view().stride(2) * bytes_,
+            run(j, count),
+            source_,
+            far};
   }
   // How many rows to ask ahead: no fewer than are read side by side.
   std::int64_t rows_ahead() const { return ahead_; }
+  // How many rows from row j on, at most `count`, are evenly spaced, and so are those asked for while they are read.
+  std::int64_t even_run(std::int64_t j, std::int64_t count) const {
+    return in_pages_ ? run(j + ahead_ + far_, run(j + ahead_, run(j, count))) : count;
+  }
 
  private:
   // Tensors up to this size may still be in a cache when they are read again.
   static constexpr std::int64_t kStays = std::int64_t{2} << 20;
-  // Rows in a page from which on it is worth asking far ahead.
+  // Pages of so many rows are as good as one piece. In smaller ones the processor does not see what comes next.
   static constexpr std::int64_t kLong = 1024;
 
-  std::int64_t bytes_, ahead_;
+  std::int64_t rows_in(std::int64_t bytes) const { return bytes / std::max<std::int64_t>(1, view().size(3) * bytes_); }
+
+  std::int64_t bytes_, ahead_, far_;
+  bool in_pages_;
   Source source_;
 };
 
@@ -50,19 +66,16 @@ struct ReadingOrder {
   const CacheRows* next = nullptr;
   KeyRange next_range{0, 0};
 
-  // How many rows from row j on to read as one, a multiple of `step` as `count` is: they are evenly spaced, and so are
-  // those asked for meanwhile, but for a step that the end of a page falls into.
+  // How many rows from row j on to read as one, a multiple of `step` as `count` is, within one page.
   std::int64_t rows_at_once(std::int64_t j, std::int64_t count, std::int64_t step) const {
-    count = now.run(j, count);
-    const std::int64_t at = j + now.rows_ahead();
-    return at < range.last ? std::max(step, now.run(at, count) / step * step) : count;
+    return std::max(step, now.even_run(j, count) / step * step);
   }
   Ahead while_reading(std::int64_t j, std::int64_t count) const {
     const std::int64_t at = j + now.rows_ahead();
-    if (at < range.last) return now.ahead(at, std::min(count, range.last - at));
+    if (at < range.last) return now.ahead(at, std::min(count, range.last - at), range.last);
     if (next == nullptr) return {};
     const std::int64_t after = next_range.first + at - range.last;
-    return next->ahead(after, std::min(count, next_range.last - after));
+    return next->ahead(after, std::min(count, next_range.last - after), next_range.last);
   }
 };
 

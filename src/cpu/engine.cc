@@ -28,19 +28,12 @@ std::int64_t query_count(const ForwardProblem& problem) {
 // Blocks on so many threads: how many rounds they take, if all take the same time.
 std::int64_t rounds(std::int64_t blocks, int threads) { return (blocks + threads - 1) / threads; }
 
-// The time of so many blocks, if they all take the same `time`.
-double time_of(const ForwardProblem& problem, std::int64_t blocks, double time) {
-  // Under a causal mask or a window blocks differ, and the last to finish works alone for a while.
-  const bool even = problem.left == AttentionProblem::kOpen && problem.right == AttentionProblem::kOpen;
-  const double each = static_cast<double>(blocks) / problem.threads;
-  const double steps = even ? static_cast<double>(rounds(blocks, problem.threads)) : std::max(1.0, each + 0.5);
-  return steps * time;
-}
-
 // As many rows as make packing cheap, but no fewer blocks than keep every worker busy: the width at which the work
 // takes the least time.
 std::int64_t rows_per_block(const ForwardProblem& problem, const Kernels& kernels) {
   constexpr double kPacking = 0.5;  // of the time of a tile, for every block
+  // Under a causal mask or a window blocks differ, and the last to finish works alone for a while.
+  const bool even = problem.left == AttentionProblem::kOpen && problem.right == AttentionProblem::kOpen;
   std::int64_t best = kTilesPerBlock;
   double least = std::numeric_limits<double>::infinity();
   for (std::int64_t tiles = kTilesPerBlock; tiles > 0; --tiles) {
@@ -49,7 +42,9 @@ std::int64_t rows_per_block(const ForwardProblem& problem, const Kernels& kernel
     for (const SequenceSpan& sequence : problem.sequences) {
       blocks += problem.kv_heads * ((sequence.query_count * problem.group + rows - 1) / rows);
     }
-    const double time = time_of(problem, blocks, static_cast<double>(tiles) + kPacking);
+    const double each = static_cast<double>(blocks) / problem.threads;
+    const double steps = even ? static_cast<double>(rounds(blocks, problem.threads)) : std::max(1.0, each + 0.5);
+    const double time = steps * (static_cast<double>(tiles) + kPacking);
     if (time < least) least = time, best = tiles;
   }
   return best * kernels.rows_per_tile;
@@ -98,11 +93,9 @@ bool can_keep_weights(const ForwardProblem& problem) {
 // For a call whose weights are kept: the queries of a block, all heads of which are one work item. 0: they are computed
 // again, because there are few queries, more keys than a worker has room for, or too few blocks for the threads.
 std::int64_t kept_queries(const ForwardProblem& problem, const Kernels& kernels) {
-  // A worker's memory, for a block of several tiles and for one of no more than a tile: wider ones gain little.
-  constexpr std::size_t kBytes = std::size_t{2} << 20, kTileBytes = 2 * kBytes;
-  constexpr std::int64_t kMostTiles = 3;
-  constexpr double kPacking = 0.1;                       // of the time of a tile, for every block
-  constexpr double kFirstPass = 1.1, kSecondPass = 0.6;  // of the time of a tile, if weights are computed again
+  constexpr std::size_t kMostBytes = std::size_t{4} << 20;  // for each worker
+  constexpr double kPacking = 0.2;                          // of the time of a tile, for every block
+  constexpr double kFirstPass = 1.1, kSecondPass = 0.6;     // of the time of a tile, if weights are computed again
   const std::int64_t tile = kernels.rows_per_tile;
   const auto sequences = static_cast<std::int64_t>(problem.sequences.size());
   if (!can_keep_weights(problem) || query_count(problem) < sequences * tile) return 0;
@@ -110,11 +103,18 @@ std::int64_t kept_queries(const ForwardProblem& problem, const Kernels& kernels)
   const std::int64_t tiles = query_blocks(problem, tile);
   double least = kFirstPass * static_cast<double>(tiles) / problem.threads +
                  kSecondPass * static_cast<double>(rounds(tiles, problem.threads));
+  const double all = static_cast<double>(query_count(problem)) / static_cast<double>(tile);
+  const bool even = problem.left == AttentionProblem::kOpen && problem.right == AttentionProblem::kOpen;
   std::int64_t best = 0;
-  for (std::int64_t queries = kMostTiles * tile; queries > 0; queries -= kernels.lanes) {
-    if (kernels.means_scratch_bytes(problem, queries) > (queries > tile ? kBytes : kTileBytes)) continue;
-    const double width = static_cast<double>(queries) / static_cast<double>(tile);
-    const double time = time_of(problem, query_blocks(problem, queries), width + kPacking);
+  for (std::int64_t queries = kTilesPerBlock * tile; queries > 0; queries -= kernels.lanes) {
+    if (kernels.means_scratch_bytes(problem, queries) > kMostBytes) continue;
+    const std::int64_t blocks = query_blocks(problem, queries);
+    const double block = static_cast<double>(queries) / static_cast<double>(tile) + kPacking;
+    double time = (all + static_cast<double>(blocks) * kPacking) / problem.threads;
+    if (problem.threads > 1) time += (even ? 0.25 : 0.5) * block;  // the last to finish works alone for a while
+    if (problem.threads > 1 && even) {
+      time = std::max(time, static_cast<double>(rounds(blocks, problem.threads)) * block);
+    }
     if (time < least) least = time, best = queries;
   }
   return best;

@@ -1,6 +1,6 @@
 // The keys that add_bias_kv and add_zero_attention bring: PyTorch puts them behind the others, where every query sees
-// them. Here they come first while attention runs, so that key lengths and the causal order stay plain: query i sees the
-// added keys and its own as one range.
+// them. Here they come first while attention runs, so that key lengths and the causal order stay plain: query i sees
+// the added keys and its own as one range.
 #pragma once
 
 #include <vector>

@@ -30,8 +30,8 @@ void check_input(const Checks& checks, const MultiHeadAttentionConfig& config, c
   checks.usable(name, x);
   checks.require(x.rank() == 2 || x.rank() == 3, name, " has shape ", x.shape(), "; it must be ",
                  config.batch_first ? "(B, L, E)" : "(L, B, E)", ", or (L, E) without a batch");
-  checks.require(x.size(x.rank() - 1) == size, name, " has tokens of ", x.size(x.rank() - 1), " numbers, the layer has ",
-                 size_name, " = ", size, "; they must be equal");
+  checks.require(x.size(x.rank() - 1) == size, name, " has tokens of ", x.size(x.rank() - 1),
+                 " numbers, the layer has ", size_name, " = ", size, "; they must be equal");
   if (config.dtype == DType::f64) {
     checks.require(x.dtype() == DType::f64, name, " is ", x.dtype(), ", the layer's parameters are f64; f64 does not ",
                    "mix with other types");
@@ -47,10 +47,10 @@ MultiHeadAttentionConfig checked_config(const MultiHeadAttentionConfig& given) {
   MultiHeadAttentionConfig config = given;
   checks.require(config.embed_size > 0, "embed_size is ", config.embed_size, "; it must be positive");
   checks.require(config.heads > 0, "heads is ", config.heads, "; it must be positive");
-  for (const auto& [name, size] : {std::pair("kv_heads", config.kv_heads), std::pair("head_size", config.head_size),
-                                   std::pair("key_size", config.key_size), std::pair("value_size", config.value_size),
-                                   std::pair("output_size", config.output_size),
-                                   std::pair("context_length", config.context_length)}) {
+  for (const auto& [name, size] :
+       {std::pair("kv_heads", config.kv_heads), std::pair("head_size", config.head_size),
+        std::pair("key_size", config.key_size), std::pair("value_size", config.value_size),
+        std::pair("output_size", config.output_size), std::pair("context_length", config.context_length)}) {
     checks.require(size >= 0, name, " is ", size, "; it must be positive, or 0 for its default");
   }
   if (config.head_size == 0) {
@@ -65,8 +65,8 @@ MultiHeadAttentionConfig checked_config(const MultiHeadAttentionConfig& given) {
   fill_in(config.key_size);
   fill_in(config.value_size);
   fill_in(config.output_size);
-  config.separate_projections = config.separate_projections || config.key_size != config.embed_size ||
-                                config.value_size != config.embed_size;
+  config.separate_projections =
+      config.separate_projections || config.key_size != config.embed_size || config.value_size != config.embed_size;
   if (!config.output_bias) config.output_bias = config.bias;
   check_rate(checks, "dropout", config.dropout);
   check_rate(checks, "output_dropout", config.output_dropout);
@@ -112,9 +112,8 @@ LayerCall::LayerCall(const MultiHeadAttentionConfig& layer, const ConstTensorVie
   value = canonical(value_or_key, config.batch_first);
   checks.require(key.size(0) == query.size(0), "key has batch size ", key.size(0), ", query has ", query.size(0),
                  "; they must be equal", config.batch_first ? "" : " (batch_first is off: inputs are (L, B, E))");
-  checks.require(value.size(0) == key.size(0) && value.size(1) == key.size(1), "value has shape ",
-                 value_or_key.shape(), ", key has ", key_or_query.shape(),
-                 "; they must have as many tokens and batch rows");
+  checks.require(value.size(0) == key.size(0) && value.size(1) == key.size(1), "value has shape ", value_or_key.shape(),
+                 ", key has ", key_or_query.shape(), "; they must have as many tokens and batch rows");
   one_memory = is_same(key, value);
   one_input = one_memory && is_same(query, key);
   all_keys = key_length();
@@ -133,15 +132,15 @@ void LayerCall::check_options(const Checks& checks) const {
                  "; the rate is the layer's, set config.dropout");
   checks.require(given.workspace.data() == nullptr,
                  "attention.workspace is given; a layer's memory is LayerOptions::workspace");
-  checks.require(given.pages.table.empty() && given.pages.per_row == 0 && !given.key_scales.defined() && !given.value_scales.defined(),
+  checks.require(given.pages.table.empty() && given.pages.per_row == 0 && !given.key_scales.defined() &&
+                     !given.value_scales.defined(),
                  "attention.pages and scales belong to a cache; give the layer the cache itself");
   checks.require(given.alibi_slopes.empty() || std::ssize(given.alibi_slopes) == config.heads,
                  "attention.alibi_slopes has ", given.alibi_slopes.size(), " values; it must have one for each of the ",
                  config.heads, " heads");
   checks.require(!given.sinks.defined() || given.sinks.shape() == Dims{config.heads}, "attention.sinks has shape ",
                  given.sinks.shape(), "; it must be (Hq) = (", config.heads, ")");
-  checks.require(given.threads >= 0, "attention.threads is ", given.threads,
-                 "; it must be positive, or 0 for all");
+  checks.require(given.threads >= 0, "attention.threads is ", given.threads, "; it must be positive, or 0 for all");
   checks.require(options.position >= 0, "position is ", options.position, "; it must be at least 0");
   if (added_keys > 0) {
     const char* added = config.add_bias_kv ? "add_bias_kv" : "add_zero_attention";

@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <span>
 #include <vector>
 
 #include "core/arena.h"
+#include "core/memory.h"
 #include "rapt/multi_head_attention.h"
 
 namespace rapt {
@@ -20,7 +20,7 @@ class GrowingBytes {
     if (bytes > size_) {
       memory_.reset();  // before the new memory is there: both need not fit
       size_ = 0;
-      memory_.reset(static_cast<std::byte*>(::operator new(bytes, kAlignment)));
+      memory_ = core::allocate(bytes);
       size_ = bytes;
     }
     return {memory_.get(), bytes};
@@ -28,22 +28,17 @@ class GrowingBytes {
   std::span<std::byte> all() const { return {memory_.get(), size_}; }
 
  private:
-  static constexpr std::align_val_t kAlignment{Arena::kAlignment};
-  struct Free {
-    void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
-  };
-
-  std::unique_ptr<std::byte, Free> memory_;
+  core::Bytes memory_;
   std::size_t size_ = 0;
 };
 
 // Lists keep their room, so assigning to them takes nothing from the heap.
 struct LayerWorkspace::Memory {
-  GrowingBytes activations;         // q, k, v and the heads' output
-  GrowingBytes scratch;             // of products and attention, one after the other
-  AttentionOptions attention;       // the caller's, and what the layer adds
+  GrowingBytes activations;    // q, k, v and the heads' output
+  GrowingBytes scratch;        // of products and attention, one after the other
+  AttentionOptions attention;  // the caller's, and what the layer adds
   AttentionOutputs outputs;
-  std::vector<Tensor> wide_masks;   // masks with columns for added keys
+  std::vector<Tensor> wide_masks;       // masks with columns for added keys
   std::vector<std::int64_t> positions;  // of tokens, for rotary embedding
   // With a cache, for each batch row: its sequence, the tokens it brings, and those that were there before.
   std::vector<std::int64_t> sequences, tokens, starts;

@@ -81,8 +81,8 @@ class Forward {
     const std::int64_t query_rows = call_.batch() * call_.query_length();
     const bool packed = call_.one_input && !call_.config.separate_projections;
     const auto count = [](std::int64_t rows, std::int64_t width) { return rows * width; };
-    const std::int64_t inputs = packed ? count(key_rows, widths.all())
-                                       : count(query_rows, widths.query) + count(key_rows, 2 * widths.key);
+    const std::int64_t inputs =
+        packed ? count(key_rows, widths.all()) : count(query_rows, widths.query) + count(key_rows, 2 * widths.key);
     const auto bytes = static_cast<std::int64_t>(size_of(type()));
     Arena arena(memory_.activations.at_least(
         static_cast<std::size_t>((inputs + count(query_rows, widths.query)) * bytes) + 4 * Arena::kAlignment));
@@ -245,10 +245,10 @@ class Forward {
   const std::optional<Rotary>& rotary_;
   LayerWorkspace::Memory& memory_;
 
-  TensorView qkv_;           // (B, added + L, all), where one product makes all three
-  TensorView q_, kv_;        // (B, Lq, Hq·D), (B, added + Lk, 2·Hkv·D)
-  TensorView k_, v_;         // (B, added + Lk, Hkv·D)
-  TensorView combined_;      // (B, Lq, Hq·D): the heads side by side
+  TensorView qkv_;       // (B, added + L, all), where one product makes all three
+  TensorView q_, kv_;    // (B, Lq, Hq·D), (B, added + Lk, 2·Hkv·D)
+  TensorView k_, v_;     // (B, added + Lk, Hkv·D)
+  TensorView combined_;  // (B, Lq, Hq·D): the heads side by side
 };
 
 }  // namespace
@@ -304,7 +304,8 @@ void MultiHeadAttention::set_parameter(std::string_view name, const ConstTensorV
   nn::Parameter* parameter = layer_->parameters.find(name);
   if (parameter == nullptr) {
     std::string names;
-    for (const nn::Parameter& known : layer_->parameters.list()) names += (names.empty() ? "" : ", ") + std::string(known.name);
+    for (const nn::Parameter& known : layer_->parameters.list())
+      names += (names.empty() ? "" : ", ") + std::string(known.name);
     checks.fail("there is no parameter \"", name, "\"; this layer has ", names);
   }
   checks.shaped(name, value, parameter->value.shape(), "that of the layer");

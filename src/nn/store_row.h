@@ -9,7 +9,7 @@
 
 namespace rapt::nn {
 
-// Calls visit(from, stride) with a typed pointer to `count` elements, of a float type.
+// Calls visit(from) with a typed pointer to an element: f32, bf16 or f16.
 template <class Visit>
 void with_row(const ConstTensorView& view, std::int64_t offset, const Visit& visit) {
   switch (view.dtype()) {
@@ -51,7 +51,11 @@ inline void store_float(const ConstTensorView& view, std::int64_t offset, std::i
     if constexpr (std::is_integral_v<T>) return;
     T* to = static_cast<T*>(data) + place;
     with_row(view, offset, [&](const auto* from) {
-      for (std::int64_t n = 0; n < count; ++n) to[n] = T(static_cast<float>(from[n * stride]));
+      if constexpr (std::is_same_v<const T*, decltype(from)>) {
+        for (std::int64_t n = 0; n < count; ++n) to[n] = from[n * stride];
+      } else {
+        for (std::int64_t n = 0; n < count; ++n) to[n] = T(static_cast<float>(from[n * stride]));
+      }
     });
   });
 }

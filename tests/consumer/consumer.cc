@@ -5,6 +5,7 @@
 #include <rapt/attention.h>
 #include <rapt/dtype.h>
 #include <rapt/error.h>
+#include <rapt/npy.h>
 #include <rapt/parallel.h>
 #include <rapt/random.h>
 #include <rapt/tensor.h>
@@ -18,6 +19,13 @@ int main() {
   if (std::abs(values[0] - 3.0F) > 1e-6F || std::abs(values[1] - 4.0F) > 1e-6F) {
     std::printf("consumer: got %g and %g, expected 3 and 4\n", static_cast<double>(values[0]),
                 static_cast<double>(values[1]));
+    return 1;
+  }
+
+  // Needs what the library needs: zlib.
+  const auto archive = rapt::npz_bytes({{"out", out}}, {.compress = true});
+  if (rapt::NpzFile(archive, "archive").at("out").view().at<float>(0, 0, 1, 0) != values[1]) {
+    std::printf("consumer: an archive reads differently than it was written\n");
     return 1;
   }
 

@@ -8,10 +8,17 @@ namespace rapt::test {
 namespace {
 
 constinit std::atomic<std::int64_t> count = 0;
+constinit std::atomic<std::int64_t> bytes_asked_for = 0;
+
+[[maybe_unused]] void record(std::size_t bytes) {
+  ++count;
+  bytes_asked_for += static_cast<std::int64_t>(bytes);
+}
 
 }  // namespace
 
 std::int64_t allocation_count() { return count.load(); }
+std::int64_t allocated_bytes() { return bytes_asked_for.load(); }
 
 }  // namespace rapt::test
 
@@ -27,27 +34,27 @@ void* __libc_realloc(void* memory, std::size_t bytes);
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 
 void* malloc(std::size_t bytes) noexcept {
-  ++rapt::test::count;
+  rapt::test::record(bytes);
   return __libc_malloc(bytes);
 }
 void* calloc(std::size_t items, std::size_t bytes) noexcept {
-  ++rapt::test::count;
+  rapt::test::record(items * bytes);
   return __libc_calloc(items, bytes);
 }
 void* realloc(void* memory, std::size_t bytes) noexcept {
-  ++rapt::test::count;
+  rapt::test::record(bytes);
   return __libc_realloc(memory, bytes);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
-  ++rapt::test::count;
+  rapt::test::record(bytes);
   return __libc_memalign(alignment, bytes);
 }
 void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
-  ++rapt::test::count;
+  rapt::test::record(bytes);
   return __libc_memalign(alignment, bytes);
 }
 int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) noexcept {
-  ++rapt::test::count;
+  rapt::test::record(bytes);
   *memory = __libc_memalign(alignment, bytes);
   return *memory == nullptr ? ENOMEM : 0;
 }

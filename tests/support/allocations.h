@@ -1,4 +1,4 @@
-// How often the process asked for heap memory.
+// How often the process asked for heap memory, and for how much.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,7 @@ inline constexpr bool kCountsAllocations = false;
 
 // Calls of malloc and its relatives, which operator new makes too, on any thread since the process began.
 std::int64_t allocation_count();
+// How many bytes they asked for, all together.
+std::int64_t allocated_bytes();
 
 }  // namespace rapt::test

@@ -153,9 +153,9 @@ LayerResult run_module(const ModuleCase& module, const MultiHeadAttention& layer
   const json& call = module.call;
   const auto tokens = [&](const char* name, const char* length, std::int64_t width) {
     const std::int64_t batch = call.at("batch"), count = call.at(length);
-    const Dims shape = batch == 0                     ? Dims{count, width}
+    const Dims shape = batch == 0                   ? Dims{count, width}
                        : layer.config().batch_first ? Dims{batch, count, width}
-                                                      : Dims{count, batch, width};
+                                                    : Dims{count, batch, width};
     return drawn(module.name + "/" + name, shape).to(dtype);
   };
   const std::string inputs = call.at("inputs");

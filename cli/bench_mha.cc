@@ -1,0 +1,185 @@
+#include "bench_mha.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "bench_arguments.h"
+#include "bench_mha_rounds.h"
+#include "bench_mha_variants.h"
+#include "bench_table.h"
+#include "page.h"
+#include "rapt/error.h"
+
+namespace rapt::cli {
+namespace {
+
+constexpr std::int64_t kMostSize = std::int64_t{1} << 31;
+
+// With all that was left open filled in. Refuses what cannot be.
+MhaOptions completed(const MhaOptions& given) {
+  MhaOptions options = given;
+  MhaSizes& sizes = options.sizes;
+  if (sizes.kv_heads == 0) sizes.kv_heads = sizes.heads;
+  if (options.variants.empty()) {
+    for (const auto& each : kMhaVariants) options.variants.push_back(each.second);
+  }
+  if (sizes.embed % sizes.heads != 0) {
+    throw UsageError(fmt::format("bench: {} numbers do not divide into {} heads; --heads must divide --embed",
+                                 sizes.embed, sizes.heads));
+  }
+  if (sizes.heads % sizes.kv_heads != 0) {
+    throw UsageError(fmt::format("bench: {} heads cannot share {} kv heads evenly; --kv-heads must divide --heads",
+                                 sizes.heads, sizes.kv_heads));
+  }
+  // Twice the same would be one row that is compared with itself.
+  const auto require_once = [](auto list, const char* option) {
+    std::ranges::sort(list);
+    if (std::ranges::adjacent_find(list) != list.end()) {
+      throw UsageError(fmt::format("bench: {} names the same twice", option));
+    }
+  };
+  require_once(options.variants, "--variants");
+  require_once(options.threads, "--threads");
+
+  constexpr double kMostElements = 1e11;
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  double largest = std::max(3.0 * real(sizes.batch) * real(sizes.tokens), 3.0 * real(sizes.embed)) * real(sizes.embed);
+  for (const MhaVariant variant : options.variants) {
+    const double plane = real(sizes.batch) * real(sizes.tokens) * real(sizes.tokens);
+    if (weights_of(variant) == ReturnWeights::mean) largest = std::max(largest, plane);
+    if (variant == MhaVariant::plain || variant == MhaVariant::all_weights) {
+      largest = std::max(largest, plane * real(sizes.heads));
+    }
+  }
+  if (largest > kMostElements) {
+    throw UsageError(fmt::format("bench: mha of these sizes would need tensors of {:.1e} elements", largest));
+  }
+  return options;
+}
+
+nlohmann::ordered_json as_json(const MhaOptions& options, const MhaReport& report) {
+  const MhaSizes& sizes = options.sizes;
+  nlohmann::ordered_json data;
+  data["schema"] = 1;
+  data["machine"] = as_json(BenchMachine::here());
+  data["sizes"] = {{"batch", sizes.batch}, {"tokens", sizes.tokens},     {"embed", sizes.embed},
+                   {"heads", sizes.heads}, {"kv_heads", sizes.kv_heads}, {"causal", sizes.causal}};
+  data["flops"] = sizes.flops();
+  data["baselines"] = nlohmann::ordered_json::array();
+  for (const MhaBaseline& each : report.baselines) {
+    const bool found = !each.library.empty();
+    nlohmann::ordered_json baseline;
+    baseline["threads"] = each.threads;
+    baseline["sgemm_library"] = found ? nlohmann::ordered_json(each.library) : nlohmann::ordered_json(nullptr);
+    baseline["sgemm_gflops"] = or_null(found ? std::optional(each.sgemm_gflops.median()) : std::nullopt);
+    data["baselines"].push_back(std::move(baseline));
+  }
+  data["cases"] = nlohmann::ordered_json::array();
+  for (const MhaResult& result : report.results) {
+    nlohmann::ordered_json each;
+    each["name"] = result.name();
+    each["variant"] = name_of(result.variant);
+    each["type"] = rapt::name_of(type_of(result.variant));
+    each["threads"] = result.threads;
+    each["error"] = result.check.error;
+    put_times(result.ms, each);
+    each["gflops"] = result.gflops.median();
+    each["time_over_sgemm"] = or_null(report.time_over_sgemm(result));
+    each["time_over_packed"] = or_null(report.time_over_packed(result));
+    data["cases"].push_back(std::move(each));
+  }
+  return data;
+}
+
+void show(Page& page, const MhaOptions& options, const MhaReport& report) {
+  const BenchMachine machine = BenchMachine::here();
+  const MhaSizes& sizes = options.sizes;
+  page.heading("rapt bench mha", fmt::format("{} · {}", machine.cpu, machine.isa));
+  page.line();
+  const std::string kv = sizes.kv_heads == sizes.heads ? "" : fmt::format(" on {} kv heads", sizes.kv_heads);
+  page.prose(fmt::format("batch {}, {} tokens, {} wide, {} heads{}{}: {} GFLOP of useful work", sizes.batch,
+                         sizes.tokens, sizes.embed, sizes.heads, kv, sizes.causal ? ", causal" : "",
+                         number(sizes.flops() / 1e9)));
+  std::vector<std::vector<std::string>> rows{{"variant", "ms", "spread", "GFLOP/s", "/sgemm", "×"}};
+  for (const MhaResult& result : report.results) {
+    rows.push_back({result.name(), number(result.ms.median()), spread(result.ms), number(result.gflops.median()),
+                    ratio(report.time_over_sgemm(result)), ratio(report.time_over_packed(result))});
+  }
+  show_table(page, rows);
+  page.line();
+  page.quiet(
+      "Medians over rounds; ratios within a round. Useful work is the projections and the (query, key) pairs that are "
+      "seen. /sgemm is time over that of as much work at the rate of the fastest sgemm, 2048³; × is time over that of "
+      "packed qkv.");
+}
+
+}  // namespace
+
+void add_bench_mha(CLI::App& bench, MhaOptions& options) {
+  CLI::App* command = bench.add_subcommand(
+      "mha", "The multi-head attention layer, in the ways to build it. The sizes are those of the notes' comparison");
+  command->callback([&options] { options.asked = true; });
+  Adder add(*command);
+  const auto size = [&](const std::string& name, std::int64_t& value, const std::string& help) {
+    add.one(name, "N", help,
+            [&value, name](const std::string& text) { value = whole_number(name, text, 1, kMostSize - 1); });
+  };
+  size("--batch", options.sizes.batch, "Batch rows (8)");
+  size("--tokens", options.sizes.tokens, "Tokens of each (1024)");
+  size("--embed", options.sizes.embed, "Numbers in a token (768)");
+  size("--heads", options.sizes.heads, "Query heads (12)");
+  size("--kv-heads", options.sizes.kv_heads, "Key and value heads (as many as --heads)");
+  static constexpr std::array<std::pair<std::string_view, bool>, 2> kYesNo{{{"yes", true}, {"no", false}}};
+  add.choice("--causal", options.sizes.causal, kYesNo, "A query sees the keys up to its own place (yes)");
+  add.choices("--variants", options.variants, kMhaVariants, "Which, as a list (all)");
+  add.numbers("--threads", options.threads, kMostThreads, "Threads (1)");
+  add.one("--reps", "N", "Rounds: every variant is timed once in each (9)",
+          [&options](const std::string& text) { options.rounds = whole_number("--reps", text, 1, 100000); });
+  command
+      ->add_option("--min-time", options.shortest_sample,
+                   "Seconds a sample lasts at least: a faster call is repeated within it (0.02)")
+      ->check(CLI::Range(0.0, 3600.0).description(""))
+      ->type_name("S");
+  command->add_flag("--json", options.json, "Print data");
+  add.choice("--color", options.color, kColors, "When to colour");
+}
+
+ExitCode run_bench_mha(const MhaOptions& given) {
+  const MhaOptions options = completed(given);
+  MhaReport report;
+  try {
+    report = run_mha_rounds(options);
+  } catch (const Error& error) {  // the library's words for what it refuses
+    show_progress("");
+    throw UsageError(fmt::format("bench: {}", error.what()));
+  }
+  show_progress("");
+
+  bool good = true;
+  for (const MhaResult& result : report.results) {
+    if (result.check.good()) continue;
+    good = false;
+    fmt::print(stderr, "rapt: bench: {}: wrong by {:.1e}, at most {:.1e} is right; nothing was timed\n", result.name(),
+               result.check.error, result.check.limit);
+  }
+  if (!good) return ExitCode::numbers_differ;
+  if (report.baselines[0].library.empty()) {
+    fmt::print(stderr, "rapt: bench: no OpenBLAS, oneDNN or MKL was found, so there is no sgemm to compare with\n");
+  }
+
+  if (options.json) {
+    print(as_json(options, report).dump(2) + "\n");
+    return ExitCode::good;
+  }
+  const Terminal terminal = detect_terminal(options.color);
+  Page page(terminal);
+  show(page, options, report);
+  page.flush();
+  return ExitCode::good;
+}
+
+}  // namespace rapt::cli

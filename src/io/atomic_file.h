@@ -1,0 +1,48 @@
+// A file that is there whole or not at all.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/file_checks.h"
+#include "io/sink.h"
+
+namespace rapt::io {
+
+// Writes beside the target, under another name in the same folder, and takes the target's place in commit(): whoever
+// opens the target meets the old file or the new one, also after a crash. Without commit() the new file is removed and
+// the old one stays. A process that is killed between the two leaves its temporary file, .NAME.….tmp, behind.
+//
+// A new file gets the permissions that the umask leaves it; one that replaces a file, that file's. A symbolic link is
+// followed, so that the file it names is replaced and the link stays.
+class AtomicFile final : public Sink {
+ public:
+  AtomicFile(const std::string& path, const FileChecks& checks);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile() override;
+
+  void write(Bytes bytes) override;
+  void overwrite(std::uint64_t offset, Bytes bytes) override;
+  std::uint64_t size() const override { return flushed_ + buffer_.size(); }
+  // Waits until the bytes are on the disk, then renames.
+  void commit();
+
+ private:
+  void follow_links();
+  void create();
+  void write_out(Bytes bytes);
+  void flush();
+
+  FileChecks checks_;
+  std::string target_;
+  std::string folder_;
+  std::string temporary_;  // empty once it is no more
+  int descriptor_ = -1;
+  unsigned mode_ = 0666;
+  bool replaces_ = false;
+  std::uint64_t flushed_ = 0;
+  std::vector<std::byte> buffer_;  // small writes are gathered
+};
+
+}  // namespace rapt::io

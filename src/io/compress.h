@@ -1,0 +1,59 @@
+// What a zip archive does to its members: deflate, and a checksum. zlib does it; a build without zlib (RAPT_ZLIB=OFF)
+// has the checksum only and refuses deflated members.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "io/bytes.h"
+#include "io/file_checks.h"
+#include "io/sink.h"
+
+namespace rapt::io {
+
+// CRC-32 of more bytes after those that gave `before`; 0 to begin with.
+std::uint32_t crc32_of(std::uint32_t before, Bytes bytes);
+
+// Deflate turns at most this many bytes into one.
+inline constexpr std::uint64_t kMaxDeflateRatio = 1032;
+
+// Inflates raw deflate data, as much as is asked for.
+class Inflater {
+ public:
+  Inflater(Bytes compressed, const FileChecks& checks);
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  ~Inflater();
+
+  // Fills `to`; throws where the data is broken or ends before.
+  void read(std::span<std::byte> to);
+  // Throws unless everything was read, to the last byte on both sides.
+  void finish();
+
+ private:
+  struct Stream;
+  std::unique_ptr<Stream> stream_;
+  FileChecks checks_;
+};
+
+// Deflates into a sink.
+class Deflater {
+ public:
+  Deflater(Sink& sink, const FileChecks& checks);
+  Deflater(const Deflater&) = delete;
+  Deflater& operator=(const Deflater&) = delete;
+  ~Deflater();
+
+  void write(Bytes bytes);
+  void finish();
+
+ private:
+  void push(Bytes bytes, int flush);
+
+  struct Stream;
+  std::unique_ptr<Stream> stream_;
+  Sink& sink_;
+  FileChecks checks_;
+};
+
+}  // namespace rapt::io

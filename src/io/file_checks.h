@@ -1,0 +1,49 @@
+// The words in which a file is refused: the format, the file, then what is wrong.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/text.h"
+#include "rapt/error.h"
+
+namespace rapt::io {
+
+// A name out of a file, in quotes: bytes that would disturb a terminal are spelled out, and a long name is cut.
+std::string quoted(std::string_view name);
+// The first few of a list of names: "a", "b" and 7 more.
+std::string list_of(const std::vector<std::string>& names);
+
+// Refusals begin "npy: scores.npy: ", so that a user finds the file.
+class FileChecks {
+ public:
+  FileChecks(std::string_view format, std::string_view file);
+  // The same for a part of the file: "npz: inputs.npz: member "query.npy": ".
+  FileChecks of(std::string_view part) const {
+    FileChecks checks = *this;
+    checks.start_ += text(part, ": ");
+    return checks;
+  }
+
+  template <class... Pieces>
+  [[noreturn]] void fail(const Pieces&... pieces) const {
+    throw Error(text(start_, pieces...));
+  }
+  template <class... Pieces>
+  void require(bool good, const Pieces&... pieces) const {
+    if (!good) fail(pieces...);
+  }
+  // With the system's own words for `error`, an errno.
+  template <class... Pieces>
+  [[noreturn]] void fail_for(int error, const Pieces&... pieces) const {
+    fail(pieces..., ": ", system_words(error));
+  }
+
+ private:
+  static std::string system_words(int error);
+
+  std::string start_;
+};
+
+}  // namespace rapt::io

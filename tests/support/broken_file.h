@@ -1,0 +1,34 @@
+// A broken file, and the words in which it must be refused.
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "support/files.h"
+
+namespace rapt::test {
+
+struct BrokenFile {
+  const char* name;
+  std::function<std::string()> bytes;
+  const char* message;  // after the format and the file
+};
+
+inline void PrintTo(const BrokenFile& broken, std::ostream* stream) { *stream << broken.name; }
+
+// From a file and from memory, which has exactly the file's size so that a sanitizer sees a step beyond it.
+template <class Read>  // read(path), and read(bytes, name)
+void expect_refusal(const std::string& format, const BrokenFile& broken, const Read& read) {
+  const TemporaryFolder folder;
+  const std::string bytes = broken.bytes();
+  const std::string path = folder / "broken";
+  write_raw(path, bytes);
+  EXPECT_EQ(cheap_refusal_of([&] { read(path); }), format + ": " + path + ": " + broken.message);
+  const std::vector<std::byte> exact(bytes_of(bytes).begin(), bytes_of(bytes).end());
+  EXPECT_EQ(cheap_refusal_of([&] { read(std::span(exact), "memory"); }), format + ": memory: " + broken.message);
+}
+
+}  // namespace rapt::test
