@@ -13,29 +13,13 @@
 
 #include "cases/case.h"
 #include "support/allocations.h"
+#include "support/random_tensor.h"
 
 namespace rapt::test {
 namespace {
 
 constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
 constexpr RotaryPairs kPairs[] = {RotaryPairs::half_split, RotaryPairs::interleaved};
-
-Tensor random(const Dims& shape, DType dtype = DType::f32, std::uint32_t seed = 1) {
-  cases::Stream stream(seed);
-  Tensor values(shape, DType::f64);
-  for (double& value : values.values<double>()) value = 2.0 * stream.uniform() - 1.0;
-  return values.to(dtype);
-}
-
-std::vector<std::byte> bytes_of(const ConstTensorView& view) {
-  const Tensor plain = Tensor::copy_of(view);
-  const auto* begin = static_cast<const std::byte*>(plain.view().data());
-  return {begin, begin + static_cast<std::size_t>(plain.count()) * size_of(plain.dtype())};
-}
-
-bool same_bits(const ConstTensorView& a, const ConstTensorView& b) {
-  return a.shape() == b.shape() && a.dtype() == b.dtype() && bytes_of(a) == bytes_of(b);
-}
 
 Tensor rotated(const Rotary& rotary, const ConstTensorView& x, const RotaryPositions& positions = {}) {
   Tensor y = Tensor::copy_of(x);

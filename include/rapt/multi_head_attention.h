@@ -13,6 +13,8 @@
 //   5. project_output   the heads side by side, times W_oᵀ, + b_o
 //   6. drop_output      output dropout, in training
 //
+// backward goes the same way back: src/nn/backward.cc.
+//
 // It takes the place of torch.nn.MultiheadAttention: same parameters under the same names, same shapes, same results.
 // Where PyTorch gives NaN, for a query that sees no key, attention gives 0 and the layer its output bias.
 #pragma once
@@ -73,6 +75,7 @@ enum class ReturnWeights : std::uint8_t {
 };
 
 class LayerWorkspace;
+class LayerActivations;
 
 struct LayerOptions {
   // Masks, causal, window, key lengths, scale, softcap, slopes, sinks, threads, …: see rapt/attention.h. Masks and key
@@ -87,6 +90,7 @@ struct LayerOptions {
   KvCache* cache = nullptr;
   std::span<const std::int64_t> sequences{};
   LayerWorkspace* workspace = nullptr;  // absent: memory for this call alone
+  LayerActivations* keep = nullptr;     // where forward leaves what backward needs; absent: it leaves nothing
 };
 
 // What forward writes. Without a batch dimension, B is left out of each.
@@ -99,6 +103,24 @@ struct LayerOutputs {
 struct LayerResult {
   Tensor out;
   Tensor weights;  // empty where none were asked for
+};
+
+// What arrives from above, shaped as LayerOutputs.
+struct LayerUpstream {
+  ConstTensorView dout{};      // f32, bf16 or f16; f64 for a layer of f64
+  ConstTensorView dweights{};  // of the weights that forward returned; undefined: zero
+};
+
+// What backward gives: any that are defined. All are f32, or f64 for a layer of f64.
+struct LayerGradients {
+  // Written, each shaped as its input. Where forward got no value, what would be its gradient is part of the key's, and
+  // where it got no key, all is part of the query's.
+  TensorView dquery{}, dkey{}, dvalue{};
+  // Of parameters(), in the same order and of the same shapes: see zero_gradients(). Added to, so that calls add up:
+  // eight calls of one batch row each, in order, give the bits of one call of eight.
+  std::span<Tensor> parameters{};
+  TensorView dsinks{};                 // written: (Hq), of this slice's heads
+  std::vector<MaskGradient> dmasks{};  // written: of additive masks in options.attention.masks; not with added keys
 };
 
 class MultiHeadAttention {
@@ -119,6 +141,14 @@ class MultiHeadAttention {
   // The same, to memory of the caller's.
   void forward(const LayerOutputs& outputs, const ConstTensorView& query, const ConstTensorView& key,
                const ConstTensorView& value, const LayerOptions& options = {}) const;
+
+  // The gradients of a call of forward that was given `kept`, the same inputs and the same options. Each product's sums
+  // are chains as in forward, over batch rows and tokens in ascending order.
+  void backward(const LayerGradients& gradients, const LayerUpstream& upstream, const LayerActivations& kept,
+                const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
+                const LayerOptions& options = {}) const;
+  // Zeros for LayerGradients::parameters.
+  std::vector<Tensor> zero_gradients() const;
 
   // All parameters, in PyTorch's order and by the names of its state dict. For a layer that is the whole:
   //   in_proj_weight ((Hq + 2·Hkv)·D, E), or q_proj_weight (Hq·D, E), k_proj_weight and v_proj_weight (Hkv·D, …)
@@ -149,6 +179,25 @@ class LayerWorkspace {
 
   struct Memory;  // of the implementation
   Memory& memory() { return *memory_; }
+
+ private:
+  std::unique_ptr<Memory> memory_;
+};
+
+// What one call of forward kept for backward: q, k and v as attention read them, and what the heads gave. Its memory is
+// used again by the next call that keeps.
+class LayerActivations {
+ public:
+  LayerActivations();
+  LayerActivations(LayerActivations&&) noexcept;
+  LayerActivations& operator=(LayerActivations&&) noexcept;
+  ~LayerActivations();
+
+  std::size_t bytes() const;
+
+  struct Memory;  // of the implementation
+  Memory& memory() { return *memory_; }
+  const Memory& memory() const { return *memory_; }
 
  private:
   std::unique_ptr<Memory> memory_;

@@ -2,7 +2,8 @@
 //
 // W is (N, K), as in nn.Linear; x is (M, K) and y is (M, N), M from 0 to anything. Every number of y is one chain of
 // fused multiply-adds in f32, k ascending, that starts from its bias (or 0) and is rounded once, into y's type. So a
-// row has the same bits alone as among a thousand, with any number of threads, and wherever memory lies.
+// row has the same bits alone as among a thousand, with any number of threads, and wherever memory lies. A product that
+// starts from another's y, in f32, goes on with its chains: two halves of k, one after the other, give the bits of one.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +30,7 @@ struct ProductOptions {
   int threads = 0;                   // at most so many; 0: thread_count()
   ParallelFor parallel_for{};        // absent: the library's pool
   std::span<std::byte> workspace{};  // absent: allocated for the call; see PackedMatrix::workspace_bytes
+  ConstTensorView start{};           // (M, N): what the sums start from, instead of a bias; it may be y itself
 };
 
 // Copies share the packed numbers, which never change. One matrix may serve several threads at once.
@@ -45,7 +47,7 @@ class PackedMatrix {
   std::size_t bytes() const;     // of the packed numbers, what pads them included
 
   // x (M, K) and y (M, N) are f32, bf16 or f16, each of its own type, with any strides. A matrix stored in f64 takes
-  // f64 for all of them, and multiplies in f64. y may overlap nothing that is read.
+  // f64 for all of them, and multiplies in f64. y may overlap nothing that is read, except that `start` may be y.
   void multiply(const ConstTensorView& x, const TensorView& y, const ProductOptions& options = {}) const;
 
   // How many bytes options.workspace needs for exactly this call. It need not be aligned.

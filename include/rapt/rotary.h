@@ -120,6 +120,7 @@ class RotaryPositions {
 struct RotaryCall {
   int threads = 0;             // at most so many; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
+  bool back = false;           // by the negative angles, as gradients of what was turned need it
 };
 
 // Copies share the table, which never changes. One object may serve several threads at once. No call of apply takes

@@ -21,7 +21,8 @@ void check_types(const Checks& checks, std::string_view name, const ConstTensorV
 }
 
 void check_call(const Checks& checks, const PackedWeights& weights, const ConstTensorView& x, const ConstTensorView& y,
-                const ConstTensorView& bias) {
+                const ProductOptions& options) {
+  const ConstTensorView &bias = options.bias, &start = options.start;
   checks.usable("x", x);
   checks.require(x.rank() == 2 && x.size(1) == weights.inputs, "x has shape ", x.shape(),
                  "; it must be (M, K), with K = ", weights.inputs, " as in the matrix");
@@ -33,12 +34,19 @@ void check_call(const Checks& checks, const PackedWeights& weights, const ConstT
     checks.shaped("bias", bias, {weights.outputs}, "(N)");
     check_types(checks, "bias", bias, weights.dtype);
   }
+  if (start.defined()) {
+    checks.require(!bias.defined(), "bias and start are both given; sums start from one of them");
+    checks.shaped("start", start, {x.size(0), weights.outputs}, "(M, N)");
+    check_types(checks, "start", start, weights.dtype);
+  }
   const auto check_apart = [&](std::string_view name, const ConstTensorView& other) {
     checks.require(y.data() != other.data() || y.count() == 0 || other.count() == 0, "y begins where ", name,
                    " does; it needs memory of its own");
   };
   check_apart("x", x);
   check_apart("bias", bias);
+  const bool in_place = start.data() == y.data() && start.dtype() == y.dtype() && start.strides() == y.strides();
+  if (!in_place) check_apart("start", start);
 }
 
 }  // namespace
@@ -76,9 +84,9 @@ std::size_t PackedMatrix::bytes() const { return packed_ ? packed_->bytes : 0; }
 void PackedMatrix::multiply(const ConstTensorView& x, const TensorView& y, const ProductOptions& options) const {
   const Checks checks("PackedMatrix::multiply");
   checks.require(packed_ != nullptr, "the matrix is empty; give it weights first");
-  check_call(checks, packed_->weights, x, y, options.bias);
+  check_call(checks, packed_->weights, x, y, options);
   const CallWorkers workers(checks, options.threads, options.parallel_for);
-  const ProductProblem problem{packed_->weights, x, options.bias, y, workers.get()};
+  const ProductProblem problem{packed_->weights, x, options.bias, options.start, y, workers.get()};
   CallMemory memory("PackedMatrix::multiply", options.workspace);
   packed_->engine.multiply(problem, memory.for_engine(packed_->engine.workspace(problem)));
 }
@@ -87,9 +95,10 @@ std::size_t PackedMatrix::workspace_bytes(const ConstTensorView& x, const Tensor
                                           const ProductOptions& options) const {
   const Checks checks("PackedMatrix::workspace_bytes");
   checks.require(packed_ != nullptr, "the matrix is empty; give it weights first");
-  check_call(checks, packed_->weights, x, y, options.bias);
+  check_call(checks, packed_->weights, x, y, options);
   const CallWorkers workers(checks, options.threads, options.parallel_for);
-  return packed_->engine.workspace({packed_->weights, x, options.bias, y, workers.get()}) + CallMemory::kSlack;
+  return packed_->engine.workspace({packed_->weights, x, options.bias, options.start, y, workers.get()}) +
+         CallMemory::kSlack;
 }
 
 }  // namespace rapt

@@ -28,12 +28,13 @@ struct PackedWeights {
   std::byte* data = nullptr;  // aligned to 64 bytes
 };
 
-// y = x · Wᵀ + bias
+// y = x · Wᵀ + bias, or + start
 struct ProductProblem {
   PackedWeights weights;
-  ConstTensorView x;     // (M, K)
-  ConstTensorView bias;  // (N); undefined: none
-  TensorView y;          // (M, N)
+  ConstTensorView x;      // (M, K)
+  ConstTensorView bias;   // (N); undefined: none
+  ConstTensorView start;  // (M, N), instead of a bias; maybe y's memory and strides; undefined: none
+  TensorView y;           // (M, N)
   Workers workers;
 };
 

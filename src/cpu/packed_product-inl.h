@@ -1,7 +1,7 @@
 // The packed matrix product: rows of x times panels of a packed matrix.
 //
-// Every sum is one chain of fused multiply-adds, k ascending, from its bias on. Where k is worked on in parts, the sums
-// wait in memory as f32, which changes none of them.
+// Every sum is one chain of fused multiply-adds, k ascending, from its bias or start on. Where k is worked on in parts,
+// the sums wait in memory as f32, which changes none of them.
 #if defined(RAPT_CPU_PACKED_PRODUCT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_PACKED_PRODUCT_INL_H
 #undef RAPT_CPU_PACKED_PRODUCT_INL_H
@@ -227,7 +227,12 @@ void MultiplyPart(const ProductProblem& problem, const ProductBlock& block, cons
   const std::int64_t width = order.width(panel);
   const std::int64_t columns = (panels - 1) * kTileRows + order.columns(panel + panels - 1);
   const bool direct = y.dtype() == DType::f32 && y.stride(1) == 1 && columns == (panels - 1) * kTileRows + width;
-  HWY_ALIGN float finished[kBroadcasts * kPanelsTogether * kTileRows];
+  constexpr std::int64_t kStride = kPanelsTogether * kTileRows;
+  HWY_ALIGN float finished[kBroadcasts * kStride];
+  const ConstTensorView& start = problem.start;
+  const bool starts = part.begins && start.defined();
+  const bool direct_start =
+      starts && start.dtype() == DType::f32 && start.stride(1) == 1 && columns == (panels - 1) * kTileRows + width;
 
   ProductTile tile;
   tile.panel = order.panel(panel) + part.first * width * Stored::kBytes;
@@ -242,18 +247,65 @@ void MultiplyPart(const ProductProblem& problem, const ProductBlock& block, cons
     tile.x = x + r * scratch.x_stride;
     tile.from = part.begins ? scratch.start.data() + (problem.bias.defined() ? in_block : 0) : sums;
     tile.from_stride = part.begins ? 0 : scratch.columns;
+    if (starts) {
+      const std::int64_t start_row = (block.first_row + r) * start.stride(0) + column * start.stride(1);
+      if (direct_start) {
+        tile.from = static_cast<const float*>(start.data()) + start_row, tile.from_stride = start.stride(0);
+      } else {
+        for (std::int64_t n = 0; n < height; ++n) {
+          std::fill_n(finished + n * kStride, kStride, 0.0F);
+          LoadRow(start, start_row + n * start.stride(0), start.stride(1), columns, finished + n * kStride);
+        }
+        tile.from = finished, tile.from_stride = kStride;
+      }
+    }
     if (!part.ends) {
       tile.to = sums, tile.to_stride = scratch.columns;
     } else if (direct) {
       tile.to = static_cast<float*>(y.data()) + y_row + column, tile.to_stride = y.stride(0);
     } else {
-      tile.to = finished, tile.to_stride = kPanelsTogether * kTileRows;
+      tile.to = finished, tile.to_stride = kStride;
     }
     MultiplyRows<Stored>(height, tile, panels, width / kLanes);
     if (!part.ends || direct) continue;
     for (std::int64_t n = 0; n < height; ++n) {
       StoreRow(finished + n * tile.to_stride, columns, y, y_row + n * y.stride(0) + column * y.stride(1), y.stride(1));
     }
+  }
+}
+
+// The rows of x for a part of k, where x is the transpose of a matrix whose rows are contiguous.
+inline void LoadRowsAcross(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t count, float* to,
+                           std::int64_t to_stride) {
+  std::int64_t r = 0;
+  for (; r + kLanes <= rows; r += kLanes) {
+    float* places[kLanes];
+    for (std::int64_t n = 0; n < kLanes; ++n) places[n] = to + (r + n) * to_stride;
+    std::int64_t k = 0;
+    for (; k + 4 <= count; k += 4) {
+      const float* column = from + k * stride + r;
+      StoreFourColumns(hn::LoadU(kF32, column), hn::LoadU(kF32, column + stride), hn::LoadU(kF32, column + 2 * stride),
+                       hn::LoadU(kF32, column + 3 * stride), places, k);
+    }
+    for (; k < count; ++k) {
+      for (std::int64_t n = 0; n < kLanes; ++n) places[n][k] = from[k * stride + r + n];
+    }
+  }
+  for (; r < rows; ++r) {
+    for (std::int64_t k = 0; k < count; ++k) to[r * to_stride + k] = from[k * stride + r];
+  }
+}
+
+// The rows of x that belong to a block, for a part of k, as f32.
+inline void LoadRows(const ConstTensorView& x, const ProductBlock& block, InputRange part,
+                     const ProductScratch& scratch) {
+  const std::int64_t first = block.first_row * x.stride(0) + part.first * x.stride(1);
+  if (x.dtype() == DType::f32 && x.stride(0) == 1 && x.stride(1) != 1) {
+    return LoadRowsAcross(static_cast<const float*>(x.data()) + first, x.stride(1), block.row_count, part.count,
+                          scratch.x.data(), scratch.x_stride);
+  }
+  for (std::int64_t r = 0; r < block.row_count; ++r) {
+    LoadRow(x, first + r * x.stride(0), x.stride(1), part.count, scratch.x.data() + r * scratch.x_stride);
   }
 }
 
@@ -274,10 +326,7 @@ void MultiplyBlockOf(const ProductProblem& problem, const ProductBlock& block, c
   for (; !part.ends; part.first += part.count, part.begins = false) {
     part.count = std::min(scratch.step, problem.weights.inputs - part.first);
     part.ends = part.first + part.count == problem.weights.inputs;
-    for (std::int64_t r = 0; r < block.row_count && !scratch.in_place; ++r) {
-      LoadRow(x, (block.first_row + r) * x.stride(0) + part.first * x.stride(1), x.stride(1), part.count,
-              scratch.x.data() + r * scratch.x_stride);
-    }
+    if (!scratch.in_place) LoadRows(x, block, part, scratch);
     std::int64_t panels = 0;
     for (std::int64_t panel = block.first_panel; panel < last_panel; panel += panels) {
       panels = scratch.is_few ? std::min(kPanelsTogether, last_panel - panel) : 1;

@@ -31,16 +31,24 @@ void pack_panel(const ConstTensorView& from, const PackedWeights& to, const Pack
       using Stored = decltype(stored);
       using Given = decltype(given);
       auto* place = reinterpret_cast<Stored*>(order.panel(panel));
-      for (std::int64_t column = 0; column < order.columns(panel); ++column) {
-        const auto* row =
-            static_cast<const Given*>(from.data()) + (order.first_column(panel) + column) * from.stride(0);
+      const auto* first = static_cast<const Given*>(from.data()) + order.first_column(panel) * from.stride(0);
+      const auto pack_one = [&](std::int64_t column, std::int64_t k) {
+        const Given& number = first[column * from.stride(0) + k * from.stride(1)];
+        if constexpr (std::is_same_v<Stored, Given>) {
+          place[order.place(k, column, width)] = number;
+        } else {
+          place[order.place(k, column, width)] = from_double<Stored>(to_double(number));
+        }
+      };
+      const std::int64_t columns = order.columns(panel);
+      // In the order of memory: a matrix may be given transposed.
+      if (from.stride(0) < from.stride(1)) {
         for (std::int64_t k = 0; k < to.inputs; ++k) {
-          Stored& number = place[order.place(k, column, width)];
-          if constexpr (std::is_same_v<Stored, Given>) {
-            number = row[k * from.stride(1)];
-          } else {
-            number = from_double<Stored>(to_double(row[k * from.stride(1)]));
-          }
+          for (std::int64_t column = 0; column < columns; ++column) pack_one(column, k);
+        }
+      } else {
+        for (std::int64_t column = 0; column < columns; ++column) {
+          for (std::int64_t k = 0; k < to.inputs; ++k) pack_one(column, k);
         }
       }
     });

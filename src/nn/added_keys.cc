@@ -88,4 +88,11 @@ void put_added_keys_last(std::int64_t added, const TensorView& weights) {
   });
 }
 
+void put_added_keys_first(std::int64_t added, const ConstTensorView& from, const TensorView& to) {
+  const int last = from.rank() - 1;
+  const std::int64_t keys = from.size(last) - added;
+  copy(from.slice(last, keys, keys + added), to.slice(last, 0, added));
+  copy(from.slice(last, 0, keys), to.slice(last, added, added + keys));
+}
+
 }  // namespace rapt::nn

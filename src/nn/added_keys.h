@@ -20,5 +20,7 @@ void make_room_for_added_keys(const LayerCall& call, std::vector<Tensor>& wide_m
 
 // Weights as PyTorch orders them: from (added, Lk) to (Lk, added) along the last dimension.
 void put_added_keys_last(std::int64_t added, const TensorView& weights);
+// The way back, into another tensor.
+void put_added_keys_first(std::int64_t added, const ConstTensorView& from, const TensorView& to);
 
 }  // namespace rapt::nn

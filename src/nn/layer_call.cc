@@ -11,16 +11,6 @@ void check_rate(const Checks& checks, const char* name, double rate) {
   checks.require(rate >= 0.0 && rate <= 1.0, name, " is ", rate, "; it must lie between 0 and 1");
 }
 
-// (L, E), (B, L, E) or (L, B, E) as (B, L, E).
-ConstTensorView canonical(const ConstTensorView& x, bool batch_first) {
-  if (x.rank() == 2) return x.unsqueeze(0);
-  return batch_first ? x : x.transpose(0, 1);
-}
-TensorView canonical(const TensorView& x, bool batch_first) {
-  if (x.rank() == 2) return x.unsqueeze(0);
-  return batch_first ? x : x.transpose(0, 1);
-}
-
 bool is_same(const ConstTensorView& a, const ConstTensorView& b) {
   return a.data() == b.data() && a.dtype() == b.dtype() && a.shape() == b.shape() && a.strides() == b.strides();
 }
@@ -41,6 +31,15 @@ void check_input(const Checks& checks, const MultiHeadAttentionConfig& config, c
 }
 
 }  // namespace
+
+ConstTensorView canonical(const ConstTensorView& x, bool batch_first) {
+  if (x.rank() == 2) return x.unsqueeze(0);
+  return batch_first ? x : x.transpose(0, 1);
+}
+TensorView canonical(const TensorView& x, bool batch_first) {
+  if (x.rank() == 2) return x.unsqueeze(0);
+  return batch_first ? x : x.transpose(0, 1);
+}
 
 MultiHeadAttentionConfig checked_config(const MultiHeadAttentionConfig& given) {
   const Checks checks("MultiHeadAttention");
@@ -85,14 +84,14 @@ MultiHeadAttentionConfig checked_config(const MultiHeadAttentionConfig& given) {
 
 LayerCall::LayerCall(const MultiHeadAttentionConfig& layer, const ConstTensorView& given_query,
                      const ConstTensorView& given_key, const ConstTensorView& given_value,
-                     const LayerOptions& call_options)
+                     const LayerOptions& call_options, const char* function)
     : config(layer),
       options(call_options),
       batched(given_query.rank() == 3),
       heads(config.heads / config.slice.count),
       kv_heads(config.kv_heads / config.slice.count),
       added_keys((config.add_bias_kv ? 1 : 0) + (config.add_zero_attention ? 1 : 0)) {
-  const Checks checks(kForward);
+  const Checks checks(function);
   check_input(checks, config, "query", given_query, config.embed_size, "embed_size");
   checks.require(given_key.defined() || !given_value.defined(),
                  "value is given without key; give both, or neither for self-attention");

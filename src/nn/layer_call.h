@@ -15,6 +15,10 @@ inline constexpr const char* kForward = "MultiHeadAttention::forward";  // as er
 // The config with every default filled in. Throws where it makes no sense.
 MultiHeadAttentionConfig checked_config(const MultiHeadAttentionConfig& config);
 
+// (L, E), (B, L, E) or (L, B, E) as (B, L, E).
+ConstTensorView canonical(const ConstTensorView& x, bool batch_first);
+TensorView canonical(const TensorView& x, bool batch_first);
+
 // The shapes of what a call gives, in the caller's order of dimensions.
 struct LayerShapes {
   Dims out;
@@ -24,7 +28,7 @@ struct LayerShapes {
 struct LayerCall {
   // Checks everything that can be known before the first product. `key` and `value` may be undefined.
   LayerCall(const MultiHeadAttentionConfig& config, const ConstTensorView& query, const ConstTensorView& key,
-            const ConstTensorView& value, const LayerOptions& options);
+            const ConstTensorView& value, const LayerOptions& options, const char* function = kForward);
 
   LayerShapes shapes() const;
   // Checks the outputs and takes them in.

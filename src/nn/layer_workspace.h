@@ -36,8 +36,12 @@ class GrowingBytes {
 struct LayerWorkspace::Memory {
   GrowingBytes activations;    // q, k, v and the heads' output
   GrowingBytes scratch;        // of products and attention, one after the other
+  GrowingBytes gradients;      // of the activations
+  GrowingBytes upstream;       // what arrives, converted or dropped
   AttentionOptions attention;  // the caller's, and what the layer adds
   AttentionOutputs outputs;
+  AttentionUpstream attention_upstream;
+  AttentionGradients attention_gradients;
   std::vector<Tensor> wide_masks;       // masks with columns for added keys
   std::vector<std::int64_t> positions;  // of tokens, for rotary embedding
   // With a cache, for each batch row: its sequence, the tokens it brings, and those that were there before.

@@ -8,13 +8,12 @@
 
 namespace rapt::nn {
 
-void drop_output(const LayerCall& call) {
+void drop_output(const LayerCall& call, const TensorView& out) {
   const Dropout& dropout = call.options.attention.dropout;
   const double rate = call.config.output_dropout;
   const auto threshold = static_cast<std::uint64_t>(std::floor(rate * 0x1p32));
   const double scale = rate < 1.0 ? 1.0 / (1.0 - rate) : 0.0;
   const PhiloxKey key = philox_key(dropout.seed);
-  const TensorView& out = call.out;  // (B, L, O)
   for (std::int64_t b = 0; b < out.size(0); ++b) {
     for (std::int64_t i = 0; i < out.size(1); ++i) {
       for (std::int64_t o = 0; o < out.size(2); o += 4) {

@@ -8,10 +8,6 @@ namespace rapt::nn {
 namespace {
 
 // The rows of in_proj_weight and in_proj_bias that a projection takes.
-struct Rows {
-  std::int64_t begin, end;
-};
-
 Rows rows_of(const MultiHeadAttentionConfig& config, Projection which) {
   const Widths own(config, config.slice.count);
   switch (which) {
@@ -21,11 +17,6 @@ Rows rows_of(const MultiHeadAttentionConfig& config, Projection which) {
     case Projection::v: return {own.query + own.key, own.all()};
     default: return {0, own.all()};
   }
-}
-
-// Whether the first two dimensions can be merged.
-bool lies_evenly(const ConstTensorView& x) {
-  return x.size(0) <= 1 || x.size(1) <= 1 || x.stride(0) == x.stride(1) * x.size(1);
 }
 
 // Calls visit(x, y) with matrices of as many tokens as possible.
@@ -40,34 +31,51 @@ void for_each_matrix(const ConstTensorView& x, const TensorView& y, const Visit&
 
 }  // namespace
 
-const PackedMatrix& Projections::matrix(Projection which, Engine engine) const {
-  Slot& slot = packed_->slots[engine == Engine::reference ? 1 : 0][static_cast<std::size_t>(which)];
-  std::call_once(slot.once, [&] { slot.matrix = PackedMatrix(weight(which), {.dtype = {}, .engine = engine}); });
+const PackedMatrix& Projections::filled(Slot& slot, const ConstTensorView& weight, Engine engine) {
+  std::call_once(slot.once, [&] { slot.matrix = PackedMatrix(weight, {.dtype = {}, .engine = engine}); });
   return slot.matrix;
 }
 
+const PackedMatrix& Projections::matrix(Projection which, Engine engine) const {
+  Slot& slot = packed_->slots[engine == Engine::reference ? 1 : 0][static_cast<std::size_t>(which)];
+  return filled(slot, weight(which), engine);
+}
+
+const PackedMatrix& Projections::transposed(Projection which, Engine engine) const {
+  Slot& slot = packed_->transposed[engine == Engine::reference ? 1 : 0][static_cast<std::size_t>(which)];
+  return filled(slot, weight(which).transpose(0, 1), engine);
+}
+
+ParameterRows Projections::weight_rows(Projection which) const {
+  if (which == Projection::out) return {"out_proj.weight", {}};
+  if (!config_.separate_projections) return {"in_proj_weight", rows_of(config_, which)};
+  return {which == Projection::q ? "q_proj_weight" : which == Projection::k ? "k_proj_weight" : "v_proj_weight", {}};
+}
+
+ParameterRows Projections::bias_rows(Projection which) const {
+  if (which == Projection::out) return {"out_proj.bias", {}};
+  return {"in_proj_bias", rows_of(config_, which)};
+}
+
 ConstTensorView Projections::weight(Projection which) const {
-  if (which == Projection::out) return parameters_["out_proj.weight"];
-  if (config_.separate_projections) {
-    return parameters_[which == Projection::q   ? "q_proj_weight"
-                       : which == Projection::k ? "k_proj_weight"
-                                                : "v_proj_weight"];
-  }
-  const Rows rows = rows_of(config_, which);
-  return parameters_["in_proj_weight"].slice(0, rows.begin, rows.end);
+  const auto [name, rows] = weight_rows(which);
+  return rows ? parameters_[name].slice(0, rows->begin, rows->end) : parameters_[name];
 }
 
 ConstTensorView Projections::bias(Projection which) const {
-  if (which == Projection::out) {
-    return config_.slice.index == 0 ? parameters_["out_proj.bias"] : ConstTensorView();  // the parts are added up
-  }
-  if (!config_.bias) return {};
-  const Rows rows = rows_of(config_, which);
-  return parameters_["in_proj_bias"].slice(0, rows.begin, rows.end);
+  const bool given = which == Projection::out ? config_.slice.index == 0 : config_.bias;  // slices are added up
+  const auto [name, rows] = bias_rows(which);
+  const ConstTensorView all = given ? parameters_[name] : ConstTensorView();
+  return rows && given ? all.slice(0, rows->begin, rows->end) : all;
 }
 
 void TokenProduct::operator()(const ConstTensorView& x, const TensorView& y) const {
-  for_each_matrix(x, y, [&](const ConstTensorView& rows, const TensorView& to) { matrix.multiply(rows, to, options); });
+  for_each_matrix(x, y, [&](const ConstTensorView& rows, const TensorView& to) {
+    if (!add) return matrix.multiply(rows, to, options);
+    ProductOptions how = options;
+    how.start = to;
+    matrix.multiply(rows, to, how);
+  });
 }
 
 std::size_t TokenProduct::workspace_bytes(const ConstTensorView& x, const TensorView& y) const {

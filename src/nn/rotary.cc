@@ -96,7 +96,8 @@ struct Rotary::State {
               const RotaryCall& call) const {
     const nn::PositionRule rule = resolved(checks, positions, to.size(0), to.size(2));
     const CallWorkers workers(checks, call.threads, call.parallel_for);
-    nn::rotate({frequencies, attention_factor, pairs, table.get(), max_positions, rule, from, to}, workers.get());
+    nn::rotate({frequencies, attention_factor, call.back, pairs, table.get(), max_positions, rule, from, to},
+               workers.get());
   }
 };
 

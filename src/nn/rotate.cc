@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "core/narrow.h"
 
@@ -65,7 +66,7 @@ void with_format(DType dtype, const Visit& visit) {
   visit(Plain<C>());
 }
 
-// Pair n is first[n] and second[n]; nothing here overlaps.
+// Pair n is first[n] and second[n]; nothing here overlaps. With the two exchanged it is turned back.
 template <class Format, class C, class Stored = typename Format::Stored>
 void turn_halves(Format /*how both are stored*/, Stored* __restrict first, Stored* __restrict second,
                  const C* __restrict cosines, const C* __restrict sines, std::int64_t count) {
@@ -76,14 +77,14 @@ void turn_halves(Format /*how both are stored*/, Stored* __restrict first, Store
   }
 }
 
-// Pair n is x[2n] and x[2n + 1].
+// Pair n is x[2n] and x[2n + 1]; `sign` is −1 to turn it back.
 template <class Format, class C, class Stored = typename Format::Stored>
-void turn_neighbours(Format /*how both are stored*/, Stored* __restrict x, const C* __restrict cosines,
+void turn_neighbours(Format /*how both are stored*/, Stored* __restrict x, C sign, const C* __restrict cosines,
                      const C* __restrict sines, std::int64_t count) {
   for (std::int64_t n = 0; n < count; ++n) {
-    const C x1 = Format::widen(x[2 * n]), x2 = Format::widen(x[2 * n + 1]);
-    x[2 * n] = Format::narrow(x1 * cosines[n] - x2 * sines[n]);
-    x[2 * n + 1] = Format::narrow(x2 * cosines[n] + x1 * sines[n]);
+    const C x1 = Format::widen(x[2 * n]), x2 = Format::widen(x[2 * n + 1]), sine = sign * sines[n];
+    x[2 * n] = Format::narrow(x1 * cosines[n] - x2 * sine);
+    x[2 * n + 1] = Format::narrow(x2 * cosines[n] + x1 * sine);
   }
 }
 
@@ -178,9 +179,12 @@ class Rotation {
       with_format<C>(p_.to.dtype(), [&](auto format) {
         auto* x = reinterpret_cast<typename decltype(format)::Stored*>(to);
         if (p_.pairs == RotaryPairs::half_split) {
-          turn_halves(format, x + pair, x + half_ + pair, by.cosines, by.sines, count);
+          auto* first = x + pair;
+          auto* second = x + half_ + pair;
+          if (p_.back) std::swap(first, second);
+          turn_halves(format, first, second, by.cosines, by.sines, count);
         } else {
-          turn_neighbours(format, x + 2 * pair, by.cosines, by.sines, count);
+          turn_neighbours(format, x + 2 * pair, static_cast<C>(p_.back ? -1 : 1), by.cosines, by.sines, count);
         }
       });
       return;
@@ -198,7 +202,8 @@ class Rotation {
     };
     read(stride * pair, first_);
     read(stride * pair + apart, second_);
-    turn_halves(Plain<C>(), first_.data(), second_.data(), by.cosines, by.sines, count);
+    C* const pair_parts[] = {first_.data(), second_.data()};
+    turn_halves(Plain<C>(), pair_parts[p_.back ? 1 : 0], pair_parts[p_.back ? 0 : 1], by.cosines, by.sines, count);
     write(stride * pair, first_);
     write(stride * pair + apart, second_);
   }

@@ -24,6 +24,7 @@ struct PositionRule {
 struct RotaryProblem {
   std::span<const double> frequencies;  // (size / 2)
   double attention_factor = 1.0;
+  bool back = false;  // by the negative angles
   RotaryPairs pairs = RotaryPairs::half_split;
   const float* table = nullptr;  // see fill_table
   std::int64_t table_positions = 0;

@@ -1,4 +1,4 @@
-// y = x · Wᵀ + bias as the formula reads, summed in double.
+// y = x · Wᵀ + bias, or + start, as the formula reads, summed in double.
 #include "core/product.h"
 
 #include "core/elements.h"
@@ -18,10 +18,12 @@ void pack(const ConstTensorView& from, const PackedWeights& to, const Workers& /
 std::size_t product_workspace(const ProductProblem& /*problem*/) { return 0; }
 
 void multiply(const ProductProblem& problem, std::span<std::byte> /*workspace*/) {
-  const auto& [weights, x, bias, y, workers] = problem;
+  const auto& [weights, x, bias, start, y, workers] = problem;
   for (std::int64_t m = 0; m < y.size(0); ++m) {
     for (std::int64_t n = 0; n < weights.outputs; ++n) {
-      double sum = bias.defined() ? load(bias.data(), bias.dtype(), n * bias.stride(0)) : 0.0;
+      double sum = 0.0;
+      if (bias.defined()) sum = load(bias.data(), bias.dtype(), n * bias.stride(0));
+      if (start.defined()) sum = load(start.data(), start.dtype(), m * start.stride(0) + n * start.stride(1));
       for (std::int64_t k = 0; k < weights.inputs; ++k) {
         sum += load(x.data(), x.dtype(), m * x.stride(0) + k * x.stride(1)) *
                load(weights.data, weights.dtype, n * weights.inputs + k);

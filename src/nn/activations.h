@@ -1,0 +1,91 @@
+// What a layer's steps write between them, and where: forward's numbers, and in the same places their gradients.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/arena.h"
+#include "nn/layer_call.h"
+#include "nn/layer_workspace.h"
+#include "nn/parameters.h"
+
+namespace rapt::nn {
+
+// What lies between the steps is f32 for the 16-bit types too: each number is rounded once, at the end.
+inline DType type_between_steps(const MultiHeadAttentionConfig& config) {
+  return config.dtype == DType::f64 ? DType::f64 : DType::f32;
+}
+
+// Shapes are (B, L, …); tokens lie in the caller's order, so that one product can take them all. The added keys come
+// before the others, where they do not disturb lengths or the causal order.
+class Activations {
+ public:
+  Activations() = default;
+  // `memory` is aligned, and has bytes(call).
+  Activations(const LayerCall& call, std::span<std::byte> memory) : added_keys(call.added_keys) {
+    const Widths widths(call.config, call.config.slice.count);
+    const std::int64_t keys = added_keys + call.key_length();
+    const DType type = type_between_steps(call.config);
+    Arena arena(memory);
+    const auto tokens = [&](std::int64_t length, std::int64_t width) {
+      const std::int64_t batch = call.batch();
+      void* data = arena.take<std::byte>(batch * length * width * static_cast<std::int64_t>(size_of(type))).data();
+      if (call.config.batch_first) return TensorView(data, type, {batch, length, width});
+      return TensorView(data, type, {length, batch, width}).transpose(0, 1);
+    };
+    if (is_packed(call)) {
+      qkv = tokens(keys, widths.all());
+      q = qkv.slice(2, 0, widths.query).slice(1, added_keys, added_keys + call.query_length());
+      kv = qkv.slice(2, widths.query, widths.all());
+    } else {
+      q = tokens(call.query_length(), widths.query);
+      kv = tokens(keys, 2 * widths.key);
+    }
+    k = kv.slice(2, 0, widths.key);
+    v = kv.slice(2, widths.key, 2 * widths.key);
+    combined = tokens(call.query_length(), widths.query);
+    lse = TensorView(
+        arena
+            .take<std::byte>(call.batch() * call.heads * call.query_length() * static_cast<std::int64_t>(size_of(type)))
+            .data(),
+        type, {call.batch(), call.heads, call.query_length()});
+  }
+
+  static std::size_t bytes(const LayerCall& call) {
+    const Widths widths(call.config, call.config.slice.count);
+    const std::int64_t keys = call.added_keys + call.key_length();
+    const std::int64_t inputs =
+        is_packed(call) ? keys * widths.all() : call.query_length() * widths.query + keys * 2 * widths.key;
+    const std::int64_t outputs = call.query_length() * (widths.query + call.heads);
+    return static_cast<std::size_t>(call.batch() * (inputs + outputs)) * size_of(type_between_steps(call.config)) +
+           5 * Arena::kAlignment;
+  }
+
+  // Without the added keys.
+  TensorView given(const TensorView& all) const { return all.slice(1, added_keys, all.size(1)); }
+
+  TensorView qkv;       // (B, added + L, all), where one product makes all three
+  TensorView q, kv;     // (B, Lq, Hq·D), (B, added + Lk, 2·Hkv·D)
+  TensorView k, v;      // (B, added + Lk, Hkv·D)
+  TensorView combined;  // (B, Lq, Hq·D): the heads side by side
+  TensorView lse;       // (B, Hq, Lq)
+  std::int64_t added_keys = 0;
+
+ private:
+  static bool is_packed(const LayerCall& call) { return call.one_input && !call.config.separate_projections; }
+};
+
+}  // namespace rapt::nn
+
+namespace rapt {
+
+struct LayerActivations::Memory {
+  GrowingBytes bytes;
+  // Of the call that filled it; backward asks for the same.
+  bool filled = false;
+  Dims query{}, key{};
+  bool one_input = false;
+};
+
+}  // namespace rapt

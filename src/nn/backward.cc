@@ -1,0 +1,263 @@
+// The gradients of a layer: its steps in the opposite order.
+#include "nn/backward.h"
+
+#include <cstddef>
+#include <string_view>
+
+#include "core/elements.h"
+#include "nn/added_keys.h"
+#include "nn/output_dropout.h"
+
+namespace rapt::nn {
+
+namespace {
+
+// db[n] = db[n] + Σ dy[b][i][n], batch rows and tokens ascending: one chain for each number. dy is (B, L, N).
+void add_sums(const ConstTensorView& dy, const TensorView& db) {
+  with_element_type(db.dtype(), [&](auto element) {
+    using T = decltype(element);
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      auto* sums = static_cast<T*>(db.data());
+      for (std::int64_t b = 0; b < dy.size(0); ++b) {
+        for (std::int64_t i = 0; i < dy.size(1); ++i) {
+          const auto* row = static_cast<const T*>(dy.data()) + b * dy.stride(0) + i * dy.stride(1);
+          for (std::int64_t n = 0; n < dy.size(2); ++n) sums[n] += row[n * dy.stride(2)];
+        }
+      }
+    }
+  });
+}
+
+class Backward : LayerSteps {
+ public:
+  Backward(const BackwardCall& call, const LayerParts& layer, LayerWorkspace::Memory& memory)
+      : LayerSteps(call.forward, layer, memory),
+        backward_(call),
+        kept_(call.forward, call.kept.memory().bytes.all()),
+        d_(call.forward, memory.gradients.at_least(Activations::bytes(call.forward))) {}
+
+  void run() {
+    find_dout();
+    leave_output_projection();
+    leave_attention();
+    if (layer_.rotary) rotate(d_, /*back=*/true);
+    if (call_.config.add_bias_kv) leave_added_keys();
+    if (!backward_.gradients.parameters.empty()) add_input_projections();
+    find_input_gradients();
+  }
+
+ private:
+  // What arrives before output dropout, in the type that lies between the steps.
+  void find_dout() {
+    dout_ = backward_.dout;
+    const bool drops = call_.options.training && call_.config.output_dropout > 0.0;
+    const DType type = type_between_steps(call_.config);
+    if (!drops && dout_.dtype() == type) return;
+    const auto bytes = static_cast<std::size_t>(dout_.count()) * size_of(type);
+    const TensorView copied(memory_.upstream.at_least(bytes).data(), type, dout_.shape());
+    copy(dout_, copied);
+    if (drops) drop_output(call_, copied);
+    dout_ = copied;
+  }
+
+  // out = combined · W_oᵀ + b_o
+  void leave_output_projection() {
+    add_product("out_proj.weight", {}, dout_, kept_.combined);
+    if (call_.config.slice.index == 0) add_bias("out_proj.bias", {}, dout_);
+    multiply_back(Projection::out, dout_, d_.combined, /*add=*/false);
+  }
+
+  void leave_attention() {
+    AttentionOptions& options = attention_options();
+    AttentionUpstream& upstream = memory_.attention_upstream;
+    upstream.dout = split_heads(ConstTensorView(d_.combined), call_.heads);
+    upstream.out = split_heads(ConstTensorView(kept_.combined), call_.heads);
+    upstream.lse = kept_.lse;
+    upstream.dweights.resize(backward_.dweights.defined() ? 1 : 0);
+    Tensor added_first;
+    if (backward_.dweights.defined()) {
+      WeightsGradient& weights = upstream.dweights[0];
+      weights.stage = Stage::dropped_weights;
+      weights.of.mean_over_heads = call_.options.weights == ReturnWeights::mean;
+      weights.from = backward_.dweights;
+      if (call_.added_keys > 0) {
+        added_first = Tensor(weights.from.shape(), weights.from.dtype());
+        put_added_keys_first(call_.added_keys, weights.from, added_first);
+        weights.from = added_first.view();
+      }
+    }
+    AttentionGradients& gradients = memory_.attention_gradients;
+    gradients.dquery = split_heads(d_.q, call_.heads);
+    gradients.dkey = split_heads(d_.k, call_.kv_heads);
+    gradients.dvalue = split_heads(d_.v, call_.kv_heads);
+    gradients.dsinks = backward_.gradients.dsinks;
+    gradients.dmasks = backward_.gradients.dmasks;
+    const ConstTensorView q = split_heads(ConstTensorView(kept_.q), call_.heads);
+    const ConstTensorView k = split_heads(ConstTensorView(kept_.k), call_.kv_heads);
+    const ConstTensorView v = split_heads(ConstTensorView(kept_.v), call_.kv_heads);
+    options.workspace = memory_.scratch.all();
+    in_the_name_of(kBackward, [&] {
+      options.workspace =
+          memory_.scratch.at_least(attention_backward_workspace_bytes(gradients, upstream, q, k, v, options));
+      attention_backward(gradients, upstream, q, k, v, options);
+    });
+  }
+
+  // Every batch row reads the same added key.
+  void leave_added_keys() {
+    add_bias("bias_k", {}, d_.k.slice(1, 0, 1));
+    add_bias("bias_v", {}, d_.v.slice(1, 0, 1));
+  }
+
+  void add_input_projections() {
+    if (d_.qkv.defined()) {
+      add_projection(Projection::qkv, d_.given(d_.qkv), call_.query);
+    } else {
+      add_projection(Projection::q, d_.q, call_.query);
+      add_projection(Projection::k, d_.given(d_.k), call_.key);
+      add_projection(Projection::v, d_.given(d_.v), call_.value);
+    }
+  }
+
+  void find_input_gradients() {
+    const TensorView& dquery = backward_.dquery;
+    const TensorView& dkey = backward_.key_given ? backward_.dkey : dquery;
+    const TensorView& dvalue = backward_.value_given ? backward_.dvalue : dkey;
+    if (d_.qkv.defined() && !backward_.key_given && dquery.defined()) {
+      return multiply_back(Projection::qkv, d_.given(d_.qkv), dquery, /*add=*/false);
+    }
+    multiply_back(Projection::q, d_.q, dquery, /*add=*/false);
+    multiply_back(Projection::k, d_.given(d_.k), dkey, /*add=*/!backward_.key_given);
+    multiply_back(Projection::v, d_.given(d_.v), dvalue, /*add=*/!backward_.value_given);
+  }
+
+  // y = x · Wᵀ: dx = dy · W, or dx += it.
+  void multiply_back(Projection which, const ConstTensorView& dy, const TensorView& dx, bool add) {
+    if (!dx.defined()) return;
+    const AttentionOptions& options = call_.options.attention;
+    TokenProduct product = {layer_.projections.transposed(which, options.engine),
+                            {.threads = options.threads, .parallel_for = options.parallel_for},
+                            add};
+    product.options.workspace = memory_.scratch.at_least(product.workspace_bytes(dy, dx));
+    product(dy, dx);
+  }
+
+  void add_projection(Projection which, const ConstTensorView& dy, const ConstTensorView& x) {
+    const ParameterRows weight = layer_.projections.weight_rows(which), bias = layer_.projections.bias_rows(which);
+    add_product(weight.name, weight.rows, dy, x);
+    if (call_.config.bias) add_bias(bias.name, bias.rows, dy);
+  }
+
+  // y = x · Wᵀ: dW += dyᵀ · x, batch rows and tokens ascending. `rows` of the parameter; none: all.
+  void add_product(std::string_view name, const std::optional<Rows>& rows, const ConstTensorView& dy,
+                   const ConstTensorView& x) {
+    const TensorView dw = gradient(name, rows);
+    if (!dw.defined()) return;
+    const AttentionOptions& options = call_.options.attention;
+    for_each_in_order(dy, x, [&](const ConstTensorView& dy_rows, const ConstTensorView& x_rows) {
+      const PackedMatrix across(
+          x_rows.transpose(0, 1),
+          {.engine = options.engine, .threads = options.threads, .parallel_for = options.parallel_for});
+      ProductOptions how{.threads = options.threads, .parallel_for = options.parallel_for, .start = dw};
+      const ConstTensorView dy_across = dy_rows.transpose(0, 1);
+      how.workspace = memory_.scratch.at_least(across.workspace_bytes(dy_across, dw, how));
+      across.multiply(dy_across, dw, how);
+    });
+  }
+
+  void add_bias(std::string_view name, const std::optional<Rows>& rows, const ConstTensorView& dy) {
+    TensorView db = gradient(name, rows);
+    if (!db.defined()) return;
+    add_sums(dy, db);
+  }
+
+  // Rows of a parameter's gradient; undefined where there is no such parameter, or none is asked for.
+  TensorView gradient(std::string_view name, const std::optional<Rows>& rows) const {
+    const std::vector<Parameter>& list = layer_.parameters.list();
+    for (std::size_t n = 0; n < backward_.gradients.parameters.size(); ++n) {
+      if (list[n].name != name) continue;
+      const TensorView all = backward_.gradients.parameters[n].view();
+      return rows ? all.slice(0, rows->begin, rows->end) : all;
+    }
+    return {};
+  }
+
+  const BackwardCall& backward_;
+  const Activations kept_;
+  Activations d_;  // gradients, in the places of what they belong to
+  ConstTensorView dout_;
+};
+
+}  // namespace
+
+BackwardCall::BackwardCall(const MultiHeadAttentionConfig& config, const Parameters& parameters,
+                           const LayerGradients& given, const LayerUpstream& upstream,
+                           const LayerActivations& given_kept, const ConstTensorView& query, const ConstTensorView& key,
+                           const ConstTensorView& value, const LayerOptions& options)
+    : forward(config, query, key, value, options, kBackward),
+      gradients(given),
+      kept(given_kept),
+      key_given(key.defined()),
+      value_given(value.defined()) {
+  const Checks checks(kBackward);
+  const DType type = type_between_steps(config);
+  checks.require(options.cache == nullptr, "a cache is given; its keys and values have no gradients here");
+  const LayerActivations::Memory& memory = kept.memory();
+  checks.require(memory.filled, "kept holds nothing; give it to forward as options.keep first");
+  checks.require(memory.query == forward.query.shape() && memory.key == forward.key.shape() &&
+                     memory.one_input == forward.one_input,
+                 "kept is of another call: its query was ", memory.query, " and its key ", memory.key,
+                 " as (B, L, E), here they are ", forward.query.shape(), " and ", forward.key.shape());
+
+  const LayerShapes shapes = forward.shapes();
+  checks.usable("dout", upstream.dout);
+  checks.shaped("dout", upstream.dout, shapes.out, "that of forward's output");
+  if (type == DType::f64) {
+    checks.typed("dout", upstream.dout, {DType::f64});
+  } else {
+    checks.typed("dout", upstream.dout, {DType::f32, DType::bf16, DType::f16});
+  }
+  dout = canonical(upstream.dout, config.batch_first);
+  if (upstream.dweights.defined()) {
+    checks.require(options.weights != ReturnWeights::none,
+                   "dweights is given, but options.weights is none; name the weights that forward returned");
+    checks.shaped("dweights", upstream.dweights, shapes.weights, "that of forward's weights");
+    checks.typed("dweights", upstream.dweights, {type});
+    dweights = forward.batched ? upstream.dweights : upstream.dweights.unsqueeze(0);
+  }
+
+  const auto input = [&](std::string_view name, const TensorView& to, const ConstTensorView& of) -> TensorView {
+    if (!to.defined()) return {};
+    checks.shaped(name, to, of.shape(), "that of its input");
+    checks.typed(name, to, {type});
+    checks.writable(name, to);
+    return canonical(to, config.batch_first);
+  };
+  checks.require(key_given || !gradients.dkey.defined(),
+                 "dkey is given, but key is not; what would be its gradient is part of dquery");
+  checks.require(value_given || !gradients.dvalue.defined(),
+                 "dvalue is given, but value is not; what would be its gradient is part of ",
+                 key_given ? "dkey" : "dquery");
+  dquery = input("dquery", gradients.dquery, query);
+  dkey = input("dkey", gradients.dkey, key);
+  dvalue = input("dvalue", gradients.dvalue, value);
+
+  const std::vector<Parameter>& list = parameters.list();
+  checks.require(gradients.parameters.empty() || gradients.parameters.size() == list.size(), "parameters has ",
+                 gradients.parameters.size(), " tensors, the layer has ", list.size(),
+                 " parameters; zero_gradients() makes them");
+  for (std::size_t n = 0; n < gradients.parameters.size(); ++n) {
+    const Tensor& to = gradients.parameters[n];
+    checks.require(to.shape() == list[n].value.shape() && to.dtype() == type, "the gradient of ", list[n].name,
+                   " has shape ", to.shape(), " of ", to.dtype(), "; it must be ", list[n].value.shape(), " of ", type,
+                   ", as zero_gradients() makes it");
+  }
+  checks.require(gradients.dmasks.empty() || forward.added_keys == 0,
+                 "dmasks does not go with add_bias_kv and add_zero_attention: masks get columns of their own there");
+}
+
+void backward(const BackwardCall& call, const LayerParts& layer, LayerWorkspace::Memory& memory) {
+  Backward(call, layer, memory).run();
+}
+
+}  // namespace rapt::nn

@@ -1,0 +1,55 @@
+// What the steps of forward and backward share: the layer at hand, the call, and its options as attention takes them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/text.h"
+#include "nn/activations.h"
+#include "nn/layer_call.h"
+#include "nn/layer_workspace.h"
+#include "nn/projections.h"
+
+namespace rapt::nn {
+
+// A layer, for as long as a call lasts.
+struct LayerParts {
+  const Parameters& parameters;
+  const Projections& projections;
+  const std::optional<Rotary>& rotary;
+};
+
+class LayerSteps {
+ public:
+  LayerSteps(const LayerCall& call, const LayerParts& layer, LayerWorkspace::Memory& memory)
+      : call_(call), layer_(layer), memory_(memory) {}
+
+ protected:
+  // The caller's options, for the heads of this slice, and with what the layer itself knows.
+  AttentionOptions& attention_options();
+  // Step 2, or the way back from it: q and k are (B, L, …). What was added stands nowhere, and is not turned.
+  void rotate(const Activations& activations, bool back);
+
+  const LayerCall& call_;
+  const LayerParts& layer_;
+  LayerWorkspace::Memory& memory_;
+
+ private:
+  void take_own_heads(AttentionOptions& options) const;
+  RotaryPositions positions(const std::vector<std::int64_t>& starts, std::int64_t length);
+};
+
+// What attention refuses, the layer refuses: runs `call`, with the layer's name in the message.
+template <class Call>
+auto in_the_name_of(const char* function, const Call& call) {
+  try {
+    return call();
+  } catch (const Error& error) {
+    const std::string_view what = error.what();
+    throw Error(text(function, what.substr(what.find(':'))));
+  }
+}
+
+}  // namespace rapt::nn
