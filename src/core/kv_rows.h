@@ -61,7 +61,8 @@ class KvRows {
     }
 
     // Whether the first row of page n + 1 follows the last one of page n as rows follow each other.
-    bool pages_touch(std::int64_t page_size) const { return page == page_size * row; }
+    // Divided, since one page for a whole sequence has a size beyond any other number.
+    bool pages_touch(std::int64_t page_size) const { return row != 0 && page % row == 0 && page / row == page_size; }
 
     std::int64_t page = 0, row = 0, base = 0;
   };
