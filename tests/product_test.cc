@@ -15,6 +15,7 @@
 #include "rapt/packed_matrix.h"
 #include "support/allocations.h"
 #include "support/every_instruction_set.h"
+#include "support/random_tensor.h"
 
 namespace rapt::test {
 namespace {
@@ -60,16 +61,6 @@ struct Placed {
   Tensor memory;
   TensorView view;
 };
-
-std::vector<std::byte> bytes_of(const ConstTensorView& view) {
-  const Tensor plain = Tensor::copy_of(view);
-  const auto* begin = static_cast<const std::byte*>(plain.view().data());
-  return {begin, begin + static_cast<std::size_t>(plain.count()) * size_of(plain.dtype())};
-}
-
-bool same_bits(const ConstTensorView& a, const ConstTensorView& b) {
-  return a.shape() == b.shape() && a.dtype() == b.dtype() && bytes_of(a) == bytes_of(b);
-}
 
 struct Spec {
   std::int64_t rows = 1, inputs = 1, outputs = 1;
@@ -201,6 +192,41 @@ TEST_P(Product, IsNearTheReferenceForEveryLayout) {
         }
       }
     }
+  }
+}
+
+TEST_P(Product, ThatStartsFromAnotherGoesOnWithItsChains) {
+  struct Shape {
+    std::int64_t rows, inputs, outputs;
+  };
+  for (const auto [rows, inputs, outputs] :
+       {Shape{1, 40, 100}, Shape{7, 33, 5}, Shape{130, 21, 97}, Shape{9, 2200, 50}}) {
+    for (const Lay lay : kLays) {
+      Spec spec{.rows = rows, .inputs = inputs, .outputs = outputs, .x_lay = lay, .weight_lay = lay, .y_lay = lay};
+      const Call call(spec);
+      call.run();
+      const std::int64_t middle = inputs / 3;
+      const Placed parts(rows, outputs, DType::f32, lay);
+      const auto add = [&](std::int64_t first, std::int64_t last, const ConstTensorView& start) {
+        PackedMatrix(call.weight.view.slice(1, first, last))
+            .multiply(call.x.view.slice(1, first, last), parts.view, {.threads = 2, .start = start});
+      };
+      add(0, middle, {});
+      add(middle, inputs, parts.view);
+      EXPECT_TRUE(same_bits(call.y.view, parts.view)) << spec.name();
+    }
+  }
+}
+
+TEST_P(Product, MayStartFromMemoryOfItsOwnAndOfAnyType) {
+  for (const DType dtype : kTypes) {
+    const Call call(Spec{.rows = 6, .inputs = 10, .outputs = 21});
+    const Tensor start = random({6, 21}, dtype, 4), widened = start.to(DType::f32);
+    Tensor in_place = widened.clone();
+    call.matrix.multiply(call.x.view, in_place, {.start = in_place});
+    call.matrix.multiply(call.x.view, call.y.view, {.start = start});
+    EXPECT_TRUE(same_bits(call.y.view, in_place)) << name_of(dtype);
+    EXPECT_TRUE(same_bits(start.to(DType::f32), widened)) << "start was written";
   }
 }
 
@@ -484,6 +510,12 @@ TEST(ProductErrors, SayWhatACallMustBeAndWriteNothing) {
   refused(matrix, x, y, {.bias = Tensor({5}, DType::boolean)}, "bias is bool; it must be f32, bf16 or f16");
   refused(matrix, ConstTensorView(y.view().data(), DType::f32, {3, 4}), y, {},
           "y begins where x does; it needs memory of its own");
+  refused(matrix, x, y, {.bias = bias, .start = y_memory},
+          "bias and start are both given; sums start from one of them");
+  refused(matrix, x, y, {.start = bias}, "start has shape (5,); it must be (M, N) = (3, 5)");
+  refused(matrix, x, y, {.start = Tensor({3, 5}, DType::boolean)}, "start is bool; it must be f32, bf16 or f16");
+  refused(matrix, x, y, {.start = ConstTensorView(y.view().data(), DType::f32, {3, 5}, {1, 3})},
+          "y begins where start does; it needs memory of its own");
   refused(matrix, x, y, {.threads = -2}, "threads is -2; it must be positive, or 0 for all");
   refused(wide, x, y, {}, "x is f32, the matrix is stored in f64; f64 does not mix with other types");
   std::byte small[8];

@@ -30,6 +30,31 @@ Tensor rotated(const Rotary& rotary, const ConstTensorView& x, const RotaryPosit
 // ---------------------------------------------------------------- meaning
 
 // The formula, one number after the other.
+TEST(RotaryBack, TurnsBackWhatWasTurned) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const RotaryPairs pairs : kPairs) {
+      for (const bool strided : {false, true}) {
+        const Rotary rotary(10, {.size = 8, .pairs = pairs, .max_positions = 20});
+        Tensor memory = random({2, 3, 30, 10}, dtype);
+        Tensor across({2, 3, 10, 30}, dtype);
+        const TensorView x = strided ? across.view().transpose(2, 3) : memory.view();
+        if (strided) copy(memory, x);
+        const Tensor before = Tensor::copy_of(x, DType::f64);
+        rotary.apply(x, 5);
+        const Tensor turned = Tensor::copy_of(x, DType::f64);
+        rotary.apply(x, 5, {.back = true});
+        const Tensor after = Tensor::copy_of(x, DType::f64);
+        double moved = 0.0;
+        for (std::size_t n = 0; n < before.values<double>().size(); ++n) {
+          moved = std::max(moved, std::abs(turned.values<double>()[n] - before.values<double>()[n]));
+          ASSERT_NEAR(after.values<double>()[n], before.values<double>()[n], dtype == DType::f64 ? 1e-14 : 1e-6);
+        }
+        EXPECT_GT(moved, 0.5);
+      }
+    }
+  }
+}
+
 TEST(Rotary, TurnsEachPairByItsPositionTimesItsFrequency) {
   for (const RotaryPairs pairs : kPairs) {
     const Rotary rotary(10, {.base = 100.0, .size = 6, .pairs = pairs});
