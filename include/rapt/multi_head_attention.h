@@ -19,7 +19,9 @@
 // Where PyTorch gives NaN, for a query that sees no key, attention gives 0 and the layer its output bias.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -156,6 +158,9 @@ class MultiHeadAttention {
   std::vector<NamedTensor> parameters() const;
   // Copies `value` into the parameter, rounded to its type. Not while a forward of this layer runs.
   void set_parameter(std::string_view name, const ConstTensorView& value);
+  // Calls change(n, value) with each parameter in the order of parameters(), to be changed where it lies: what an
+  // optimizer does. Not while a forward of this layer runs.
+  void change_parameters(const std::function<void(std::size_t n, const TensorView& value)>& change);
 
   // A part of this layer, with its own copy of the parameters.
   MultiHeadAttention slice(std::int64_t index, std::int64_t count) const;

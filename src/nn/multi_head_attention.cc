@@ -222,6 +222,12 @@ void MultiHeadAttention::set_parameter(std::string_view name, const ConstTensorV
   layer_->projections.forget();
 }
 
+void MultiHeadAttention::change_parameters(const std::function<void(std::size_t n, const TensorView& value)>& change) {
+  layer_->projections.forget();  // first: should `change` throw, nothing packed is out of date
+  std::vector<nn::Parameter>& list = layer_->parameters.list();
+  for (std::size_t n = 0; n < list.size(); ++n) change(n, list[n].value.view());
+}
+
 MultiHeadAttention MultiHeadAttention::slice(std::int64_t index, std::int64_t count) const {
   const Checks checks("MultiHeadAttention::slice");
   checks.require(layer_->config.slice.count == 1, "this layer is slice ", layer_->config.slice.index, " of ",

@@ -47,6 +47,7 @@ class Parameters {
   void take_from(const Parameters& whole);
 
   const std::vector<Parameter>& list() const { return list_; }
+  std::vector<Parameter>& list() { return list_; }
   Parameter* find(std::string_view name);
   // Undefined where the layer has no such parameter.
   ConstTensorView operator[](std::string_view name) const;

@@ -1,0 +1,253 @@
+// The small transformer: its gradients against differences, and the same bits whichever way a result is reached.
+#include "rapt/transformer.h"
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "cases/case.h"
+#include "rapt/error.h"
+#include "rapt/safetensors.h"
+#include "support/random_tensor.h"
+
+namespace rapt::test {
+namespace {
+
+std::vector<std::int32_t> some_tokens(std::size_t count, std::int64_t vocabulary, std::uint32_t seed) {
+  cases::Stream stream(seed);
+  std::vector<std::int32_t> tokens(count);
+  for (std::int32_t& token : tokens)
+    token = static_cast<std::int32_t>(stream.uniform() * static_cast<double>(vocabulary));
+  return tokens;
+}
+
+struct Data {
+  explicit Data(const TransformerConfig& config, std::int64_t batch, std::int64_t length)
+      : tokens(some_tokens(static_cast<std::size_t>(batch * length), config.vocabulary, 1)),
+        targets(some_tokens(tokens.size(), config.vocabulary, 2)) {
+    for (std::size_t n = 0; n < targets.size(); n += 5) targets[n] = kNoTarget;
+  }
+  std::vector<std::int32_t> tokens, targets;
+};
+
+class TransformerGradients : public testing::TestWithParam<TransformerConfig> {};
+
+TEST_P(TransformerGradients, AreTheDifferencesOfTheLoss) {
+  TransformerConfig config = GetParam();
+  config.dtype = DType::f64;
+  const Data data(config, 2, 5);
+  Transformer model(config, 3);
+  const auto loss = [&](Transformer& of) { return of.add_gradients(data.tokens, data.targets, 2, 1.0, 7); };
+  loss(model);
+  const std::vector<NamedTensor> gradients = model.gradients(), parameters = model.parameters();
+  ASSERT_EQ(gradients.size(), parameters.size());
+  Transformer changed(config, 3);
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    ASSERT_EQ(gradients[p].name, parameters[p].name);
+    Tensor value = Tensor::copy_of(parameters[p].value);
+    const Tensor gradient = Tensor::copy_of(gradients[p].value);
+    for (std::int64_t n = 0; n < value.count(); n += std::max<std::int64_t>(1, value.count() / 7)) {
+      double& x = value.values<double>()[static_cast<std::size_t>(n)];
+      const double at = x;
+      const auto loss_at = [&](double place) {
+        x = place;
+        changed.set_parameter(parameters[p].name, value);
+        return loss(changed);
+      };
+      const double difference = (loss_at(at + 1e-5) - loss_at(at - 1e-5)) / 2e-5;
+      loss_at(at);
+      EXPECT_NEAR(gradient.values<double>()[static_cast<std::size_t>(n)], difference, 1e-8)
+          << parameters[p].name << "[" << n << "]";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, TransformerGradients,
+    testing::Values(
+        TransformerConfig{.vocabulary = 9, .context = 8, .width = 6, .layers = 2, .heads = 1},
+        TransformerConfig{.vocabulary = 7, .context = 5, .width = 8, .layers = 1, .heads = 2, .hidden = 12},
+        TransformerConfig{
+            .vocabulary = 7, .context = 6, .width = 8, .layers = 2, .heads = 4, .hidden = 5, .dropout = 0.2}),
+    [](const auto& test) { return "Case" + std::to_string(test.index); });
+
+TransformerConfig standard() {
+  return {.vocabulary = 20, .context = 40, .width = 32, .layers = 2, .heads = 2, .hidden = 48, .dropout = 0.1};
+}
+
+bool same_parameters(const Transformer& a, const Transformer& b) {
+  const std::vector<NamedTensor> first = a.parameters(), second = b.parameters();
+  for (std::size_t n = 0; n < first.size(); ++n) {
+    if (!same_bits(first[n].value, second[n].value)) return false;
+  }
+  return true;
+}
+
+TEST(TransformerBits, MicroBatchesTrainAsOneBatch) {
+  const Data data(standard(), 8, 24);
+  Transformer whole(standard(), 1), parts(standard(), 1);
+  const auto targets_in = [&](std::size_t first, std::size_t count) {
+    std::int64_t counted = 0;
+    for (std::size_t n = first; n < first + count; ++n) counted += data.targets[n] != kNoTarget;
+    return static_cast<double>(counted);
+  };
+  const std::size_t row = 24;
+  for (int step = 0; step < 3; ++step) {
+    const double loss = whole.add_gradients(data.tokens, data.targets, 8, 1.0, 5);
+    double sum = 0.0;
+    for (std::size_t b = 0; b < 8; ++b) {
+      // A target counts for as much as in the whole batch.
+      const double share = targets_in(b * row, row) / targets_in(0, 8 * row);
+      sum += share * parts.add_gradients(std::span(data.tokens).subspan(b * row, row),
+                                         std::span(data.targets).subspan(b * row, row), 1, share, 5,
+                                         static_cast<std::int64_t>(b));
+    }
+    EXPECT_NEAR(loss, sum, 1e-12 * std::abs(loss) + 1e-9);
+    const std::vector<NamedTensor> a = whole.gradients(), b = parts.gradients();
+    for (std::size_t n = 0; n < a.size(); ++n) {
+      const Tensor first = Tensor::copy_of(a[n].value, DType::f64), second = Tensor::copy_of(b[n].value, DType::f64);
+      double size = 0.0, difference = 0.0;
+      for (std::size_t i = 0; i < first.values<double>().size(); ++i) {
+        size += std::abs(first.values<double>()[i]);
+        difference += std::abs(first.values<double>()[i] - second.values<double>()[i]);
+      }
+      // dlogits are rounded once from other doubles, so a last bit may differ there; sums are in the same order.
+      EXPECT_LE(difference, 1e-6 * size) << a[n].name;
+    }
+    whole.step({}, 1.0);
+    parts.step({}, 1.0);
+  }
+}
+
+TEST(TransformerBits, DoNotDependOnThreads) {
+  const Data data(standard(), 4, 30);
+  const auto trained = [&](int threads) {
+    set_thread_count(threads);
+    Transformer model(standard(), 1);
+    for (int step = 0; step < 3; ++step) {
+      model.add_gradients(data.tokens, data.targets, 4, 1.0, static_cast<std::uint64_t>(step));
+      model.step({.rate = 0.01}, 1.0);
+    }
+    return model;
+  };
+  const Transformer one = trained(1);
+  for (const int threads : {2, 3, 7}) EXPECT_TRUE(same_parameters(one, trained(threads))) << threads;
+  set_thread_count(0);
+}
+
+TEST(TransformerCacheTest, GivesTheBitsOfAllTokensAtOnce) {
+  const Transformer model(standard(), 4);
+  const std::vector<std::int32_t> tokens = some_tokens(40, 20, 3);
+  const Tensor all = model.logits(tokens);
+  TransformerCache cache;
+  for (std::size_t first = 0; first < tokens.size();) {
+    const std::size_t count = first == 0 ? 11 : first < 20 ? 1 : 4;
+    const std::size_t last = std::min(tokens.size(), first + count);
+    const Tensor some = model.logits(std::span(tokens).subspan(first, last - first), cache);
+    const auto begin = static_cast<std::int64_t>(first), end = static_cast<std::int64_t>(last);
+    EXPECT_TRUE(same_bits(some, all.view().slice(1, begin, end))) << first;
+    EXPECT_EQ(cache.length(), end);
+    first = last;
+  }
+  EXPECT_THROW((void)model.logits(std::vector<std::int32_t>{1}, cache), Error);
+}
+
+TEST(TransformerFiles, ResumeTrainingBitForBit) {
+  const std::string path = testing::TempDir() + "rapt_transformer_test.safetensors";
+  const Data data(standard(), 4, 30);
+  const auto train = [&](Transformer& model, int first, int last) {
+    for (int step = first; step < last; ++step) {
+      model.add_gradients(data.tokens, data.targets, 4, 1.0, static_cast<std::uint64_t>(step));
+      model.step({.rate = 0.01, .weight_decay = 0.1}, 1.0);
+    }
+  };
+  Transformer unbroken(standard(), 1), broken(standard(), 1);
+  train(unbroken, 0, 6);
+  train(broken, 0, 3);
+  broken.save(path, /*training=*/true);
+  Transformer resumed = Transformer::load(path);
+  EXPECT_EQ(resumed.config().dropout, standard().dropout);
+  EXPECT_TRUE(same_parameters(broken, resumed));
+  train(resumed, 3, 6);
+  EXPECT_TRUE(same_parameters(unbroken, resumed));
+  std::filesystem::remove(path);
+}
+
+TEST(TransformerFiles, ThatAreNoneOfOursAreRefused) {
+  const std::string path = testing::TempDir() + "rapt_transformer_other.safetensors";
+  const Tensor some({2, 2});
+  const auto refused = [&](const std::map<std::string, std::string>& metadata, const std::string& because) {
+    write_safetensors(path, {{"tokens.weight", some.view()}}, metadata);
+    try {
+      (void)Transformer::load(path);
+      ADD_FAILURE() << because;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), "Transformer::load: " + path + because);
+    }
+  };
+  refused({}, R"( is no model of rapt's: its metadata says format "" instead of "rapt.transformer.1")");
+  refused({{"format", "rapt.transformer.1"}}, ": the metadata has no vocabulary");
+  refused({{"format", "rapt.transformer.1"}, {"vocabulary", "4x"}},
+          R"(: the metadata has vocabulary "4x", which is no number)");
+  std::filesystem::remove(path);
+}
+
+TEST(TransformerWeights, AreCausalAndSumToOne) {
+  TransformerConfig config = standard();
+  const Transformer model(config, 1);
+  const std::vector<std::int32_t> tokens = some_tokens(24, 20, 1);
+  std::vector<Tensor> weights;
+  (void)model.logits(tokens, 2, &weights);
+  ASSERT_EQ(weights.size(), 2U);
+  for (const Tensor& layer : weights) {
+    ASSERT_EQ(layer.shape(), (Dims{2, 2, 12, 12}));
+    for (std::size_t row = 0; row < 48; ++row) {
+      float sum = 0.0F;
+      for (std::size_t j = 0; j < 12; ++j) {
+        const float weight = layer.values<float>()[row * 12 + j];
+        sum += weight;
+        if (j > row % 12) {
+          EXPECT_EQ(weight, 0.0F);
+        }
+      }
+      EXPECT_NEAR(sum, 1.0F, 1e-6F);
+    }
+  }
+}
+
+TEST(TransformerErrors, SayWhatWouldWork) {
+  const auto expect_error = [](const auto& call, const std::string& message) {
+    try {
+      call();
+      ADD_FAILURE() << "nothing was thrown; expected: " << message;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), message);
+    }
+  };
+  TransformerConfig config = standard();
+  config.width = 33;
+  expect_error([&] { (void)Transformer(config); },
+               "Transformer: width 33 is no multiple of heads 2; every head has as many numbers");
+  config = standard(), config.layers = 0;
+  expect_error([&] { (void)Transformer(config); }, "Transformer: layers is 0; it must be positive");
+  Transformer model(standard());
+  const std::vector<std::int32_t> tokens = {1, 2, 3}, big = {1, 20};
+  expect_error([&] { (void)model.logits(tokens, 2); },
+               "Transformer::logits: there are 3 tokens for 2 batch rows; every row has as many, and one at least");
+  expect_error([&] { (void)model.logits(big); },
+               "Transformer::logits: tokens[1] is 20; it must be at least 0 and less than the vocabulary, 20");
+  expect_error([&] { (void)model.logits(std::vector<std::int32_t>(41, 0)); },
+               "Transformer::logits: a sequence of 41 tokens is longer than the context, 40");
+  expect_error([&] { (void)model.add_gradients(tokens, big, 1); },
+               "Transformer::add_gradients: there are 2 targets for 3 tokens; give one for each, kNoTarget where none "
+               "counts");
+  expect_error([&] { model.set_parameter("nothing", Tensor({1})); },
+               "Transformer::set_parameter: there is no parameter \"nothing\"");
+}
+
+}  // namespace
+}  // namespace rapt::test
