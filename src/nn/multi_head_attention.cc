@@ -314,6 +314,15 @@ void MultiHeadAttention::set_parameter(std::string_view name, const ConstTensorV
   layer_->projections.forget();
 }
 
+MultiHeadAttention MultiHeadAttention::of_zeros(const MultiHeadAttentionConfig& config) {
+  return MultiHeadAttention(std::make_unique<Layer>(config));
+}
+
+TensorView MultiHeadAttention::writable_parameter(std::string_view name) {
+  layer_->projections.forget();
+  return layer_->parameters.find(name)->value.view();
+}
+
 MultiHeadAttention MultiHeadAttention::slice(std::int64_t index, std::int64_t count) const {
   const Checks checks("MultiHeadAttention::slice");
   checks.require(layer_->config.slice.count == 1, "this layer is slice ", layer_->config.slice.index, " of ",
