@@ -1,0 +1,226 @@
+#include "inspect.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "bench_arguments.h"
+#include "file_list.h"
+#include "rapt/layer_names.h"
+#include "spinner.h"
+#include "statistics.h"
+#include "text.h"
+
+namespace rapt::cli {
+namespace {
+
+// Statistics read every number; up to this size that takes no longer than a breath.
+constexpr std::uint64_t kStatisticsUpTo = 256'000'000;
+
+// "…, 12 (head size 64)": sizes of heads that people use come first in mind, so the flag shows the likeliest.
+std::int64_t likely_heads(const FoundLayer& layer, std::int64_t noted) {
+  const std::vector<std::int64_t> possible = layer.possible_heads();
+  if (std::find(possible.begin(), possible.end(), noted) != possible.end()) return noted;
+  for (const std::int64_t head_size : {64, 128, 32, 96, 80, 256}) {
+    if (layer.query_width % head_size != 0 || layer.query_width == head_size) continue;
+    const std::int64_t heads = layer.query_width / head_size;
+    if (std::find(possible.begin(), possible.end(), heads) != possible.end()) return heads;
+  }
+  return 0;
+}
+
+// Quoted for a shell where that is needed.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c >= 0x80 ||
+           std::string_view("._-/:=+,@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string result = "'";
+  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+struct Advice {
+  std::int64_t heads;  // 0: cannot be guessed
+  std::string command;
+};
+
+Advice advice_for(const std::string& file, const FoundLayer& layer, bool alone, std::int64_t noted) {
+  const std::int64_t heads = likely_heads(layer, noted);
+  std::string command = fmt::format("rapt run --model {}", quoted(file));
+  if (!alone) command += fmt::format(" --prefix {}", quoted(layer.prefix));
+  command += heads > 0 ? fmt::format(" --heads {}", heads) : " --heads N";
+  if (layer.key_size != layer.embed_size || layer.value_size != layer.embed_size) {
+    command += " --query q.npy --key k.npy --value v.npy";
+  } else {
+    command += " --input x.npy";
+  }
+  return {heads, command};
+}
+
+std::int64_t noted_heads(const TensorFile& file) {
+  const auto metadata = file.metadata();
+  for (const char* key : {"rapt.heads", "heads"}) {
+    const auto at = metadata.find(key);
+    if (at != metadata.end() && !at->second.empty() && at->second.size() < 10 &&
+        at->second.find_first_not_of("0123456789") == std::string::npos) {
+      return std::stoll(at->second);
+    }
+  }
+  return 0;
+}
+
+std::string numbers_words(const std::vector<std::int64_t>& list) {
+  std::string words;
+  for (const std::int64_t number : list) words += fmt::format("{}{}", words.empty() ? "" : ", ", number);
+  return words;
+}
+
+void print_layer(const std::string& path, const FoundLayer& layer, bool alone, std::int64_t noted) {
+  const Advice advice = advice_for(path, layer, alone, noted);
+  std::string sizes = fmt::format("E {}", layer.embed_size);
+  if (layer.key_size != layer.embed_size || layer.value_size != layer.embed_size) {
+    sizes += fmt::format(", key {}, value {}", layer.key_size, layer.value_size);
+  }
+  if (layer.output_size != layer.embed_size) sizes += fmt::format(", output {}", layer.output_size);
+  sizes += fmt::format(", q {}, k and v {}", layer.query_width, layer.key_width);
+  if (layer.context_length > 0) sizes += fmt::format(", causal mask for {}", layer.context_length);
+  std::string text = fmt::format("  {}  {} names: {}\n", layer.prefix.empty() ? "(no prefix)" : layer.prefix,
+                                 name_of(layer.family), sizes);
+  if (advice.heads == 0 || advice.heads != noted) {
+    text += fmt::format("    heads are not in the shapes; these work: {}\n", numbers_words(layer.possible_heads()));
+  }
+  for (const std::string& name : layer.missing) text += fmt::format("    missing, taken as zeros: {}\n", name);
+  text += fmt::format("    {}\n", advice.command);
+  print(text);
+}
+
+nlohmann::ordered_json layer_json(const std::string& path, const FoundLayer& layer, bool alone, std::int64_t noted) {
+  const Advice advice = advice_for(path, layer, alone, noted);
+  nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
+  for (const TensorRole& use : layer.tensors) tensors.push_back({{"tensor", use.tensor}, {"role", use.role}});
+  return {{"prefix", layer.prefix},
+          {"names", name_of(layer.family)},
+          {"embed_size", layer.embed_size},
+          {"key_size", layer.key_size},
+          {"value_size", layer.value_size},
+          {"output_size", layer.output_size},
+          {"query_width", layer.query_width},
+          {"key_width", layer.key_width},
+          {"context_length", layer.context_length},
+          {"possible_heads", layer.possible_heads()},
+          {"likely_heads", advice.heads},
+          {"tensors", tensors},
+          {"missing", layer.missing},
+          {"left_over", layer.left_over},
+          {"run", advice.command}};
+}
+
+std::vector<std::optional<Statistics>> all_statistics(TensorFile& file, bool wanted) {
+  std::vector<std::optional<Statistics>> list(file.entries().size());
+  if (!wanted) return list;
+  const Spinner spinner("reading");
+  for (std::size_t n = 0; n < list.size(); ++n) {
+    const FileEntry& entry = file.entries()[n];
+    if (entry.readable()) list[n] = statistics_of(file.read(entry));
+  }
+  return list;
+}
+
+void print_text(const std::string& path, const TensorFile& file, const std::vector<std::optional<Statistics>>& stats,
+                const std::string& without) {
+  const std::vector<FileEntry>& entries = file.entries();
+  print(fmt::format("{}: {}, {} tensor{}\n", path, bytes_words(file.bytes()), entries.size(),
+                    entries.size() == 1 ? "" : "s"));
+  for (const auto& [key, value] : file.metadata()) print(fmt::format("  {} = {}\n", key, clip(value, 80)));
+  int wide = 4, wide_shape = 5;
+  for (const FileEntry& entry : entries) {
+    wide = std::max(wide, columns(entry.name));
+    wide_shape = std::max(wide_shape, columns(shape_words(entry.shape)));
+  }
+  wide = std::min(wide, 60);
+  const bool any = std::any_of(stats.begin(), stats.end(), [](const auto& s) { return s.has_value(); });
+  print(fmt::format(
+      "\n  {}  {}  {:<8}{:>10}{}\n", pad_right("name", wide), pad_right("shape", wide_shape), "type", "size",
+      any ? fmt::format("{:>12}{:>12}{:>12}{:>12}{:>10}{:>8}", "min", "max", "mean", "deviation", "zeros", "NaN")
+          : ""));
+  for (std::size_t n = 0; n < entries.size(); ++n) {
+    const FileEntry& entry = entries[n];
+    std::string line = fmt::format("  {}  {}  {:<8}{:>10}", pad_right(entry.name, wide),
+                                   pad_right(shape_words(entry.shape), wide_shape), entry.type,
+                                   entry.bytes == 0 && !entry.dtype ? "?" : bytes_words(entry.bytes));
+    if (stats[n]) {
+      const Statistics& s = *stats[n];
+      line += fmt::format("{:>12.4g}{:>12.4g}{:>12.4g}{:>12.4g}{:>10}{:>8}", s.min, s.max, s.mean, s.deviation, s.zeros,
+                          s.nans);
+    } else if (!entry.readable()) {
+      line += "   (a type or rank that rapt does not read)";
+    }
+    print(line + "\n");
+  }
+  if (!without.empty()) print(fmt::format("\n{}\n", without));
+
+  const std::vector<FoundLayer> layers = file.layers();
+  if (file.kind() == TensorFile::Kind::npy) return;
+  print(layers.empty() ? "\nno attention layer whose names rapt knows\n"
+                       : fmt::format("\nattention layer{}\n", layers.size() == 1 ? "" : "s"));
+  for (const FoundLayer& layer : layers) print_layer(path, layer, layers.size() == 1, noted_heads(file));
+}
+
+void print_json(const std::string& path, const TensorFile& file, const std::vector<std::optional<Statistics>>& stats) {
+  nlohmann::ordered_json json = {{"schema", 1}, {"file", path}, {"bytes", file.bytes()}};
+  json["metadata"] = nlohmann::ordered_json::object();
+  for (const auto& [key, value] : file.metadata()) json["metadata"][key] = value;
+  json["tensors"] = nlohmann::ordered_json::array();
+  for (std::size_t n = 0; n < stats.size(); ++n) {
+    const FileEntry& entry = file.entries()[n];
+    nlohmann::ordered_json one = {
+        {"name", entry.name}, {"shape", entry.shape}, {"type", entry.type}, {"bytes", entry.bytes}};
+    if (stats[n]) one["statistics"] = statistics_json(*stats[n]);
+    json["tensors"].push_back(std::move(one));
+  }
+  const std::vector<FoundLayer> layers = file.layers();
+  json["layers"] = nlohmann::ordered_json::array();
+  for (const FoundLayer& layer : layers) {
+    json["layers"].push_back(layer_json(path, layer, layers.size() == 1, noted_heads(file)));
+  }
+  print(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace
+
+CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
+  CLI::App* command = app.add_subcommand("inspect", "Show the tensors of a file, and the attention layers among them");
+  command->add_option("file", options.file, "A .safetensors, .npz or .npy file")->required()->type_name("FILE");
+  auto* all =
+      command->add_flag("--stats", options.statistics,
+                        fmt::format("Statistics of every tensor (default up to {})", bytes_words(kStatisticsUpTo)));
+  command->add_flag("--no-stats", options.no_statistics, "No statistics: only what the header says")->excludes(all);
+  command->add_flag("--json", options.json, "Print the same as data");
+  return command;
+}
+
+ExitCode run_inspect(const InspectOptions& options) {
+  TensorFile file(options.file);
+  const bool small = file.bytes() <= kStatisticsUpTo;
+  const bool wanted = !options.no_statistics && (options.statistics || small);
+  const std::vector<std::optional<Statistics>> stats = all_statistics(file, wanted);
+  if (options.json) {
+    print_json(options.file, file, stats);
+  } else {
+    print_text(options.file, file, stats,
+               wanted || options.no_statistics
+                   ? ""
+                   : fmt::format("no statistics: the file is larger than {}; --stats reads all of it",
+                                 bytes_words(kStatisticsUpTo)));
+  }
+  return ExitCode::good;
+}
+
+}  // namespace rapt::cli
