@@ -26,15 +26,13 @@ build: build-release ## build the library, the command, the examples and the tes
 .PHONY: test
 test: test-release ## build and run every test
 
-.PHONY: test-dev test-clang test-shared test-asan test-ubsan test-tsan test-release test-dev-clang
+.PHONY: test-dev test-shared test-sanitize test-tsan test-release
 test-dev: ## every test, built by g++ with warnings as errors
-test-clang: test-dev-clang ## every test, built by clang++ with warnings as errors
+test-sanitize: ## every test, built by clang++ under AddressSanitizer and UndefinedBehaviorSanitizer
+test-tsan: ## what uses threads, under ThreadSanitizer
 test-shared: ## the installed package once more, with a shared library
-test-asan: ## every test under AddressSanitizer
-test-ubsan: ## every test under UndefinedBehaviorSanitizer
-test-tsan: ## every test under ThreadSanitizer
 
-test-dev test-dev-clang test-release test-shared test-asan test-ubsan test-tsan: test-%: build-%
+test-dev test-release test-shared test-sanitize test-tsan: test-%: build-%
 	ctest --preset $* --parallel $(JOBS) $(TESTS)
 
 # How many random configurations, and the seed of the first: a failure names its own, which `rapt check --case` repeats.
@@ -83,8 +81,9 @@ setup-cross:
 # Ninja reconfigures by itself when a CMake file changed; only a new folder, or changed presets, needs a configure here.
 build/%/build.ninja: CMakePresets.json | setup
 	cmake --preset $*
-build/dev-clang/build.ninja build/fuzz/build.ninja: | setup-lint
+build/sanitize/build.ninja build/fuzz/build.ninja: | setup-lint
 
-.PHONY: build-release build-shared build-dev build-dev-clang build-asan build-ubsan build-tsan build-fuzz
-build-release build-shared build-dev build-dev-clang build-asan build-ubsan build-tsan build-fuzz: build-%: build/%/build.ninja
+builds := build-release build-shared build-dev build-sanitize build-tsan build-fuzz
+.PHONY: $(builds)
+$(builds): build-%: build/%/build.ninja
 	cmake --build --preset $* --parallel $(JOBS)

@@ -83,7 +83,7 @@ class KvCache {
     std::int64_t length = 0;
     std::vector<std::int32_t> pages{};
   };
-  // Keys or values, and their scales in i8: (P, Hkv, page size, width), or (sequences, Hkv, length, width).
+  // Keys or values, and their scales in i8: (Hkv, P, page size, width), or (sequences, Hkv, length, width).
   struct Store {
     Tensor numbers, scales;
   };
@@ -92,6 +92,8 @@ class KvCache {
   };
 
   bool paged() const { return config_.page_size > 0; }
+  // (P, Hkv, …), whichever lies outside; a sequence without pages is one.
+  auto by_page(auto& all) const { return paged() ? all.view().transpose(0, 1) : all.view(); }
   std::int64_t pages_for(std::int64_t tokens) const;
   bool shares_last_page(const Sequence& sequence) const;
   Place place(std::int64_t id, std::int64_t token) const;

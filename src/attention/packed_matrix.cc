@@ -1,22 +1,15 @@
 // The packed matrix: validate, choose an engine, pack; validate, find a workspace, multiply.
 #include "rapt/packed_matrix.h"
 
-#include <new>
-
 #include "attention/call_workers.h"
 #include "attention/checks.h"
 #include "attention/engines.h"
 #include "attention/workspace.h"
+#include "core/memory.h"
 
 namespace rapt {
 
 namespace {
-
-constexpr std::align_val_t kAlignment{Arena::kAlignment};
-
-struct Free {
-  void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
-};
 
 void check_types(const Checks& checks, std::string_view name, const ConstTensorView& tensor, DType stored) {
   if (stored == DType::f64) {
@@ -54,7 +47,7 @@ struct PackedMatrix::Packed {
   const ProductTable& engine;
   PackedWeights weights;
   std::size_t bytes = 0;
-  std::unique_ptr<std::byte, Free> memory;
+  core::Bytes memory;
 };
 
 PackedMatrix::PackedMatrix(const ConstTensorView& weights, const PackOptions& options) {
@@ -69,7 +62,7 @@ PackedMatrix::PackedMatrix(const ConstTensorView& weights, const PackOptions& op
   const ProductTable& engine = choose_product(checks, options.engine, dtype);
   PackedWeights packed{weights.size(0), weights.size(1), dtype, engine.variant(), nullptr};
   const std::size_t bytes = engine.packed_bytes(packed);
-  std::unique_ptr<std::byte, Free> memory(static_cast<std::byte*>(::operator new(bytes, kAlignment)));
+  core::Bytes memory = core::allocate(bytes);
   packed.data = memory.get();
   engine.pack(weights, packed, workers.get());
   packed_ = std::make_shared<const Packed>(Packed{engine, packed, bytes, std::move(memory)});

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "core/arena.h"
+#include "core/memory.h"
 #include "core/text.h"
 
 namespace rapt {
@@ -39,15 +39,15 @@ class CallMemory {
     const std::size_t past = reinterpret_cast<std::uintptr_t>(memory.data()) % Arena::kAlignment;
     return memory.subspan(past == 0 ? 0 : Arena::kAlignment - past);
   }
-  static std::span<std::byte> allocate(std::unique_ptr<std::byte[]>& own, std::size_t bytes) {
-    own.reset(new std::byte[bytes + kSlack]);  // not zeroed: engines write before they read
-    return aligned({own.get(), bytes + kSlack}).first(bytes);
+  static std::span<std::byte> allocate(core::Bytes& own, std::size_t bytes) {
+    own = core::allocate(bytes);  // not zeroed: engines write before they read
+    return {own.get(), bytes};
   }
 
   const char* function_;
   std::span<std::byte> workspace_;
   std::size_t problem_bytes_;
-  std::unique_ptr<std::byte[]> own_problem_, own_engine_;
+  core::Bytes own_problem_, own_engine_;
 };
 
 }  // namespace rapt

@@ -24,13 +24,27 @@ class KvRows {
   std::int64_t offset(std::int64_t j) const { return rows_.offset(*this, j); }
   // How many rows from row j on, at most `count`, lie evenly spaced, stride(2) apart.
   std::int64_t run(std::int64_t j, std::int64_t count) const {
-    return paged() ? std::min(count, page_size() - (j & in_page_)) : count;
+    if (!paged()) return count;
+    std::int64_t rows = page_size() - (j & in_page_);
+    if (pages_touch_) {
+      for (std::int64_t page = j >> page_shift_; rows < count && page + 1 < pages_; ++page) {
+        if (table_[page + 1] != table_[page] + 1) break;
+        rows += page_size();
+      }
+    }
+    return std::min(count, rows);
   }
+  std::int64_t page_size() const { return in_page_ + 1; }
   // A page holds 2^page_shift rows; one that holds all rows of its sequence has a shift beyond any of them.
   int page_shift() const { return page_shift_; }
 
   bool scaled() const { return scales_ != nullptr; }
   float scale(std::int64_t j) const { return scales_[scale_rows_.offset(*this, j)]; }
+  // Scales of rows j … that lie in one run.
+  void copy_scales(std::int64_t j, std::int64_t count, float* to) const {
+    const float* from = scales_ + scale_rows_.offset(*this, j);
+    for (std::int64_t n = 0; n < count; ++n) to[n] = from[n * scale_rows_.row];
+  }
 
  private:
   // Row j of a tensor: base + j · row, or with pages base + page · number of its page + row · place in it.
@@ -46,6 +60,9 @@ class KvRows {
       return base + rows.table_[j >> rows.page_shift_] * page + (j & rows.in_page_) * row;
     }
 
+    // Whether the first row of page n + 1 follows the last one of page n as rows follow each other.
+    bool pages_touch(std::int64_t page_size) const { return page == page_size * row; }
+
     std::int64_t page = 0, row = 0, base = 0;
   };
 
@@ -53,21 +70,24 @@ class KvRows {
          const SequenceSpan& sequence, std::int64_t kv_head)
       : view_(&view),
         table_(pages.used ? pages.table.data() + sequence.batch * pages.per_row : nullptr),
+        pages_(pages.per_row),
         page_shift_(pages.shift),
         in_page_((std::int64_t{1} << pages.shift) - 1),
-        rows_(view, pages.used, sequence, kv_head) {
+        rows_(view, pages.used, sequence, kv_head),
+        pages_touch_(rows_.pages_touch(page_size())) {
     if (!scales.defined()) return;
     scales_ = static_cast<const float*>(scales.data());
     scale_rows_ = Steps(scales, pages.used, sequence, kv_head);
+    pages_touch_ = pages_touch_ && scale_rows_.pages_touch(page_size());
   }
-
-  std::int64_t page_size() const { return in_page_ + 1; }
 
   const ConstTensorView* view_;
   const std::int32_t* table_;  // of this sequence; null: no pages
+  std::int64_t pages_;         // in the table
   int page_shift_;
   std::int64_t in_page_;  // the bits of j that say which row of a page it is
   Steps rows_, scale_rows_;
+  bool pages_touch_;
   const float* scales_ = nullptr;
 };
 

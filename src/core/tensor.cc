@@ -3,18 +3,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <new>
 
 #include "core/elements.h"
+#include "core/memory.h"
 #include "core/text.h"
 
 namespace rapt {
-
-namespace {
-
-constexpr std::align_val_t kAlignment{64};
-
-}  // namespace
 
 // ---------------------------------------------------------------- views
 
@@ -87,7 +81,7 @@ template class BasicTensorView<false>;
 
 // ---------------------------------------------------------------- tensors
 
-void Tensor::Free::operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
+void Tensor::Free::operator()(std::byte* memory) const { core::FreeBytes()(memory); }
 
 Tensor::Tensor(const Dims& shape, DType dtype) : shape_(shape), dtype_(dtype) {
   const auto count = static_cast<std::size_t>(Layout::contiguous(shape).count());
@@ -96,7 +90,7 @@ Tensor::Tensor(const Dims& shape, DType dtype) : shape_(shape), dtype_(dtype) {
     throw Error(text("tensor: shape ", shape, " of ", dtype, " has more bytes than can be counted"));
   }
   if (bytes == 0) return;
-  memory_.reset(static_cast<std::byte*>(::operator new(bytes, kAlignment)));
+  memory_.reset(core::allocate(bytes).release());
   std::memset(memory_.get(), 0, bytes);
 }
 

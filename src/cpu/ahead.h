@@ -15,18 +15,17 @@ namespace rapt::cpu {
 // How rows come from memory.
 enum class Source : std::uint8_t {
   cache,   // they may still be in some cache
-  memory,  // they are not, and will not stay in one
-  stream,  // the same, and the work on them is so quick that a second request, further ahead, is worth its time
+  memory,  // they are not, and will not stay in one: they are asked for twice, first into the second-level cache
 };
 
 class Ahead {
  public:
   static constexpr std::int64_t kLine = 64;
-  static constexpr std::int64_t kDistance = 6144;  // bytes; with what is at hand, less than half a first-level cache
-  static constexpr std::int64_t kFar = 8192;       // beyond that, into the second-level cache
+  static constexpr std::int64_t kDistance = 4096;  // bytes; with what is at hand, less than half a first-level cache
+  static constexpr std::int64_t kFar = 12288;      // beyond that, into the second-level cache
 
   Ahead() = default;  // nothing to ask for
-  // Rows of row_bytes, `stride` bytes apart; the second request of a stream is `far` bytes from the first.
+  // Rows of row_bytes, `stride` bytes apart; what comes from memory is also asked for `far` bytes further.
   Ahead(const std::byte* rows, std::int64_t row_bytes, std::int64_t stride, std::int64_t count, Source source,
         std::int64_t far)
       : at_(rows), row_bytes_(row_bytes), stride_(stride), left_(count), far_(far), source_(source) {
@@ -46,8 +45,6 @@ class Ahead {
       for (int n = 0; n < kLines; ++n) __builtin_prefetch(at_ + n * kLine, 0, 3);
     } else {
       for (int n = 0; n < kLines; ++n) __builtin_prefetch(at_ + n * kLine, 0, 0);
-    }
-    if (source_ == Source::stream) {
       for (int n = 0; n < kLines; ++n) __builtin_prefetch(at_ + n * kLine + far_, 0, 2);
     }
     at_ += kLines * kLine;

@@ -29,17 +29,38 @@ bool WithTypeInPlace(const ConstTensorView& view, const Run& run) {
     case DType::f32: run(float()); return true;
     case DType::bf16: run(bfloat16()); return true;
     case DType::f16: run(float16()); return true;
+    case DType::i8: run(std::int8_t()); return true;
     default: return false;
   }
 }
 
-// Scores of all rows with some keys, a multiple of kKeyBlock: eight rows at a time, or four where no more are left.
+// What numbers of up to kRun rows from row j on count times; null where they count as they are.
+class RunScales {
+ public:
+  const float* operator()(const CacheRows& rows, std::int64_t j, std::int64_t count) {
+    if (!rows.scaled()) return nullptr;
+    rows.copy_scales(j, count, scales_);
+    return scales_;
+  }
+
+ private:
+  HWY_ALIGN float scales_[kRun];
+};
+
+// Rows whose scores are computed together, where so many are left.
+constexpr std::int64_t RowsAtOnce(std::int64_t left) { return left > 4 ? 8 : left > 2 ? 4 : left; }
+
+// Scores of all rows with some keys, a multiple of kKeyBlock.
 template <class T>
 void NarrowRowScores(const float* q, std::int64_t head_size, std::int64_t rows, const T* keys, std::int64_t stride,
-                     std::int64_t count, const Ahead& ahead, float* s) {
+                     const float* scales, std::int64_t count, const Ahead& ahead, float* s) {
   for (std::int64_t r = 0; r < rows; r += 8) {
-    const auto score = rows - r > 4 ? NarrowScores<T, 8> : NarrowScores<T, 4>;
-    score(q + r * head_size, head_size, keys, stride, count, r == 0 ? ahead : Ahead(), s + r * kScoreRow);
+    const std::int64_t width = RowsAtOnce(rows - r);
+    const auto score = width == 8   ? NarrowScores<T, 8>
+                       : width == 4 ? NarrowScores<T, 4>
+                       : width == 2 ? NarrowScores<T, 2>
+                                    : NarrowScores<T, 1>;
+    score(q + r * head_size, head_size, keys, stride, scales, count, r == 0 ? ahead : Ahead(), s + r * kScoreRow);
   }
 }
 
@@ -56,6 +77,7 @@ inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64
                               const ReadingOrder& order, float* memory, float* s) {
   const CacheRows& keys = order.now;
   const std::int64_t padded = RoundUp(head_size, 16);
+  RunScales scales;
   std::int64_t j = range.first;
   // Converts rows first; what is past the end repeats the last, and its scores are written over or not looked at.
   const auto convert_until = [&](std::int64_t last) {
@@ -64,7 +86,7 @@ inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64
       for (std::int64_t n = 0; n < kKeyBlock; ++n) {
         LoadRow(keys, std::min(j + n, last - 1), head_size, memory + n * padded);
       }
-      NarrowRowScores<float>(q, head_size, rows, memory, padded, kKeyBlock, {}, s);
+      NarrowRowScores<float>(q, head_size, rows, memory, padded, nullptr, kKeyBlock, {}, s);
       const std::int64_t count = std::min(kKeyBlock, last - j);
       j += count;
       s += count;
@@ -77,8 +99,8 @@ inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64
       const std::int64_t last = range.last - (range.last - j) % kKeyBlock;
       while (j < last) {
         const std::int64_t count = order.rows_at_once(j, std::min(kRun, last - j), kKeyBlock);
-        NarrowRowScores(q, head_size, rows, keys.row<T>(j), keys.view().stride(2), count, order.while_reading(j, count),
-                        s);
+        NarrowRowScores(q, head_size, rows, keys.row<T>(j), keys.view().stride(2), scales(keys, j, count), count,
+                        order.while_reading(j, count), s);
         j += count;
         s += count;
       }
@@ -89,14 +111,14 @@ inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64
 
 // o[r] += p · V for up to kNarrowRows rows, over `count` keys, a multiple of kKeys.
 template <class T, int kKeys>
-void NarrowAdd(const float* p, const T* values, std::int64_t stride, std::int64_t count, std::int64_t size,
-               std::int64_t rows, const Ahead& ahead, float* const* o) {
+void NarrowAdd(const float* p, const T* values, std::int64_t stride, const float* scales, std::int64_t count,
+               std::int64_t size, std::int64_t rows, const Ahead& ahead, float* const* o) {
   std::int64_t r = 0;
   const auto add = [&](auto rows_at_once) {
     constexpr int kRows = rows_at_once();
     for (; r + kRows <= rows; r += kRows) {
-      NarrowWeightedSum<T, kRows, kKeys>(p + r * kScoreRow, values, stride, count, size, r == 0 ? ahead : Ahead(),
-                                         o + r);
+      NarrowWeightedSum<T, kRows, kKeys>(p + r * kScoreRow, values, stride, scales, count, size,
+                                         r == 0 ? ahead : Ahead(), o + r);
     }
   };
   if constexpr (kBroadcasts == 8) add(std::integral_constant<int, 8>());  // more registers
@@ -111,15 +133,16 @@ inline void NarrowChunkSums(const float* p, std::int64_t size, std::int64_t rows
   const CacheRows& values = order.now;
   std::int64_t j = range.first;
   const std::int64_t padded = RoundUp(size, 16);
+  RunScales scales;
   const auto convert_until = [&](std::int64_t last) {
     for (; j + kValuesAtOnce <= last; j += kValuesAtOnce, p += kValuesAtOnce) {
       order.while_reading(j, kValuesAtOnce).fetch_all();
       for (std::int64_t n = 0; n < kValuesAtOnce; ++n) LoadRow(values, j + n, size, memory + n * padded);
-      NarrowAdd<float, kValuesAtOnce>(p, memory, padded, kValuesAtOnce, size, rows, {}, o);
+      NarrowAdd<float, kValuesAtOnce>(p, memory, padded, nullptr, kValuesAtOnce, size, rows, {}, o);
     }
     for (; j < last; ++j, ++p) {
       LoadRow(values, j, size, memory);
-      NarrowAdd<float, 1>(p, memory, 0, 1, size, rows, {}, o);
+      NarrowAdd<float, 1>(p, memory, 0, nullptr, 1, size, rows, {}, o);
     }
   };
   WithTypeInPlace(values.view(), [&](auto element) {
@@ -131,8 +154,8 @@ inline void NarrowChunkSums(const float* p, std::int64_t size, std::int64_t rows
     const std::int64_t last = range.last - (range.last - j) % kValuesAtOnce;
     while (j < last) {
       const std::int64_t count = order.rows_at_once(j, std::min(kRun, last - j), kValuesAtOnce);
-      NarrowAdd<T, kValuesAtOnce>(p, values.row<T>(j), values.view().stride(2), count, size, rows,
-                                  order.while_reading(j, count), o);
+      NarrowAdd<T, kValuesAtOnce>(p, values.row<T>(j), values.view().stride(2), scales(values, j, count), count, size,
+                                  rows, order.while_reading(j, count), o);
       j += count;
       p += count;
     }
@@ -152,7 +175,7 @@ class NarrowBlock {
         values_(KvRows::values(problem, *block.sequence, block.kv_head)) {
     LoadQueries(problem, rows_, scratch.rows_in.data(), scratch.q.data());
     for (std::int64_t r = 0; r < block.row_count; r += 8) {
-      const std::int64_t width = block.row_count - r > 4 ? 8 : 4;  // of what the product takes
+      const std::int64_t width = RowsAtOnce(block.row_count - r);
       float* to = scratch.narrow_q.data() + r * problem.head_size;
       for (std::int64_t d = 0; d < problem.head_size; ++d, to += width) {
         std::copy_n(scratch.q.data() + d * kTileRows + r, width, to);
@@ -217,8 +240,9 @@ class NarrowBlock {
       weigh_tile(keys, weights.p, weights.max, weights.sum);
     } else {
       for (std::int64_t r = 0; r < rows_.count; r += 4) {
-        NarrowWeights<4>(keys.range.last - keys.range.first, weights.p + r * kScoreRow, weights.max + r,
-                         weights.sum + r);
+        const std::int64_t width = RowsAtOnce(rows_.count - r);
+        const auto weigh = width > 2 ? NarrowWeights<4> : width == 2 ? NarrowWeights<2> : NarrowWeights<1>;
+        weigh(keys.range.last - keys.range.first, weights.p + r * kScoreRow, weights.max + r, weights.sum + r);
       }
     }
   }
@@ -229,6 +253,7 @@ class NarrowBlock {
     float* s = scratch_.s.data();
     // Lanes without a row take part, for nothing: they need some number.
     std::fill_n(s, count * kTileRows, 0.0F);
+    for (std::int64_t r = rows_.count; r % 4 != 0; ++r) std::fill_n(p + r * kScoreRow, RoundUp(count, kLanes), 0.0F);
     for_each_four(count, p, [&](float* row, std::int64_t j, float* const* tile, std::int64_t r) HWY_ATTR {
       StoreFourColumns(hn::LoadU(kF32, row + j), hn::LoadU(kF32, row + kScoreRow + j),
                        hn::LoadU(kF32, row + 2 * kScoreRow + j), hn::LoadU(kF32, row + 3 * kScoreRow + j), tile, r);

@@ -13,13 +13,12 @@ class CacheRows : public KvRows {
         bytes_(static_cast<std::int64_t>(size_of(view().dtype()))),
         ahead_(std::max<std::int64_t>(16, rows_in(Ahead::kDistance))),
         far_(std::max<std::int64_t>(16, rows_in(Ahead::kFar))),
-        in_pages_(run(0, kLong) < kLong),
-        source_(view().count() * bytes_ <= kStays                   ? Source::cache
-                : bytes_ == 4 || in_pages_ || narrow_types_stream() ? Source::stream
-                                                                    : Source::memory) {
+        in_pages_(paged() && page_size() < kLong),
+        source_(view().count() * bytes_ <= kStays ? Source::cache : Source::memory) {
     if (!in_pages_) return;
-    ahead_ = (ahead_ + 15) / 16 * 16;  // pages end at multiples of 16 rows
-    far_ = (far_ + 15) / 16 * 16;
+    // Pages end at multiples of 16 rows, most often of 64: a stretch to read then ends seldom.
+    ahead_ = ahead_ / 16 * 16;
+    far_ = (ahead_ + far_ + 63) / 64 * 64 - ahead_;
   }
 
   template <class T>
@@ -51,20 +50,6 @@ class CacheRows : public KvRows {
   static constexpr std::int64_t kStays = std::int64_t{2} << 20;
   // Pages of so many rows are as good as one piece. In smaller ones the processor does not see what comes next.
   static constexpr std::int64_t kLong = 1024;
-
-  // Work on 16 bits takes longer than reading them: on AMD's processors a second request costs more than it brings (a
-  // Zen 4 lost a tenth), on Intel's it does not (a Sapphire Rapids was 1.7 times as fast with it).
-  static bool narrow_types_stream() {
-#if defined(__x86_64__)
-    static const bool answer = [] {
-      __builtin_cpu_init();
-      return __builtin_cpu_is("amd") == 0;
-    }();
-    return answer;
-#else
-    return true;
-#endif
-  }
 
   std::int64_t rows_in(std::int64_t bytes) const { return bytes / std::max<std::int64_t>(1, view().size(3) * bytes_); }
 

@@ -27,7 +27,7 @@ constexpr std::int64_t kNarrowRows = HWY_MAX(kTileRows / 8 * 8, 8);
 // From one row of scores to the next. The last vector of a chunk may reach past it.
 constexpr std::int64_t kScoreRow = kChunk + 16;
 
-// A multiple of kKeysAtOnce, whatever the rows.
+// Keys are worked on in blocks of so many; pages hold a multiple of it.
 constexpr std::int64_t kKeyBlock = 16;
 
 // Chunks whose keys are read before their values.
@@ -115,33 +115,67 @@ struct KeyColumns<float16> {  // transposed as they are, so that one instruction
 };
 #endif
 
+template <>
+struct KeyColumns<std::int8_t> {  // four numbers move as one of 32 bits; what they count times is left to who takes
+                                  // them
+  static constexpr int kStep = 16;
+  HWY_INLINE KeyColumns(const std::int8_t* const* rows, std::int64_t d) {
+    const float* from[kLanes];
+    for (std::int64_t n = 0; n < kLanes; ++n) from[n] = reinterpret_cast<const float*>(rows[n] + d);
+    LoadFourColumns(from, 0, parts[0], parts[1], parts[2], parts[3]);
+  }
+  HWY_INLINE Vec operator[](int n) const {
+    const auto four = hn::BitCast(I32(), parts[n / 4]);
+    switch (n % 4) {
+      case 0: return hn::ConvertTo(kF32, hn::ShiftRight<24>(hn::ShiftLeft<24>(four)));
+      case 1: return hn::ConvertTo(kF32, hn::ShiftRight<24>(hn::ShiftLeft<16>(four)));
+      case 2: return hn::ConvertTo(kF32, hn::ShiftRight<24>(hn::ShiftLeft<8>(four)));
+      default: return hn::ConvertTo(kF32, hn::ShiftRight<24>(four));
+    }
+  }
+
+  Vec parts[4];
+};
+
 // f16 has its columns where an instruction converts it; elsewhere its rows are converted first.
 template <class T>
 constexpr bool kHasKeyColumns = !std::is_same_v<T, float16> || (HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86);
 
 // Groups of kLanes keys that are worked on together, so that one chain of sums does not wait for another.
 template <int kRows>
-constexpr int kKeyGroups = kRows > 4 || kLanes == 16 ? 1 : 2;
-template <int kRows>
-constexpr std::int64_t kKeysAtOnce = kKeyGroups<kRows>* kLanes;
+constexpr int kKeyGroups = kRows > 4 || (kRows == 4 && kLanes == 16) ? 1 : 2;
 
-// Scores of kRows rows with kKeysAtOnce keys in `rows`, those past the first kLanes being `group` further. q is (D,
-// kRows).
-template <class T, int kRows>
+// Numbers of i8 count times the scale of their row, rounded once; other types have no scales.
+template <class T>
+constexpr bool kScaled = std::is_same_v<T, std::int8_t>;
+
+// Scores of kRows rows with kLanes keys in `rows`, or twice as many, the others being `group` further. q is (D, kRows);
+// `scales` has one number for each key.
+template <class T, int kRows, int kGroups>
 HWY_INLINE void NarrowKeyScores(const float* HWY_RESTRICT q, std::int64_t head_size, const T* const* rows,
-                                std::int64_t group, Ahead& ahead, float* HWY_RESTRICT s) {
-  constexpr int kGroups = kKeyGroups<kRows>;
+                                std::int64_t group, const float* HWY_RESTRICT scales, Ahead& ahead,
+                                float* HWY_RESTRICT s) {
   constexpr int kStep = KeyColumns<T>::kStep;
   Columns<kRows> first, second;  // of the first kLanes keys, and of the others
   for (int r = 0; r < kRows; ++r) first[r] = second[r] = hn::Zero(kF32);
+  Vec first_scale = hn::Zero(kF32), second_scale = first_scale;
+  if constexpr (kScaled<T>) {
+    first_scale = hn::LoadU(kF32, scales);
+    if constexpr (kGroups > 1) second_scale = hn::LoadU(kF32, scales + kLanes);
+  }
+  const auto scaled = [](Vec column, Vec scale) HWY_ATTR {
+    if constexpr (kScaled<T>) return hn::Mul(column, scale);
+    return column;
+  };
   std::int64_t d = 0;
   for (; d + kStep <= head_size; d += kStep, q += kStep * kRows) {
     ahead.fetch<static_cast<int>(HWY_MAX(kGroups * kLanes * 16 / Ahead::kLine, 1))>();
     const KeyColumns<T> a(rows, d);
     const KeyColumns<T> b(rows, kGroups > 1 ? d + group : d);
+    HWY_UNROLL(16)
     for (int n = 0; n < kStep; ++n) {
-      const Vec first_column = a[n];
-      const Vec second_column = b[n];
+      const Vec first_column = scaled(a[n], first_scale);
+      const Vec second_column = scaled(b[n], second_scale);
       for (int r = 0; r < kRows; ++r) {
         const Vec factor = Set(q[n * kRows + r]);
         first[r] = hn::MulAdd(factor, first_column, first[r]);
@@ -149,14 +183,14 @@ HWY_INLINE void NarrowKeyScores(const float* HWY_RESTRICT q, std::int64_t head_s
       }
     }
   }
-  const auto add_one = [&](std::int64_t place, Columns<kRows>& sums) HWY_ATTR {
+  const auto add_one = [&](std::int64_t place, Vec scale, Columns<kRows>& sums) HWY_ATTR {
     HWY_ALIGN float column[kLanes];
     for (std::int64_t n = 0; n < kLanes; ++n) column[n] = static_cast<float>(rows[n][place]);
-    for (int r = 0; r < kRows; ++r) sums[r] = hn::MulAdd(Set(q[r]), Load(column), sums[r]);
+    for (int r = 0; r < kRows; ++r) sums[r] = hn::MulAdd(Set(q[r]), scaled(Load(column), scale), sums[r]);
   };
   for (; d < head_size; ++d, q += kRows) {
-    add_one(d, first);
-    if constexpr (kGroups > 1) add_one(d + group, second);
+    add_one(d, first_scale, first);
+    if constexpr (kGroups > 1) add_one(d + group, second_scale, second);
   }
   for (int r = 0; r < kRows; ++r) {
     hn::StoreU(first[r], kF32, s + r * kScoreRow);
@@ -164,17 +198,23 @@ HWY_INLINE void NarrowKeyScores(const float* HWY_RESTRICT q, std::int64_t head_s
   }
 }
 
-// The same for `count` keys, a multiple of kKeysAtOnce, `stride` apart: s is (kRows, kScoreRow).
+// The same for `count` keys, a multiple of kKeyBlock, `stride` apart: s is (kRows, kScoreRow).
 template <class T, int kRows>
 HWY_NOINLINE void NarrowScores(const float* q, std::int64_t head_size, const T* keys, std::int64_t stride,
-                               std::int64_t count, Ahead ahead, float* s) {
-  static_assert(kRows % 4 == 0);
+                               const float* scales, std::int64_t count, Ahead ahead, float* s) {
   const T* rows[kLanes];
   for (std::int64_t n = 0; n < kLanes; ++n) rows[n] = keys + n * stride;
-  for (std::int64_t j = 0; j < count; j += kKeysAtOnce<kRows>) {
-    NarrowKeyScores<T, kRows>(q, head_size, rows, kLanes * stride, ahead, s + j);
-    for (const T*& row : rows) row += kKeysAtOnce<kRows> * stride;
-  }
+  std::int64_t j = 0;
+  const auto score = [&](auto groups) HWY_ATTR {
+    constexpr std::int64_t kKeys = groups() * kLanes;
+    for (; j + kKeys <= count; j += kKeys) {
+      const float* scales_here = kScaled<T> ? scales + j : nullptr;
+      NarrowKeyScores<T, kRows, groups()>(q, head_size, rows, kLanes * stride, scales_here, ahead, s + j);
+      for (const T*& row : rows) row += kKeys * stride;
+    }
+  };
+  if constexpr (kKeyGroups < kRows >> 1) score(std::integral_constant<int, 2>());
+  if constexpr (kKeyGroups<kRows> == 1 || 2 * kLanes > kKeyBlock) score(std::integral_constant<int, 1>());
 }
 
 // Scores become weights as in Weights, keys in lanes: `max` and `sum` are each row's.
@@ -241,11 +281,21 @@ struct ValueColumns<float16> {
   static HWY_INLINE void LoadTwo(const float16* row, Vec& a, Vec& b) { a = Load(row), b = Load(row + kLanes); }
 };
 
+template <>
+struct ValueColumns<std::int8_t> {
+  static constexpr bool kZipped = false;
+  static HWY_INLINE Vec Load(const std::int8_t* row) {
+    const hn::Rebind<std::int8_t, F32> i8;  // a quarter of the bits, as many lanes
+    return hn::ConvertTo(kF32, hn::PromoteTo(I32(), hn::LoadU(i8, row)));
+  }
+  static HWY_INLINE void LoadTwo(const std::int8_t* row, Vec& a, Vec& b) { a = Load(row), b = Load(row + kLanes); }
+};
+
 // o[r] += Σ_j p[r][j] · v_j for kRows rows and kKeys keys: kV vectors of columns from d on. Each key has loads of its
 // own in the code: a load that steps from row to row makes the processor fetch the same columns of rows far ahead.
 template <class T, int kRows, int kKeys, int kV>
 HWY_INLINE void NarrowColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT values, std::int64_t stride,
-                              std::int64_t d, Ahead& ahead, float* const* o) {
+                              const float* HWY_RESTRICT scales, std::int64_t d, Ahead& ahead, float* const* o) {
   Columns<kV> sums[static_cast<std::size_t>(kRows)];
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kV; ++v) sums[r][v] = hn::LoadU(kF32, o[r] + d + v * kLanes);
@@ -262,6 +312,9 @@ HWY_INLINE void NarrowColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT
     } else {
       for (int v = 0; v < kV; v += 2) ValueColumns<T>::LoadTwo(row + v * kLanes, columns[v], columns[v + 1]);
     }
+    if constexpr (kScaled<T>) {
+      for (int v = 0; v < kV; ++v) columns[v] = hn::Mul(columns[v], Set(scales[j]));
+    }
     for (int r = 0; r < kRows; ++r) {
       const Vec weight = Set(p[r * kScoreRow + j]);
       for (int v = 0; v < kV; ++v) sums[r][v] = hn::MulAdd(weight, columns[v], sums[r][v]);
@@ -272,30 +325,30 @@ HWY_INLINE void NarrowColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT
   }
 }
 
-// Vectors of columns at once: a cache line of them, or what the registers hold.
-template <class T, int kRows>
-constexpr int kWideColumns = static_cast<int>(HWY_MIN(HWY_MAX(Ahead::kLine / (kLanes * sizeof(T)), 1),
-                                                      kBroadcasts == 8 || kRows <= 2 ? 4 : 2));
+// Vectors of columns at once: enough chains of sums that one need not wait for another.
+template <int kRows>
+constexpr int kWideColumns = kRows <= 2 ? 4 : 2;
 
 // The same for all columns.
 template <class T, int kRows, int kKeys>
-HWY_INLINE void NarrowKeySums(const float* p, const T* values, std::int64_t stride, std::int64_t size, Ahead& ahead,
-                              float* const* o) {
-  constexpr int kWide = kWideColumns<T, kRows>;
+HWY_INLINE void NarrowKeySums(const float* p, const T* values, std::int64_t stride, const float* scales,
+                              std::int64_t size, Ahead& ahead, float* const* o) {
+  constexpr int kWide = kWideColumns<kRows>;
   std::int64_t d = 0;
   for (; d + kWide * kLanes <= size; d += kWide * kLanes) {
-    NarrowColumns<T, kRows, kKeys, kWide>(p, values, stride, d, ahead, o);
+    NarrowColumns<T, kRows, kKeys, kWide>(p, values, stride, scales, d, ahead, o);
   }
   for (; d + 2 * kLanes <= size; d += 2 * kLanes) {
-    NarrowColumns<T, kRows, kKeys, 2>(p, values, stride, d, ahead, o);
+    NarrowColumns<T, kRows, kKeys, 2>(p, values, stride, scales, d, ahead, o);
   }
-  for (; d + kLanes <= size; d += kLanes) NarrowColumns<T, kRows, kKeys, 1>(p, values, stride, d, ahead, o);
+  for (; d + kLanes <= size; d += kLanes) NarrowColumns<T, kRows, kKeys, 1>(p, values, stride, scales, d, ahead, o);
   const hn::CappedTag<float, 1> one;
   for (; d < size; ++d) {
     for (int r = 0; r < kRows; ++r) {
       auto sum = hn::LoadU(one, o[r] + d);
       for (std::int64_t j = 0; j < kKeys; ++j) {
-        const auto value = hn::Set(one, static_cast<float>(values[j * stride + d]));
+        auto value = hn::Set(one, static_cast<float>(values[j * stride + d]));
+        if constexpr (kScaled<T>) value = hn::Mul(value, hn::Set(one, scales[j]));
         sum = hn::MulAdd(hn::Set(one, p[r * kScoreRow + j]), value, sum);
       }
       hn::StoreU(sum, one, o[r] + d);
@@ -305,10 +358,10 @@ HWY_INLINE void NarrowKeySums(const float* p, const T* values, std::int64_t stri
 
 // The same for `count` keys, a multiple of kKeys.
 template <class T, int kRows, int kKeys>
-HWY_NOINLINE void NarrowWeightedSum(const float* p, const T* values, std::int64_t stride, std::int64_t count,
-                                    std::int64_t size, Ahead ahead, float* const* o) {
+HWY_NOINLINE void NarrowWeightedSum(const float* p, const T* values, std::int64_t stride, const float* scales,
+                                    std::int64_t count, std::int64_t size, Ahead ahead, float* const* o) {
   for (std::int64_t j = 0; j < count; j += kKeys, p += kKeys, values += kKeys * stride) {
-    NarrowKeySums<T, kRows, kKeys>(p, values, stride, size, ahead, o);
+    NarrowKeySums<T, kRows, kKeys>(p, values, stride, kScaled<T> ? scales + j : nullptr, size, ahead, o);
   }
 }
 

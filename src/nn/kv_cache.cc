@@ -57,11 +57,12 @@ void CacheView::apply(AttentionOptions& options) const {
 }
 
 KvCache::KvCache(const KvCacheConfig& config) : config_(checked(config)) {
-  const std::int64_t rows = paged() ? config_.pages : config_.sequences;
-  const std::int64_t tokens = paged() ? config_.page_size : config_.length;
+  // A page's neighbour is the next page of the same head: a sequence alone is read as if it were in one piece.
+  const Dims heads = paged() ? Dims{config_.kv_heads, config_.pages, config_.page_size}
+                             : Dims{config_.sequences, config_.kv_heads, config_.length};
   const auto make = [&](std::int64_t width) {
-    const Dims scales = config_.dtype == DType::i8 ? Dims{rows, config_.kv_heads, tokens} : Dims{0};
-    return Store{Tensor({rows, config_.kv_heads, tokens, width}, config_.dtype), Tensor(scales)};
+    return Store{Tensor({heads[0], heads[1], heads[2], width}, config_.dtype),
+                 Tensor(config_.dtype == DType::i8 ? heads : Dims{0})};
   };
   key_ = make(config_.head_size);
   value_ = make(config_.value_size);
@@ -185,7 +186,7 @@ void KvCache::shorten(Sequence& sequence, std::int64_t length) {
 
 // The first rows of a page, or of a sequence without pages, to another.
 void KvCache::copy_rows(std::int64_t from_page, std::int64_t to_page, std::int64_t rows) {
-  const auto copy_heads = [&](const TensorView& all) {  // (P, Hkv, rows …), contiguous
+  const auto copy_heads = [&](const TensorView& all) {  // rows are contiguous
     const std::int64_t width = all.rank() == 4 ? all.size(3) : 1;
     const auto size = static_cast<std::int64_t>(size_of(all.dtype()));
     auto* data = static_cast<std::byte*>(all.data());
@@ -195,8 +196,8 @@ void KvCache::copy_rows(std::int64_t from_page, std::int64_t to_page, std::int64
     }
   };
   for (Store* store : {&key_, &value_}) {
-    copy_heads(store->numbers);
-    if (config_.dtype == DType::i8) copy_heads(store->scales);
+    copy_heads(by_page(store->numbers));
+    if (config_.dtype == DType::i8) copy_heads(by_page(store->scales));
   }
 }
 
@@ -286,14 +287,14 @@ void KvCache::reserve(Sequence& sequence, std::int64_t count) {
 
 // The first `count` tokens of `from`, (Hkv, L, width), past the end of a sequence that has room for them.
 void KvCache::write(std::int64_t id, std::int64_t count, const ConstTensorView& from, Store& to) {
-  const TensorView numbers = to.numbers;
+  const TensorView numbers = by_page(to.numbers);
   const std::int64_t width = from.size(2);
   const std::int64_t length = sequences_[static_cast<std::size_t>(id)].length;
   for (std::int64_t i = 0; i < count; ++i) {
     const Place at = place(id, length + i);
     for (std::int64_t h = 0; h < config_.kv_heads; ++h) {
       const std::int64_t offset = h * from.stride(0) + i * from.stride(1);
-      const std::int64_t row = (at.page * config_.kv_heads + h) * numbers.size(2) + at.row;
+      const std::int64_t row = (at.page * numbers.stride(0) + h * numbers.stride(1)) / width + at.row;
       if (config_.dtype == DType::i8) {
         const float scale = nn::largest_of(from, offset, from.stride(2), width) / 127.0F;
         to.scales.view().data_as<float>()[row] = scale;
@@ -335,8 +336,9 @@ void KvCache::view(std::span<const std::int64_t> ids, CacheView& to) const {
   const bool plain = !paged() && in_order;
   const std::int64_t first = ids.empty() ? 0 : ids[0];
   const auto rows = [&](const Tensor& all) {
-    if (!plain) return all.view();
-    return all.view().slice(0, first, first + static_cast<std::int64_t>(ids.size())).slice(2, 0, to.keys);
+    const ConstTensorView view = by_page(all);
+    if (!plain) return view;
+    return view.slice(0, first, first + static_cast<std::int64_t>(ids.size())).slice(2, 0, to.keys);
   };
   to.key = rows(key_.numbers), to.value = rows(value_.numbers);
   to.key_scales = config_.dtype == DType::i8 ? rows(key_.scales) : ConstTensorView();

@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <span>
 #include <vector>
 
 #include "core/arena.h"
+#include "core/memory.h"
 #include "rapt/multi_head_attention.h"
 
 namespace rapt {
@@ -20,7 +20,7 @@ class GrowingBytes {
     if (bytes > size_) {
       memory_.reset();  // before the new memory is there: both need not fit
       size_ = 0;
-      memory_.reset(static_cast<std::byte*>(::operator new(bytes, kAlignment)));
+      memory_ = core::allocate(bytes);
       size_ = bytes;
     }
     return {memory_.get(), bytes};
@@ -28,12 +28,7 @@ class GrowingBytes {
   std::span<std::byte> all() const { return {memory_.get(), size_}; }
 
  private:
-  static constexpr std::align_val_t kAlignment{Arena::kAlignment};
-  struct Free {
-    void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
-  };
-
-  std::unique_ptr<std::byte, Free> memory_;
+  core::Bytes memory_;
   std::size_t size_ = 0;
 };
 
