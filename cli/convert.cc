@@ -67,6 +67,16 @@ void take_tensors(TensorFile& file, const ConvertOptions& options, Cargo& cargo)
                           near ? fmt::format(", and \"{}\" is near", *near) : "", options.in));
 }
 
+// A refusal in the command's own words.
+StateDict named_anew(const MultiHeadAttention& layer, const SaveOptions& options) {
+  try {
+    return layer.state_dict(options);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {} (--names: torch has both kinds; --projections)",
+                            options.prefix.empty() ? "the layer" : options.prefix, without_function(error)));
+  }
+}
+
 // Each layer under other names, in the place of its first tensor.
 void rename_layers(const ConvertOptions& options, Cargo& cargo) {
   const std::vector<FoundLayer> layers = find_attention_layers(cargo.tensors);
@@ -81,8 +91,7 @@ void rename_layers(const ConvertOptions& options, Cargo& cargo) {
     // How many heads there are changes no name and no number.
     LoadedLayer loaded =
         MultiHeadAttention::load(cargo.tensors, {.prefix = layer.prefix, .heads = layer.possible_heads().front()});
-    StateDict state =
-        loaded.layer.state_dict({.family = family, .prefix = layer.prefix, .packed = options.packed, .dtype = {}});
+    const StateDict state = named_anew(loaded.layer, {.family = family, .prefix = layer.prefix, .packed = options.packed});
     std::set<std::string> taken;
     for (const TensorRole& use : loaded.found.tensors) taken.insert(use.tensor);
     std::vector<NamedTensor> all;

@@ -1,8 +1,12 @@
 #include "inspect.h"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <cstdint>
 #include <optional>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -22,7 +26,7 @@ namespace {
 // Statistics read every number; up to this size that takes no longer than a breath.
 constexpr std::uint64_t kStatisticsUpTo = 256'000'000;
 
-// "…, 12 (head size 64)": sizes of heads that people use come first in mind, so the flag shows the likeliest.
+// No shape tells the number of heads: what the file notes, or that of a head size people use. 0: none fits.
 std::int64_t likely_heads(const FoundLayer& layer, std::int64_t noted) {
   const std::vector<std::int64_t> possible = layer.possible_heads();
   if (std::find(possible.begin(), possible.end(), noted) != possible.end()) return noted;
@@ -64,16 +68,15 @@ Advice advice_for(const std::string& file, const FoundLayer& layer, bool alone, 
   return {heads, command};
 }
 
+// What MultiHeadAttention::save wrote beside the tensors; load reads the same.
 std::int64_t noted_heads(const TensorFile& file) {
   const auto metadata = file.metadata();
-  for (const char* key : {"rapt.heads", "heads"}) {
-    const auto at = metadata.find(key);
-    if (at != metadata.end() && !at->second.empty() && at->second.size() < 10 &&
-        at->second.find_first_not_of("0123456789") == std::string::npos) {
-      return std::stoll(at->second);
-    }
-  }
-  return 0;
+  const auto at = metadata.find("rapt.heads");
+  if (at == metadata.end()) return 0;
+  std::int64_t heads = 0;
+  const char* last = at->second.data() + at->second.size();
+  const auto [end, error] = std::from_chars(at->second.data(), last, heads);
+  return error == std::errc() && end == last ? heads : 0;
 }
 
 std::string numbers_words(const std::vector<std::int64_t>& list) {

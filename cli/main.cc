@@ -2,10 +2,12 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "array_files.h"
 #include "bench.h"
 #include "check.h"
 #include "completion.h"
@@ -22,6 +24,21 @@ namespace {
 ExitCode complain(ExitCode code, const std::string& message) {
   fmt::print(stderr, "rapt: {}\n", message);
   return code;
+}
+
+// "; did you mean --input?" where a word that nobody expects is near one of `command`: an option, or a command.
+std::string meant(const CLI::App& app, const CLI::App& command) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options([](const CLI::Option*) { return true; })) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
+    known.push_back(below->get_name());
+  }
+  for (const std::string& word : app.remaining(true)) {
+    if (const auto near = nearest(word.substr(0, word.find('=')), known)) return fmt::format("; did you mean {}?", *near);
+  }
+  return "";
 }
 
 ExitCode run_command(int argc, char** argv) {
@@ -65,7 +82,9 @@ ExitCode run_command(int argc, char** argv) {
     return ExitCode::good;
   } catch (const CLI::ParseError& error) {
     const std::string more = given() != nullptr ? fmt::format("rapt {} --help", given()->get_name()) : "rapt --help";
-    return complain(ExitCode::wrong_usage, fmt::format("{} ({} lists what there is)", error.what(), more));
+    return complain(ExitCode::wrong_usage,
+                    fmt::format("{}{} ({} lists what there is)", error.what(),
+                                meant(app, given() != nullptr ? *given() : app), more));
   }
 
   if (explain->parsed()) return run_explain(explain_options);

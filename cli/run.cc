@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -6,6 +7,7 @@
 
 #include "array_files.h"
 #include "bench_arguments.h"
+#include "file_options.h"
 #include "rapt/multi_head_attention.h"
 #include "run_options.h"
 #include "spinner.h"
@@ -96,13 +98,20 @@ double timed(const std::string& what, const Work& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// (L, D), (B, L, E) with --heads, or (B, H, L, D), as the last of them.
+// (L, D), (L, E) or (B, L, E) with --heads, or (B, H, L, D), as the last of them.
 template <class View>
 View canonical(const RunOptions& options, const char* name, const View& x, std::int64_t heads) {
-  if (x.rank() == 4) return x;
-  if (x.rank() == 2) return x.unsqueeze(0).unsqueeze(0);
-  if (x.rank() == 3 && heads > 0) {
-    const View tokens = options.length_first ? x.transpose(0, 1) : x;
+  if (x.rank() == 4) {
+    if (heads > 0 && x.size(1) != heads) {
+      throw UsageError(fmt::format("{} has shape {}, which is (B, H, L, D) with {} heads, and {} were asked for; leave "
+                                   "the number out, or transpose an array that is (B, L, H, D)",
+                                   name, shape_words(x.shape()), x.size(1), heads));
+    }
+    return x;
+  }
+  if (x.rank() == 2 && heads == 0) return x.unsqueeze(0).unsqueeze(0);
+  if ((x.rank() == 2 || x.rank() == 3) && heads > 0) {
+    const View tokens = x.rank() == 2 ? x.unsqueeze(0) : options.length_first ? x.transpose(0, 1) : x;
     if (tokens.size(2) % heads != 0) {
       throw UsageError(fmt::format("{} has shape {}: tokens of {} numbers do not divide into {} heads", name,
                                    shape_words(x.shape()), tokens.size(2), heads));
@@ -110,7 +119,7 @@ View canonical(const RunOptions& options, const char* name, const View& x, std::
     return split_heads(tokens, heads);
   }
   throw UsageError(
-      fmt::format("{} has shape {}; plain attention takes (B, H, L, D), or (L, D), or (B, L, E) with "
+      fmt::format("{} has shape {}; plain attention takes (B, H, L, D), or (L, D), or (B, L, E) and (L, E) with "
                   "--heads N; for a layer give --model",
                   name, shape_words(x.shape())));
 }
@@ -128,7 +137,7 @@ RunResult run_plain(const RunOptions& options, ArrayFiles& files) {
   RunResult result;
   result.title = "plain attention";
   Dims shape = inputs.query.shape();
-  shape[shape.rank() - 1] = inputs.query.rank() == 3 ? v.size(3) * q.size(1) : v.size(3);
+  shape[shape.rank() - 1] = shape.rank() == 4 ? v.size(3) : v.size(3) * q.size(1);
   const DType wide = q.dtype() == DType::f64 ? DType::f64 : DType::f32;
   result.out = Tensor(shape, q.dtype());
   AttentionOutputs outputs{.out = canonical(options, "--out", result.out.view(), options.heads)};
@@ -158,14 +167,16 @@ LoadedLayer load_model(const RunOptions& options, ArrayFiles& files) {
                    .batch_first = !options.length_first,
                    .dtype = options.dtype};
   if (options.rotary) load.rotary = RotaryOptions{.base = options.rotary_base, .pairs = *options.rotary};
+  const Spinner spinner("reading " + options.model);
   try {
-    if (options.model.ends_with(".npz")) return MultiHeadAttention::load(options.model, load);
+    if (options.model.ends_with(".npz")) {
+      require_file("--model", options.model);
+      return MultiHeadAttention::load(options.model, load);
+    }
     return MultiHeadAttention::load(files.safetensors(options.model), load);
   } catch (const Error& error) {
-    std::string_view what = error.what();
-    constexpr std::string_view kStart = "MultiHeadAttention::load: ";
-    if (!what.starts_with(kStart)) throw;
-    what.remove_prefix(kStart.size());
+    const std::string what = without_function(error);
+    if (what == error.what()) throw;  // of the file, which it names
     throw Error(fmt::format("{}: {} (flags: --heads, --kv-heads, --prefix; rapt inspect {} shows what is there)",
                             options.model, what, options.model));
   }
@@ -212,13 +223,15 @@ nlohmann::ordered_json model_json(const std::string& file, const LoadedLayer& lo
   return json;
 }
 
+ReturnWeights weights_wanted(const RunOptions& options) {
+  if (options.weights.empty()) return ReturnWeights::none;
+  return options.weights_of == WeightsOf::mean ? ReturnWeights::mean : ReturnWeights::per_head;
+}
+
 RunResult run_layer(const RunOptions& options, const MultiHeadAttention& layer, const Inputs& inputs,
                     ArrayFiles& files) {
-  LayerOptions call{.attention = options.attention};
+  LayerOptions call{.attention = options.attention, .weights = weights_wanted(options)};
   if (!options.mask.empty()) call.attention.masks = {read_mask(options, files, layer.config().heads)};
-  if (!options.weights.empty()) {
-    call.weights = options.weights_of == WeightsOf::mean ? ReturnWeights::mean : ReturnWeights::per_head;
-  }
   RunResult result;
   LayerResult given;
   result.seconds = timed("the layer", [&] { given = layer.forward(inputs.query, inputs.key, inputs.value, call); });
@@ -248,7 +261,7 @@ RunResult run_model(const RunOptions& options, ArrayFiles& files) {
 }
 
 // The sentence of `rapt explain`, through its model.
-RunResult run_example(const RunOptions& options, ArrayFiles& files) {
+RunResult run_example(const RunOptions& options) {
   const std::string sentence(words(Lang::en).sentence);
   const Projections projections = make_projections();
   MultiHeadAttention layer({.embed_size = kEmbedding,
@@ -262,11 +275,7 @@ RunResult run_example(const RunOptions& options, ArrayFiles& files) {
   layer.set_parameter("v_proj_weight", projections.w_v);
   layer.set_parameter("out_proj.weight", projections.w_o);
   const Tensor x = Tensor::copy_of(embed(tokenize(sentence)), layer.config().dtype);
-  LayerOptions call{.attention = options.attention};
-  if (!options.weights.empty()) {
-    call.weights = options.weights_of == WeightsOf::mean ? ReturnWeights::mean : ReturnWeights::per_head;
-  }
-  (void)files;
+  const LayerOptions call{.attention = options.attention, .weights = weights_wanted(options)};
   RunResult result;
   result.seconds = timed("the example", [&] {
     LayerResult given = layer.forward(x, call);
@@ -320,7 +329,8 @@ void print_result(const RunOptions& options, const RunResult& result,
         fmt::format("{}\nout      {} {}\n         {}\n         {}\n", result.title, shape_words(result.out.shape()),
                     name_of(result.out.dtype()), statistics_words(statistics_of(result.out)),
                     first_numbers(result.out, kNumbersShown));
-    const bool data_on_stdout = options.weights == "-" || options.lse == "-";
+    const bool data_on_stdout =
+        std::any_of(written.begin(), written.end(), [](const auto& each) { return each.first == "-"; });
     std::fwrite(text.data(), 1, text.size(), data_on_stdout ? stderr : stdout);
   } else {
     fmt::print(stderr, "{}\n", result.title);
@@ -339,7 +349,7 @@ ExitCode run_run(const RunOptions& options) {
   ArrayFiles files;
   const RunResult result = !options.model.empty() ? run_model(options, files)
                            : options.has_input()  ? run_plain(options, files)
-                                                  : run_example(options, files);
+                                                  : run_example(options);
   const auto written = write_outputs(options, result);
   if (options.json) {
     print_result_json(result, written);
