@@ -11,6 +11,7 @@
 
 #include "array_files.h"
 #include "bench_arguments.h"
+#include "error_words.h"
 #include "file_list.h"
 #include "file_options.h"
 #include "rapt/multi_head_attention.h"
@@ -91,7 +92,8 @@ void rename_layers(const ConvertOptions& options, Cargo& cargo) {
     // How many heads there are changes no name and no number.
     LoadedLayer loaded =
         MultiHeadAttention::load(cargo.tensors, {.prefix = layer.prefix, .heads = layer.possible_heads().front()});
-    const StateDict state = named_anew(loaded.layer, {.family = family, .prefix = layer.prefix, .packed = options.packed});
+    const StateDict state =
+        named_anew(loaded.layer, {.family = family, .prefix = layer.prefix, .packed = options.packed});
     std::set<std::string> taken;
     for (const TensorRole& use : loaded.found.tensors) taken.insert(use.tensor);
     std::vector<NamedTensor> all;
@@ -182,12 +184,16 @@ CLI::App* add_convert(CLI::App& app, ConvertOptions& options) {
   command->add_option("--prefix", options.prefix, "Only tensors under this prefix");
   command->add_flag("--compress", options.compress, "Deflate an .npz");
   command->add_flag("--json", options.json, "Print what was written as data");
+  command->footer(
+      "Tensors of a type that rapt does not have, such as integers, are left out and named.\n"
+      "  rapt convert model.safetensors model.npz\n"
+      "  rapt convert model.safetensors torch.safetensors --names torch --dtype bf16");
   return command;
 }
 
 ExitCode run_convert(const ConvertOptions& options) {
   kind_of(options.out);
-  check_output("rapt convert", options.out);
+  check_output("OUT", options.out);
   TensorFile file(options.in);
   Cargo cargo;
   {

@@ -34,8 +34,9 @@ std::string shape_words(const std::vector<std::int64_t>& shape) {
   return words.empty() ? "()" : words + ")";
 }
 
-TensorFile::TensorFile(const std::string& path) : path_(path), kind_(kind_of(path)) {
-  require_file("", path);
+TensorFile::TensorFile(const std::string& path) : path_(path) {
+  require_file("", path);  // first: a typo may be in the ending
+  kind_ = kind_of(path);
   std::error_code error;
   bytes_ = std::filesystem::file_size(path, error);
   switch (kind_) {

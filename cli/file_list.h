@@ -42,7 +42,7 @@ class TensorFile {
 
  private:
   std::string path_;
-  Kind kind_;
+  Kind kind_ = Kind::npy;
   std::uint64_t bytes_ = 0;
   std::vector<FileEntry> entries_;
   std::unique_ptr<SafetensorsFile> safetensors_;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -85,6 +86,15 @@ std::string numbers_words(const std::vector<std::int64_t>& list) {
   return words;
 }
 
+// Models repeat a layer many times: all but its prefix is said once.
+bool is_like(const FoundLayer& a, const FoundLayer& b) {
+  const auto sizes = [](const FoundLayer& l) {
+    return std::tuple(l.family, l.embed_size, l.key_size, l.value_size, l.output_size, l.query_width, l.key_width,
+                      l.context_length, l.missing.size());
+  };
+  return sizes(a) == sizes(b);
+}
+
 void print_layer(const std::string& path, const FoundLayer& layer, bool alone, std::int64_t noted) {
   const Advice advice = advice_for(path, layer, alone, noted);
   std::string sizes = fmt::format("E {}", layer.embed_size);
@@ -136,44 +146,65 @@ std::vector<std::optional<Statistics>> all_statistics(TensorFile& file, bool wan
   return list;
 }
 
+// What is worth a word: numbers that are none, and tensors that cannot be read.
+std::string remarks(const FileEntry& entry, const std::optional<Statistics>& statistics) {
+  if (!entry.readable()) return "  (a type or rank that rapt does not read)";
+  std::string words;
+  if (statistics && statistics->nans > 0) words += fmt::format("  {} NaN", statistics->nans);
+  if (statistics && statistics->infinities > 0) words += fmt::format("  {} infinite", statistics->infinities);
+  return words;
+}
+
+// Columns as wide as what is in them: a terminal of 100 has room for most files.
+void print_tensors(const std::vector<FileEntry>& entries, const std::vector<std::optional<Statistics>>& stats) {
+  constexpr std::size_t kLeft = 3;  // columns that begin at their left side
+  std::vector<std::vector<std::string>> rows = {{"name", "shape", "type", "size"}};
+  if (std::any_of(stats.begin(), stats.end(), [](const auto& s) { return s.has_value(); })) {
+    rows[0].insert(rows[0].end(), {"min", "max", "mean", "deviation"});
+  }
+  for (std::size_t n = 0; n < entries.size(); ++n) {
+    const FileEntry& entry = entries[n];
+    rows.push_back({entry.name, shape_words(entry.shape), entry.type,
+                    entry.bytes == 0 && !entry.dtype ? "?" : bytes_words(entry.bytes)});
+    if (!stats[n]) continue;
+    for (const double x : {stats[n]->min, stats[n]->max, stats[n]->mean, stats[n]->deviation}) {
+      rows.back().push_back(fmt::format("{:.3g}", x));
+    }
+  }
+  std::vector<int> widths(rows[0].size());
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], columns(row[c]));
+  }
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    std::string line;
+    for (std::size_t c = 0; c < rows[r].size(); ++c) {
+      line += "  " + (c < kLeft ? pad_right(rows[r][c], widths[c]) : pad_left(rows[r][c], widths[c]));
+    }
+    print(line + (r > 0 ? remarks(entries[r - 1], stats[r - 1]) : "") + "\n");
+  }
+}
+
 void print_text(const std::string& path, const TensorFile& file, const std::vector<std::optional<Statistics>>& stats,
                 const std::string& without) {
   const std::vector<FileEntry>& entries = file.entries();
   print(fmt::format("{}: {}, {} tensor{}\n", path, bytes_words(file.bytes()), entries.size(),
                     entries.size() == 1 ? "" : "s"));
   for (const auto& [key, value] : file.metadata()) print(fmt::format("  {} = {}\n", key, clip(value, 80)));
-  int wide = 4, wide_shape = 5;
-  for (const FileEntry& entry : entries) {
-    wide = std::max(wide, columns(entry.name));
-    wide_shape = std::max(wide_shape, columns(shape_words(entry.shape)));
-  }
-  wide = std::min(wide, 60);
-  const bool any = std::any_of(stats.begin(), stats.end(), [](const auto& s) { return s.has_value(); });
-  print(fmt::format(
-      "\n  {}  {}  {:<8}{:>10}{}\n", pad_right("name", wide), pad_right("shape", wide_shape), "type", "size",
-      any ? fmt::format("{:>12}{:>12}{:>12}{:>12}{:>10}{:>8}", "min", "max", "mean", "deviation", "zeros", "NaN")
-          : ""));
-  for (std::size_t n = 0; n < entries.size(); ++n) {
-    const FileEntry& entry = entries[n];
-    std::string line = fmt::format("  {}  {}  {:<8}{:>10}", pad_right(entry.name, wide),
-                                   pad_right(shape_words(entry.shape), wide_shape), entry.type,
-                                   entry.bytes == 0 && !entry.dtype ? "?" : bytes_words(entry.bytes));
-    if (stats[n]) {
-      const Statistics& s = *stats[n];
-      line += fmt::format("{:>12.4g}{:>12.4g}{:>12.4g}{:>12.4g}{:>10}{:>8}", s.min, s.max, s.mean, s.deviation, s.zeros,
-                          s.nans);
-    } else if (!entry.readable()) {
-      line += "   (a type or rank that rapt does not read)";
-    }
-    print(line + "\n");
-  }
+  print("\n");
+  print_tensors(entries, stats);
   if (!without.empty()) print(fmt::format("\n{}\n", without));
 
   const std::vector<FoundLayer> layers = file.layers();
   if (file.kind() == TensorFile::Kind::npy) return;
   print(layers.empty() ? "\nno attention layer whose names rapt knows\n"
                        : fmt::format("\nattention layer{}\n", layers.size() == 1 ? "" : "s"));
-  for (const FoundLayer& layer : layers) print_layer(path, layer, layers.size() == 1, noted_heads(file));
+  for (std::size_t n = 0; n < layers.size(); ++n) {
+    if (n > 0 && is_like(layers[n - 1], layers[n])) {
+      print(fmt::format("  {}  as the one before\n", layers[n].prefix));
+    } else {
+      print_layer(path, layers[n], layers.size() == 1, noted_heads(file));
+    }
+  }
 }
 
 void print_json(const std::string& path, const TensorFile& file, const std::vector<std::optional<Statistics>>& stats) {
@@ -201,15 +232,15 @@ void print_json(const std::string& path, const TensorFile& file, const std::vect
 CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
   CLI::App* command = app.add_subcommand("inspect", "Show the tensors of a file, and the attention layers among them");
   command->add_option("file", options.file, "A .safetensors, .npz or .npy file")->required()->type_name("FILE");
-  auto* all =
-      command->add_flag("--stats", options.statistics,
-                        fmt::format("Statistics of every tensor (default up to {})", bytes_words(kStatisticsUpTo)));
-  command->add_flag("--no-stats", options.no_statistics, "No statistics: only what the header says")->excludes(all);
+  command->add_flag("--stats", options.statistics,
+                    fmt::format("Statistics of every tensor (default up to {})", bytes_words(kStatisticsUpTo)));
+  command->add_flag("--no-stats", options.no_statistics, "No statistics: only what the header says");
   command->add_flag("--json", options.json, "Print the same as data");
   return command;
 }
 
 ExitCode run_inspect(const InspectOptions& options) {
+  if (options.statistics && options.no_statistics) throw UsageError("--stats and --no-stats are opposites; give one");
   TensorFile file(options.file);
   const bool small = file.bytes() <= kStatisticsUpTo;
   const bool wanted = !options.no_statistics && (options.statistics || small);

@@ -36,7 +36,8 @@ std::string meant(const CLI::App& app, const CLI::App& command) {
     known.push_back(below->get_name());
   }
   for (const std::string& word : app.remaining(true)) {
-    if (const auto near = nearest(word.substr(0, word.find('=')), known)) return fmt::format("; did you mean {}?", *near);
+    if (const auto near = nearest(word.substr(0, word.find('=')), known))
+      return fmt::format("; did you mean {}?", *near);
   }
   return "";
 }
@@ -82,9 +83,8 @@ ExitCode run_command(int argc, char** argv) {
     return ExitCode::good;
   } catch (const CLI::ParseError& error) {
     const std::string more = given() != nullptr ? fmt::format("rapt {} --help", given()->get_name()) : "rapt --help";
-    return complain(ExitCode::wrong_usage,
-                    fmt::format("{}{} ({} lists what there is)", error.what(),
-                                meant(app, given() != nullptr ? *given() : app), more));
+    return complain(ExitCode::wrong_usage, fmt::format("{}{} ({} lists what there is)", error.what(),
+                                                       meant(app, given() != nullptr ? *given() : app), more));
   }
 
   if (explain->parsed()) return run_explain(explain_options);

@@ -7,7 +7,7 @@
 
 #include "array_files.h"
 #include "bench_arguments.h"
-#include "file_options.h"
+#include "error_words.h"
 #include "rapt/multi_head_attention.h"
 #include "run_options.h"
 #include "spinner.h"
@@ -103,9 +103,10 @@ template <class View>
 View canonical(const RunOptions& options, const char* name, const View& x, std::int64_t heads) {
   if (x.rank() == 4) {
     if (heads > 0 && x.size(1) != heads) {
-      throw UsageError(fmt::format("{} has shape {}, which is (B, H, L, D) with {} heads, and {} were asked for; leave "
-                                   "the number out, or transpose an array that is (B, L, H, D)",
-                                   name, shape_words(x.shape()), x.size(1), heads));
+      throw UsageError(
+          fmt::format("{} has shape {}, which is (B, H, L, D) with {} heads, and {} were asked for; leave "
+                      "the number out, or transpose an array that is (B, L, H, D)",
+                      name, shape_words(x.shape()), x.size(1), heads));
     }
     return x;
   }
@@ -263,6 +264,12 @@ RunResult run_model(const RunOptions& options, ArrayFiles& files) {
 // The sentence of `rapt explain`, through its model.
 RunResult run_example(const RunOptions& options) {
   const std::string sentence(words(Lang::en).sentence);
+  if (kEmbedding % std::max<std::int64_t>(options.heads, 1) != 0) {
+    throw UsageError(
+        fmt::format("--heads: the example has tokens of {} numbers, which do not divide into {} heads; take "
+                    "2, 3, 4, 6 or 8, or give an --input of your own",
+                    kEmbedding, options.heads));
+  }
   const Projections projections = make_projections();
   MultiHeadAttention layer({.embed_size = kEmbedding,
                             .heads = options.heads > 0 ? options.heads : kDefaultHeads,
@@ -282,9 +289,8 @@ RunResult run_example(const RunOptions& options) {
     result.out = std::move(given.out);
     result.weights = std::move(given.weights);
   });
-  result.title =
-      fmt::format("an example, for want of --input: \"{}\" through the model of rapt explain, {} heads of {}", sentence,
-                  layer.config().heads, layer.config().head_size);
+  result.title = fmt::format("no --input, so an example: \"{}\" through rapt explain's model, {} heads of {}", sentence,
+                             layer.config().heads, layer.config().head_size);
   return result;
 }
 
@@ -347,9 +353,14 @@ void print_result(const RunOptions& options, const RunResult& result,
 ExitCode run_run(const RunOptions& options) {
   check_run_options(options);
   ArrayFiles files;
-  const RunResult result = !options.model.empty() ? run_model(options, files)
-                           : options.has_input()  ? run_plain(options, files)
-                                                  : run_example(options);
+  RunResult result;
+  try {
+    result = !options.model.empty() ? run_model(options, files)
+             : options.has_input()  ? run_plain(options, files)
+                                    : run_example(options);
+  } catch (const Error& error) {
+    throw Error(with_flags(error, options.mask));
+  }
   const auto written = write_outputs(options, result);
   if (options.json) {
     print_result_json(result, written);

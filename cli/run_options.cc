@@ -26,6 +26,7 @@ constexpr std::array<std::pair<std::string_view, WeightsOf>, 2> kWeightsOf{
     {{"all", WeightsOf::all}, {"mean", WeightsOf::mean}}};
 constexpr std::array<std::pair<std::string_view, Stage>, 4> kStages{
     {{"raw", Stage::raw}, {"capped", Stage::capped}, {"masked", Stage::masked}, {"weights", Stage::weights}}};
+constexpr std::array<std::pair<std::string_view, bool>, 2> kAligned{{{"top-left", false}, {"bottom-right", true}}};
 constexpr std::array<std::pair<std::string_view, RotaryPairs>, 2> kPairs{
     {{"half", RotaryPairs::half_split}, {"interleaved", RotaryPairs::interleaved}}};
 
@@ -53,6 +54,10 @@ Window window_of(const std::string& text) {
   return {side(sides[0]), side(sides[1])};
 }
 
+Alignment aligned(const std::string& option, const std::string& text) {
+  return chosen(option, text, kAligned) ? Alignment::bottom_right() : Alignment::top_left();
+}
+
 std::pair<Stage, std::string> score_file(const std::string& text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos || colon + 1 == text.size()) {
@@ -72,7 +77,7 @@ void add_inputs(Adder& add, CLI::App& command, RunOptions& options) {
   file("--query", options.query, "Queries; with --key and --value");
   file("--key", options.key, "Keys (default: the queries)");
   file("--value", options.value, "Values (default: the keys)");
-  file("--model", options.model, "A layer's parameters, .safetensors or .npz; without it, plain attention");
+  file("--model", options.model, "A layer, .safetensors or .npz; without it, plain attention");
   command.add_option("--prefix", options.prefix, "Where the layer's names begin (rapt inspect lists them)");
   add.one("--heads", "N", "Query heads",
           [&](const std::string& text) { options.heads = whole_number("--heads", text, 1, kMost); });
@@ -92,22 +97,15 @@ void add_attention(Adder& add, CLI::App& command, RunOptions& options) {
           "--causal",
           [&](const std::vector<std::string>& texts) {
             attention.causal = true;
-            const std::string text = texts.empty() ? "" : texts[0];
-            if (text == "top-left") {
-              attention.alignment = Alignment::top_left();
-            } else if (text == "bottom-right") {
-              attention.alignment = Alignment::bottom_right();
-            } else if (!text.empty() && text != "{}" && text != "true") {
-              throw CLI::ValidationError("--causal", fmt::format("'{}' is none of top-left, bottom-right", text));
-            }
+            if (!texts.empty() && !texts[0].empty()) attention.alignment = aligned("--causal", texts[0]);
           },
-          "A token sees none that come after it; which corner counts where Lq and Lk differ")
+          "A token sees none that come after it; as --align where Lq, Lk differ")
       ->expected(0, 1)
       ->type_name("[top-left|bottom-right]");
   command.add_option("--mask", options.mask, "A mask: bool with --mask-true, or float, which is added")
       ->type_name("FILE");
   add.choice("--mask-true", options.mask_true, kMaskTrue, "What true means: the key is seen, or hidden");
-  add.choice("--mask-of", options.mask_of, kMaskOf, "What (N, Lq, Lk) or (B, Lk) is: rows of the batch, heads, keys");
+  add.choice("--mask-of", options.mask_of, kMaskOf, "The mask is (B, Lq, Lk), (B*H, Lq, Lk), or (B, Lk)");
   add.one("--key-lengths", "LIST", "How many keys each row of the batch has: 5,7", [&](const std::string& text) {
     attention.key_lengths.clear();
     for (const std::string& part : split(text)) {
@@ -120,6 +118,8 @@ void add_attention(Adder& add, CLI::App& command, RunOptions& options) {
           [&](const std::string& text) { attention.softcap = real_number("--softcap", text); });
   add.one("--window", "L,R", "A token sees so many keys to its left and right",
           [&](const std::string& text) { attention.window = window_of(text); });
+  add.one("--align", "top-left|bottom-right", "The first query stands at the first key, or the last at the last",
+          [&](const std::string& text) { attention.alignment = aligned("--align", text); });
   add_dtype(add, options.dtype, "Compute in this type: inputs and parameters are rounded to it");
   add.one("--threads", "N", "At most so many (default: all)", [&](const std::string& text) {
     attention.threads = static_cast<int>(whole_number("--threads", text, 1, kMostThreads));
@@ -130,7 +130,7 @@ void add_outputs(Adder& add, CLI::App& command, RunOptions& options) {
   const auto file = [&](const char* name, std::string& value, const char* help) {
     command.add_option(name, value, help)->type_name("FILE");
   };
-  file("--out", options.out, "Write the output as .npy; - is standard output. Without it, a summary is printed");
+  file("--out", options.out, "Write the output as .npy (default: a summary is printed)");
   file("--weights", options.weights, "Write the attention weights");
   add.choice("--weights-of", options.weights_of, kWeightsOf, "Those of every head (default), or their mean");
   file("--lse", options.lse, "Write the logarithm of each row's sum (plain attention)");
@@ -140,7 +140,7 @@ void add_outputs(Adder& add, CLI::App& command, RunOptions& options) {
           [&](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) options.scores.push_back(score_file(text));
           },
-          "Write the scores at a stage, raw, capped, masked or weights (plain attention)")
+          "Scores at a stage: raw, capped, masked, weights (plain attention)")
       ->type_name("STAGE:FILE");
   command.add_flag("--json", options.json, "Print the summary as data");
 }
@@ -154,8 +154,8 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   add_attention(add, *command, options);
   add_outputs(add, *command, options);
   command->footer(
-      "Files are .npy; FILE.npz:NAME and FILE.safetensors:NAME name one of several; - is standard input or output.\n"
-      "Without any input, a small example runs. To try one of your own:\n"
+      "Files are .npy; FILE.npz:NAME and FILE.safetensors:NAME name one of several.\n"
+      "- is standard input or output. Without any input, a small example runs. Your own:\n"
       "  rapt inspect model.safetensors\n"
       "  rapt run --model model.safetensors --heads 8 --input x.npy --causal --out y.npy");
   return command;
@@ -172,6 +172,12 @@ void check_run_options(const RunOptions& options) {
   if (options.key.empty() && !options.value.empty()) refuse("--value needs --key beside it");
   if (!options.model.empty() && !options.has_input()) {
     refuse("--model needs something to run on; give --input x.npy, an array (B, L, E)");
+  }
+  if (!options.model.empty() && !options.model.ends_with(".safetensors") && !options.model.ends_with(".npz")) {
+    refuse(
+        fmt::format("--model: {} is no .safetensors or .npz file, by its ending; PyTorch saves one with "
+                    "safetensors.torch.save_file(layer.state_dict(), \"layer.safetensors\")",
+                    options.model));
   }
   if (options.model.empty() && !options.prefix.empty()) refuse("--prefix names a layer of a file; give --model too");
   if (options.model.empty() && options.rotary) refuse("--rotary belongs to a layer; give --model too");

@@ -253,7 +253,7 @@ class Mistakes(Files):
     def test_a_mask_of_the_wrong_shape(self):
         self.write("m.npy", arrays.npy((4, 5), [True] * 20, "b1"))
         self.run_model("--heads", "4", "--input", "x.npy", "--mask", "m.npy", "--mask-true", "keep",
-                       says=["(4, 5)", "(Lq, Lk)"])
+                       says=["--mask: m.npy", "(4, 5)", "(2, 4, 5, 5)", "a matrix is (Lq, Lk)", "--mask-of keys"])
         self.write("m3.npy", arrays.npy((2, 5, 5), [True] * 50, "b1"))
         self.run_model("--heads", "4", "--input", "x.npy", "--mask", "m3.npy", "--mask-true", "keep", code=2,
                        says=["two readings", "--mask-of batch"])
@@ -276,6 +276,20 @@ class Mistakes(Files):
         self.refused(1, "run", "--model", self.layer("several"), "--heads", "4", "--input", "x.npy",
                      says=["2 attention layers", "encoder.0.attn.", "encoder.1.attn.", "--prefix"])
         self.good("run", "--model", self.layer("several"), "--prefix", "encoder.0", "--heads", "4", "--input", "x.npy")
+
+    def test_what_the_library_refuses_is_said_in_flags(self):
+        self.write("k.npy", arrays.npy((1, 2, 3, 12), self.values[:72]))
+        self.write("q.npy", arrays.npy((1, 2, 5, 12), self.values))
+        self.refused(1, "run", "--query", "q.npy", "--key", "k.npy", "--causal",
+                     says=["rapt: causal", "5 queries and 3 keys", "--align top-left", "--align bottom-right"])
+        self.good("run", "--query", "q.npy", "--key", "k.npy", "--window", "1,1", "--align", "bottom-right")
+        self.refused(1, "run", "--input", "q.npy", "--key-lengths", "9", says=["rapt: --key-lengths[0] is 9", "5 keys"])
+        self.refused(1, "run", "--input", "key_lengths.npy", says=["there is no file key_lengths.npy"])
+        self.refused(2, "run", "--heads", "5", says=["24 numbers", "do not divide into 5 heads"])
+
+    def test_a_model_that_is_no_file_of_tensors(self):
+        self.refused(2, "run", "--model", "x.npy", "--heads", "4", "--input", "x.npy", says=["x.npy", "save_file"])
+        self.refused(1, "inspect", "x.npz", says=["there is no file x.npz", "did you mean x.npy?"])
 
     def test_options_that_do_not_go_together(self):
         self.refused(2, "run", "--input", "x.npy", "--query", "x.npy", says=["--input is query, key and value in one"])
