@@ -160,7 +160,7 @@ void print_tensors(const std::vector<FileEntry>& entries, const std::vector<std:
   constexpr std::size_t kLeft = 3;  // columns that begin at their left side
   std::vector<std::vector<std::string>> rows = {{"name", "shape", "type", "size"}};
   if (std::any_of(stats.begin(), stats.end(), [](const auto& s) { return s.has_value(); })) {
-    rows[0].insert(rows[0].end(), {"min", "max", "mean", "deviation"});
+    rows[0].insert(rows[0].end(), {"min", "max", "mean", "std"});
   }
   for (std::size_t n = 0; n < entries.size(); ++n) {
     const FileEntry& entry = entries[n];

@@ -289,7 +289,7 @@ RunResult run_example(const RunOptions& options) {
     result.out = std::move(given.out);
     result.weights = std::move(given.weights);
   });
-  result.title = fmt::format("no --input, so an example: \"{}\" through rapt explain's model, {} heads of {}", sentence,
+  result.title = fmt::format("no --input, so an example: \"{}\" in rapt explain's model, {} heads of {}", sentence,
                              layer.config().heads, layer.config().head_size);
   return result;
 }

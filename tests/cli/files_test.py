@@ -315,7 +315,17 @@ class Inspect(Files):
         text = self.good("inspect", "a.safetensors").stdout
         self.assertIn("I64", text)
         self.assertIn("no attention layer", text)
-        self.assertNotIn("deviation", self.good("inspect", "a.safetensors", "--no-stats").stdout)
+        self.assertRegex(text, r"min +max +mean +std")
+        self.assertIn("1 NaN", text)
+        self.assertNotIn("mean", self.good("inspect", "a.safetensors", "--no-stats").stdout)
+        self.assertEqual(self.rapt("inspect", "a.safetensors", "--stats", "--no-stats").returncode, 2)
+
+    def test_layers_that_repeat_are_said_once(self):
+        weight = ("F32", [128, 128], [0.0] * 128 * 128)
+        self.write("a.safetensors", arrays.safetensors({f"{n}.w{x}.weight": weight for n in range(3) for x in "qkvo"}))
+        text = self.good("inspect", "a.safetensors").stdout
+        self.assertIn("rapt run --model a.safetensors --prefix 0. --heads 2 --input x.npy", text)
+        self.assertIn("  1.  as the one before\n  2.  as the one before\n", text)
 
     def test_the_command_it_gives_runs_the_layer(self):
         shutil.copy(self.layer("gpt2"), self.path("gpt2.safetensors"))
