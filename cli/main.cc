@@ -26,7 +26,7 @@ ExitCode complain(ExitCode code, const std::string& message) {
   return code;
 }
 
-// "; did you mean --input?" where a word that nobody expects is near one of `command`: an option, or a command.
+// Of a word that nobody expects and that is near one that `command` has, an option or a command; "" where none is.
 std::string meant(const CLI::App& app, const CLI::App& command) {
   std::vector<std::string> known;
   for (const CLI::Option* option : command.get_options([](const CLI::Option*) { return true; })) {
@@ -36,8 +36,8 @@ std::string meant(const CLI::App& app, const CLI::App& command) {
     known.push_back(below->get_name());
   }
   for (const std::string& word : app.remaining(true)) {
-    if (const auto near = nearest(word.substr(0, word.find('=')), known))
-      return fmt::format("; did you mean {}?", *near);
+    const auto near = nearest(word.substr(0, word.find('=')), known);
+    if (near) return fmt::format("there is no {}; did you mean {}?", word, *near);
   }
   return "";
 }
@@ -83,8 +83,9 @@ ExitCode run_command(int argc, char** argv) {
     return ExitCode::good;
   } catch (const CLI::ParseError& error) {
     const std::string more = given() != nullptr ? fmt::format("rapt {} --help", given()->get_name()) : "rapt --help";
-    return complain(ExitCode::wrong_usage, fmt::format("{}{} ({} lists what there is)", error.what(),
-                                                       meant(app, given() != nullptr ? *given() : app), more));
+    const std::string near = meant(app, given() != nullptr ? *given() : app);
+    return complain(ExitCode::wrong_usage,
+                    fmt::format("{} ({} lists what there is)", near.empty() ? error.what() : near, more));
   }
 
   if (explain->parsed()) return run_explain(explain_options);

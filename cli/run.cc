@@ -47,8 +47,8 @@ class Inputs {
                        const std::string& text) {
     const ConstTensorView array = files.read(option, text);
     if (!is_float(array.dtype())) {
-      throw Error(
-          fmt::format("{}: {} holds {}; attention takes floating-point numbers", option, text, name_of(array.dtype())));
+      throw Error(fmt::format("{}: {} holds {}; attention takes floating-point numbers: x.astype(\"float32\")", option,
+                              text, name_of(array.dtype())));
     }
     if (!options.dtype || *options.dtype == array.dtype()) return array;
     converted_.push_back(Tensor::copy_of(array, *options.dtype));
@@ -176,10 +176,9 @@ LoadedLayer load_model(const RunOptions& options, ArrayFiles& files) {
     }
     return MultiHeadAttention::load(files.safetensors(options.model), load);
   } catch (const Error& error) {
-    const std::string what = without_function(error);
+    const std::string what = with_flags(error, options.mask);
     if (what == error.what()) throw;  // of the file, which it names
-    throw Error(fmt::format("{}: {} (flags: --heads, --kv-heads, --prefix; rapt inspect {} shows what is there)",
-                            options.model, what, options.model));
+    throw Error(fmt::format("{}: {} (rapt inspect {} shows what is there)", options.model, what, options.model));
   }
 }
 

@@ -212,10 +212,12 @@ class Mistakes(Files):
         self.refused(code, "run", "--model", self.layer("w_q"), *arguments, says=says)
 
     def test_a_wrong_number_of_heads(self):
-        self.run_model("--heads", "5", "--input", "x.npy", says=["heads is 5", "these work: 1, 2, 3, 4, 6, 12"])
+        self.run_model("--heads", "5", "--input", "x.npy", says=["--heads is 5", "these work: 1, 2, 3, 4, 6, 12"])
+        self.refused(1, "run", "--model", self.layer("wq"), "--heads", "4", "--kv-heads", "4", "--input", "x.npy",
+                     says=["--kv-heads is 4", "which are 2 heads"])
 
     def test_no_number_of_heads(self):
-        self.run_model("--input", "x.npy", says=["how many heads", "--heads", "These work: 1, 2, 3, 4, 6, 12"])
+        self.run_model("--input", "x.npy", says=["how many heads", "give --heads. These work: 1, 2, 3, 4, 6, 12"])
 
     def test_another_number_of_heads_than_the_array_has(self):
         self.write("q.npy", arrays.npy((1, 2, 5, 12), self.values))
@@ -230,7 +232,7 @@ class Mistakes(Files):
         self.run_model("--heads", "4", "--input", "y.npy", says=["there is no file y.npy", "did you mean x.npy?"])
         self.refused(1, "run", "--model", "m.safetensors", "--heads", "4", "--input", "x.npy",
                      says=["there is no file m.safetensors"])
-        self.refused(1, "inspect", "nothing.npz", says=["there is no file nothing.npz"])
+        self.refused(1, "inspect", "nothing.npz", says=["rapt: there is no file nothing.npz"])
 
     def test_a_typo_in_the_name_of_a_tensor(self):
         self.run_model("--heads", "4", "--input", self.layer("w_q") + ":inptu",
@@ -248,7 +250,9 @@ class Mistakes(Files):
 
     def test_integers_for_tokens(self):
         self.write("i.npy", arrays.npy((2, 5, 12), [1] * 120, "i8"))
-        self.run_model("--heads", "4", "--input", "i.npy", says=["int64"])
+        self.run_model("--heads", "4", "--input", "i.npy", says=["--input: ", "i.npy", "int64"])
+        self.write("b.npy", arrays.npy((2, 5, 12), [True] * 120, "b1"))
+        self.run_model("--heads", "4", "--input", "b.npy", says=["b.npy holds bool", "astype"])
 
     def test_a_mask_of_the_wrong_shape(self):
         self.write("m.npy", arrays.npy((4, 5), [True] * 20, "b1"))
@@ -269,12 +273,12 @@ class Mistakes(Files):
 
     def test_an_unknown_flag(self):
         self.run_model("--heads", "4", "--inptu", "x.npy", code=2,
-                       says=["--inptu", "did you mean --input?", "rapt run --help"])
-        self.refused(2, "inpect", "x.npy", says=["inpect", "did you mean inspect?", "rapt --help"])
+                       says=["there is no --inptu; did you mean --input?", "rapt run --help"])
+        self.refused(2, "inpect", "x.npy", says=["there is no inpect; did you mean inspect?", "rapt --help"])
 
     def test_a_model_of_several_layers(self):
         self.refused(1, "run", "--model", self.layer("several"), "--heads", "4", "--input", "x.npy",
-                     says=["2 attention layers", "encoder.0.attn.", "encoder.1.attn.", "--prefix"])
+                     says=["2 attention layers", "choose one with --prefix:", "encoder.0.attn.", "encoder.1.attn."])
         self.good("run", "--model", self.layer("several"), "--prefix", "encoder.0", "--heads", "4", "--input", "x.npy")
 
     def test_what_the_library_refuses_is_said_in_flags(self):
