@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -114,8 +115,10 @@ View canonical(const RunOptions& options, const char* name, const View& x, std::
   if ((x.rank() == 2 || x.rank() == 3) && heads > 0) {
     const View tokens = x.rank() == 2 ? x.unsqueeze(0) : options.length_first ? x.transpose(0, 1) : x;
     if (tokens.size(2) % heads != 0) {
-      throw UsageError(fmt::format("{} has shape {}: tokens of {} numbers do not divide into {} heads", name,
-                                   shape_words(x.shape()), tokens.size(2), heads));
+      const bool is_query = std::string_view(name) != "--key" && std::string_view(name) != "--value";
+      throw UsageError(fmt::format("{} has shape {}: tokens of {} numbers do not divide into {} heads{}", name,
+                                   shape_words(x.shape()), tokens.size(2), heads,
+                                   is_query ? "" : "; --kv-heads says how many k and v have"));
     }
     return split_heads(tokens, heads);
   }

@@ -190,6 +190,12 @@ void check_run_options(const RunOptions& options) {
   if (options.mask.empty() && (options.mask_true != MaskTrue::unsaid || options.mask_of != MaskOf::unsaid)) {
     refuse("--mask-true and --mask-of say what a mask means; give --mask m.npy too");
   }
+  if (options.weights.empty() && options.weights_of != WeightsOf::unsaid) {
+    refuse("--weights-of says which weights to write; give --weights w.npy too");
+  }
+  if (options.model.empty() && options.kv_heads > 0 && options.key.empty()) {
+    refuse("--kv-heads is for keys of their own; give --key and --value too, or --model");
+  }
   std::vector<std::pair<std::string, std::string>> outputs = {
       {"--out", options.out}, {"--weights", options.weights}, {"--lse", options.lse}};
   for (const auto& [stage, path] : options.scores) outputs.emplace_back("--scores", path);
@@ -197,6 +203,12 @@ void check_run_options(const RunOptions& options) {
   for (const auto& [option, path] : outputs) {
     if (path.empty()) continue;
     check_output(option, path);
+    if (path.ends_with(".npz") || path.ends_with(".safetensors")) {
+      refuse(fmt::format(
+          "{}: {} would be an .npy file under another ending; write an .npy, and rapt convert turns it into "
+          "the other kinds",
+          option, path));
+    }
     if (path == "-" && ++to_stdout > 1) {
       refuse(options.json ? fmt::format("{} - and --json both write to standard output; give a file", option)
                           : "only one output can go to standard output; give the others files");

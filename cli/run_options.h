@@ -17,7 +17,7 @@ namespace rapt::cli {
 
 enum class MaskTrue : std::uint8_t { unsaid, keep, drop };
 enum class MaskOf : std::uint8_t { unsaid, batch, heads, keys };
-enum class WeightsOf : std::uint8_t { all, mean };
+enum class WeightsOf : std::uint8_t { unsaid, all, mean };
 
 struct RunOptions {
   // Inputs, as files.
@@ -36,7 +36,7 @@ struct RunOptions {
 
   // Outputs, as files.
   std::string out, weights, lse;
-  WeightsOf weights_of = WeightsOf::all;
+  WeightsOf weights_of = WeightsOf::unsaid;  // all
   std::vector<std::pair<Stage, std::string>> scores;
   bool json = false;
 

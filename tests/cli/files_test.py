@@ -121,6 +121,23 @@ class Run(Files):
         self.assertEqual(shape, (5, 12))
         self.assertEqual(alone, arrays.read_npy(self.read("y.npy"))[1][:60])
 
+    def test_keys_may_have_fewer_heads(self):
+        self.write("k.npy", arrays.npy((2, 5, 6), self.values[:60]))
+        twice = [x for n in range(0, 60, 3) for x in self.values[n : n + 3] * 2]  # each head for two of the queries
+        self.write("k2.npy", arrays.npy((2, 5, 12), twice))
+        self.good("run", "--query", "x.npy", "--key", "k.npy", "--heads", "4", "--kv-heads", "2", "--out", "y.npy")
+        self.assertIn("--kv-heads says", self.rapt("run", "--query", "x.npy", "--key", "k.npy", "--heads", "4").stderr)
+        self.good("run", "--query", "x.npy", "--key", "k2.npy", "--heads", "4", "--out", "z.npy")
+        self.assertEqual(self.read("y.npy"), self.read("z.npy"))
+
+    def test_length_may_come_first(self):
+        rows = [self.values[n : n + 12] for n in range(0, 120, 12)]
+        self.write("l.npy", arrays.npy((5, 2, 12), [x for i in range(5) for b in range(2) for x in rows[b * 5 + i]]))
+        self.good("run", "--model", self.layer("w_q"), "--heads", "4", "--input", "x.npy", "--out", "y.npy")
+        self.good("run", "--model", self.layer("w_q"), "--heads", "4", "--input", "l.npy", "--length-first", "--out", "z.npy")
+        y, z = (arrays.read_npy(self.read(name))[1] for name in ("y.npy", "z.npy"))
+        self.assertEqual(y[12:24], z[24:36])
+
     def test_lse_and_scores_are_written(self):
         self.good("run", "--input", "x.npy", "--heads", "2", "--lse", "l.npy", "--scores", "raw:s.npy",
                   "--scores", "weights:p.npy", "--causal", "--scale", "0.5", "--softcap", "30", "--threads", "1")
@@ -300,6 +317,9 @@ class Mistakes(Files):
         self.refused(2, "run", "--model", self.layer("w_q"), says=["give --input"])
         self.refused(2, "run", "--input", "x.npy", says=["(2, 5, 12)", "--heads N", "--model"])
         self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--causal", "left", says=["top-left, bottom-right"])
+        self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--weights-of", "mean", says=["give --weights"])
+        self.refused(2, "run", "--input", "x.npy", "--heads", "4", "--kv-heads", "2", says=["give --key"])
+        self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--out", "y.npz", says=["y.npz", "rapt convert"])
         self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--window", "3", says=["LEFT,RIGHT"])
         self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--scores", "s.npy", says=["STAGE:FILE"])
         self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--json", "--out", "-", says=["standard output"])
