@@ -1,5 +1,6 @@
 // Layers from files: every family of names as PyTorch saved it (tests/data/make_layers.py), and through save and back.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -187,6 +188,21 @@ TEST(LayerToAFile, HasTheTypeThatIsAskedFor) {
   const StateDict state = layer.state_dict({.dtype = DType::bf16});
   for (const NamedTensor& tensor : state.tensors) EXPECT_EQ(tensor.value.dtype(), DType::bf16) << tensor.name;
   EXPECT_EQ(MultiHeadAttention::load(state.tensors, {.heads = 2}).layer.config().dtype, DType::bf16);
+}
+
+TEST(LayersOfAFile, AreNoneWhereTheirTypeIsUnknown) {
+  std::string header;
+  for (int n = 0; n < 4; ++n) {
+    header += std::string(n == 0 ? "{" : ",") + "\"W_" + "qkvo"[n] +
+              ".weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,2]," + "\"data_offsets\":[" + std::to_string(4 * n) + "," +
+              std::to_string(4 * n + 4) + "]}";
+  }
+  header += "}";
+  const std::string bytes = little<std::uint64_t>(header.size()) + header + std::string(16, '\0');
+  const SafetensorsFile file(bytes_of(bytes), "f8");
+  EXPECT_THAT(find_attention_layers(file), IsEmpty());
+  EXPECT_THAT(refusal_of([&] { MultiHeadAttention::load(file, {.heads = 1}); }),
+              HasSubstr("\"W_q.weight\" is of a type or rank that rapt does not have"));
 }
 
 TEST(LayersOfAFile, AreFoundInTheirOrder) {

@@ -164,6 +164,9 @@ class Finder {
       const std::string name = found_.spelling->name(role);
       if (name.empty()) continue;
       if (!found_.place(role)) return refuse("there is no \"", found_.layer.prefix, name, "\"");
+      if (!list_[*found_.place(role)].readable) {  // its shape is a claim that no reader has checked
+        return refuse("\"", found_.layer.prefix, name, "\" is of a type or rank that rapt does not have");
+      }
       if (shape(role).size() != 2) {
         return refuse("\"", found_.layer.prefix, name, "\" has rank ", shape(role).size(), "; a weight has rank 2");
       }
