@@ -86,8 +86,7 @@ void print_json(const CheckOptions& options, const CheckReport& report) {
 }  // namespace
 
 CLI::App* add_check(CLI::App& app, CheckOptions& options) {
-  CLI::App* command =
-      app.add_subcommand("check", "Compare every engine and instruction set of this machine with the reference");
+  CLI::App* command = app.add_subcommand("check", "Compare every engine and instruction set here with the reference");
   command->add_option("--random", options.plan.random, "Random cases besides the list (default 200)")
       ->check(CLI::Validator(not_a_count, ""))
       ->type_name("N");

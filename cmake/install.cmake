@@ -18,6 +18,12 @@ if(TARGET rapt_cli)
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   set_target_properties(rapt_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
   install(TARGETS rapt_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  if(NOT CMAKE_CROSSCOMPILING)
+    set(written ${PROJECT_BINARY_DIR}/written)  # by cli/CMakeLists.txt
+    install(FILES ${written}/rapt.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(FILES ${written}/rapt DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES ${written}/_rapt DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  endif()
 endif()
 
 get_target_property(library_type rapt TYPE)

@@ -22,7 +22,7 @@ foreach(header ${headers})
             -I ${PROJECT_SOURCE_DIR}/include ${alone})
 endforeach()
 
-foreach(example attention decode layer masks train)
+foreach(example attention decode files layer masks train)
   if(TARGET example_${example})
     add_test(NAME ExampleRuns.${example} COMMAND example_${example})
   endif()

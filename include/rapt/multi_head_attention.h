@@ -31,6 +31,7 @@
 
 #include "rapt/attention.h"
 #include "rapt/kv_cache.h"
+#include "rapt/layer_names.h"
 #include "rapt/named_tensor.h"
 #include "rapt/rotary.h"
 #include "rapt/tensor.h"
@@ -125,6 +126,8 @@ struct LayerGradients {
   std::vector<MaskGradient> dmasks{};  // written: of additive masks in options.attention.masks; not with added keys
 };
 
+struct LoadedLayer;
+
 class MultiHeadAttention {
  public:
   // Parameters as PyTorch would draw them, from its distributions and our generator: a pure function of config and
@@ -162,13 +165,30 @@ class MultiHeadAttention {
   // optimizer does. Not while a forward of this layer runs.
   void change_parameters(const std::function<void(std::size_t n, const TensorView& value)>& change);
 
+  // The layer whose parameters have names of any family, under any prefix (rapt/layer_names.h): with what was found.
+  // A causal mask that lies beside them, as a buffer does in PyTorch, becomes context_length.
+  static LoadedLayer load(const std::vector<NamedTensor>& tensors, const LoadOptions& options);
+  static LoadedLayer load(const SafetensorsFile& file, const LoadOptions& options);
+  static LoadedLayer load(const std::string& path, const LoadOptions& options);  // .safetensors, or .npz
+  // The same the other way. `state_dict` gives views into this layer wherever it can: use it while the layer lives.
+  StateDict state_dict(const SaveOptions& options = {}) const;
+  void save(const std::string& path, const SaveOptions& options = {}) const;  // .safetensors, or .npz
+
   // A part of this layer, with its own copy of the parameters.
   MultiHeadAttention slice(std::int64_t index, std::int64_t count) const;
 
  private:
   struct Layer;
   explicit MultiHeadAttention(std::unique_ptr<Layer> layer);
+  static MultiHeadAttention of_zeros(const MultiHeadAttentionConfig& config);
+  TensorView writable_parameter(std::string_view name);
   std::unique_ptr<Layer> layer_;
+};
+
+// What load returns.
+struct LoadedLayer {
+  MultiHeadAttention layer;
+  FoundLayer found;  // which tensor went where, and what was left over
 };
 
 // Memory that calls reuse: it grows to what the largest needed, and from then on a call takes nothing from the heap.

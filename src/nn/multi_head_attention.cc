@@ -228,6 +228,15 @@ void MultiHeadAttention::change_parameters(const std::function<void(std::size_t 
   for (std::size_t n = 0; n < list.size(); ++n) change(n, list[n].value.view());
 }
 
+MultiHeadAttention MultiHeadAttention::of_zeros(const MultiHeadAttentionConfig& config) {
+  return MultiHeadAttention(std::make_unique<Layer>(config));
+}
+
+TensorView MultiHeadAttention::writable_parameter(std::string_view name) {
+  layer_->projections.forget();
+  return layer_->parameters.find(name)->value.view();
+}
+
 MultiHeadAttention MultiHeadAttention::slice(std::int64_t index, std::int64_t count) const {
   const Checks checks("MultiHeadAttention::slice");
   checks.require(layer_->config.slice.count == 1, "this layer is slice ", layer_->config.slice.index, " of ",

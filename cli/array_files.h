@@ -1,0 +1,52 @@
+// Arrays by what the command line calls them: x.npy, m.safetensors:name, m.npz:name, and - for standard input.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rapt/npy.h"
+#include "rapt/safetensors.h"
+#include "rapt/tensor.h"
+
+namespace rapt::cli {
+
+// "m.safetensors:layer.weight" is a file and a name in it.
+struct ArrayName {
+  std::string file;
+  std::string tensor;  // "" where none is named
+};
+ArrayName array_name(const std::string& text);
+
+// Files that were opened, and arrays that were read: views into them live as long as this does.
+class ArrayFiles {
+ public:
+  // `option` is what errors call it: "--input".
+  ConstTensorView read(const std::string& option, const std::string& text, const NpyOptions& options = {});
+  const SafetensorsFile& safetensors(const std::string& path);
+
+ private:
+  ConstTensorView keep(NpyArray array);
+  ConstTensorView from_npz(const std::string& option, const ArrayName& name, const NpyOptions& options);
+  ConstTensorView from_safetensors(const std::string& option, const ArrayName& name);
+
+  std::map<std::string, std::unique_ptr<SafetensorsFile>> files_;
+  std::vector<std::unique_ptr<NpyArray>> arrays_;
+  bool stdin_taken_ = false;
+};
+
+// The name of the list that is nearest to `text`, where one is near: a letter wrong, missing or too many.
+std::optional<std::string> nearest(std::string_view text, const std::vector<std::string>& names);
+
+// Throws where there is no such file, with the name of one that is near. `option` may be empty.
+void require_file(const std::string& option, const std::string& path);
+
+// "-" is standard output. An output that cannot be written is refused before any work is done.
+void check_output(const std::string& option, const std::string& path);
+void write_array(const std::string& path, const ConstTensorView& array);
+
+}  // namespace rapt::cli

@@ -1,0 +1,58 @@
+// A file of tensors of any kind: what it holds, and each tensor when it is wanted.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rapt/layer_names.h"
+#include "rapt/npy.h"
+#include "rapt/safetensors.h"
+
+namespace rapt::cli {
+
+struct FileEntry {
+  std::string name;            // "" for the array of an .npy
+  std::string type;            // in the file's words
+  std::optional<DType> dtype;  // in ours; none where rapt has no such type
+  std::vector<std::int64_t> shape;
+  std::uint64_t bytes = 0;  // of the numbers; 0 where unknown
+
+  bool readable() const { return dtype.has_value() && shape.size() <= static_cast<std::size_t>(Dims::kMaxRank); }
+};
+
+// Safetensors, npz or npy, by the ending of its name. Opening reads what describes the tensors, not their numbers.
+class TensorFile {
+ public:
+  enum class Kind : std::uint8_t { safetensors, npz, npy };
+
+  explicit TensorFile(const std::string& path);
+
+  Kind kind() const { return kind_; }
+  std::uint64_t bytes() const { return bytes_; }
+  const std::vector<FileEntry>& entries() const { return entries_; }
+  std::map<std::string, std::string> metadata() const;
+  std::vector<FoundLayer> layers() const;  // none in an npy
+
+  // A view that lives as long as this, or as the next call of read for an npz.
+  ConstTensorView read(const FileEntry& entry);
+
+ private:
+  std::string path_;
+  Kind kind_ = Kind::npy;
+  std::uint64_t bytes_ = 0;
+  std::vector<FileEntry> entries_;
+  std::unique_ptr<SafetensorsFile> safetensors_;
+  std::unique_ptr<NpzFile> npz_;
+  NpyArray array_;
+};
+
+// The kind that a path's ending says. Throws, with the endings there are.
+TensorFile::Kind kind_of(const std::string& path);
+// "(2, 3)"; a file's shape may have more dimensions than rapt's tensors.
+std::string shape_words(const std::vector<std::int64_t>& shape);
+
+}  // namespace rapt::cli
