@@ -37,7 +37,7 @@ constexpr std::int64_t kChunksAtOnce = 8;
 constexpr int kValuesAtOnce = 8;
 
 // Keys between two looks at what is to be read next.
-constexpr std::int64_t kRun = 64;
+constexpr std::int64_t kRun = 256;
 
 // Two numbers of 16 bits lie in each lane: the first, and the second.
 HWY_INLINE Vec FirstBf16(Vec pair) { return hn::BitCast(kF32, hn::ShiftLeft<16>(hn::BitCast(U32(), pair))); }
