@@ -39,18 +39,18 @@ void Adam::step(const TensorView& parameter, const ConstTensorView& gradient, co
     checks.require(view.is_contiguous(), name, " has strides ", view.strides(), "; it must be contiguous");
   }
   ++steps_;
-  const auto [rate, beta1, beta2, epsilon, decay] = options;
-  const double first_bias = 1.0 - std::pow(beta1, static_cast<double>(steps_));
-  const double second_bias = 1.0 - std::pow(beta2, static_cast<double>(steps_));
+  const double first_bias = 1.0 - std::pow(options.beta1, static_cast<double>(steps_));
+  const double second_bias = 1.0 - std::pow(options.beta2, static_cast<double>(steps_));
   nn::with_float_type(first_.dtype(), [&](auto type) {
     using T = decltype(type);
     const std::span<T> first = first_.values<T>(), second = second_.values<T>();
     const auto* g = static_cast<const T*>(gradient.data());
     auto* p = static_cast<T*>(parameter.data());
-    const auto keep1 = static_cast<T>(beta1), take1 = static_cast<T>(1.0 - beta1);
-    const auto keep2 = static_cast<T>(beta2), take2 = static_cast<T>(1.0 - beta2);
-    const auto kept = static_cast<T>(1.0 - rate * decay), step = static_cast<T>(rate / first_bias);
-    const auto inverse = static_cast<T>(1.0 / std::sqrt(second_bias)), tiny = static_cast<T>(epsilon);
+    const auto keep1 = static_cast<T>(options.beta1), take1 = static_cast<T>(1.0 - options.beta1);
+    const auto keep2 = static_cast<T>(options.beta2), take2 = static_cast<T>(1.0 - options.beta2);
+    const auto kept = static_cast<T>(1.0 - options.rate * options.weight_decay);
+    const auto step = static_cast<T>(options.rate / first_bias);
+    const auto inverse = static_cast<T>(1.0 / std::sqrt(second_bias)), tiny = static_cast<T>(options.epsilon);
     for (std::size_t n = 0; n < first.size(); ++n) {
       first[n] = keep1 * first[n] + take1 * g[n];
       second[n] = keep2 * second[n] + take2 * g[n] * g[n];

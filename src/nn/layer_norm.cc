@@ -62,7 +62,7 @@ void layer_norm(const TensorView& y, const ConstTensorView& x, const ConstTensor
 void layer_norm_backward(const LayerNormGradients& gradients, const ConstTensorView& dy, const ConstTensorView& x,
                          const ConstTensorView& weight, double epsilon) {
   const Checks checks("layer_norm_backward");
-  const auto& [dx, dweight, dbias] = gradients;
+  const TensorView &dx = gradients.dx, &dweight = gradients.dweight, &dbias = gradients.dbias;
   nn::check_matrix(checks, "x", x, x.dtype());
   nn::check_matrix(checks, "dy", dy, x.dtype());
   checks.shaped("dy", dy, x.shape(), "that of x");

@@ -13,7 +13,7 @@ void linear_backward(const LinearGradients& gradients, const ConstTensorView& dy
   const Checks checks("linear_backward");
   const DType dtype = dy.dtype();
   nn::check_matrix(checks, "dy", dy, dtype);
-  const auto& [dx, dweight, dbias] = gradients;
+  const TensorView &dx = gradients.dx, &dweight = gradients.dweight, &dbias = gradients.dbias;
   if (dx.defined()) PackedMatrix(weight.transpose(0, 1)).multiply(dy, dx);
   if (dweight.defined()) {
     PackedMatrix(x.transpose(0, 1)).multiply(dy.transpose(0, 1), dweight, {.start = dweight});
