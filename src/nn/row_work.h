@@ -14,7 +14,8 @@ namespace rapt::nn {
 // Calls run(T()) for f32 and f64.
 template <class Run>
 void with_float_type(DType dtype, const Run& run) {
-  return dtype == DType::f64 ? run(double()) : run(float());
+  if (dtype == DType::f64) return run(double());
+  run(float());
 }
 
 // Rows of a matrix whose numbers lie side by side.
