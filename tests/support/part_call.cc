@@ -7,13 +7,6 @@
 
 namespace rapt::test {
 
-bool same_bits(const ConstTensorView& a, const ConstTensorView& b) {
-  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
-  const Tensor x = Tensor::copy_of(a), y = Tensor::copy_of(b);
-  const auto bytes = static_cast<std::size_t>(x.count()) * size_of(x.dtype());
-  return bytes == 0 || std::memcmp(x.view().data(), y.view().data(), bytes) == 0;
-}
-
 Result call(const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
             const AttentionOptions& options, const std::vector<Wanted>& wanted) {
   const std::int64_t batch = query.size(0), heads = query.size(1), queries = query.size(2);

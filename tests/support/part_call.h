@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "cases/case.h"
+#include "support/same_bits.h"
 
 namespace rapt::test {
-
-bool same_bits(const ConstTensorView& a, const ConstTensorView& b);
 
 // Weights or scores of all heads and queries, or their mean over heads.
 struct Wanted {

@@ -7,6 +7,7 @@
 
 #include "cases/case.h"
 #include "rapt/tensor.h"
+#include "support/same_bits.h"
 
 namespace rapt::test {
 
@@ -22,10 +23,6 @@ inline std::vector<std::byte> bytes_of(const ConstTensorView& view) {
   const Tensor plain = Tensor::copy_of(view);
   const auto* begin = static_cast<const std::byte*>(plain.view().data());
   return {begin, begin + static_cast<std::size_t>(plain.count()) * size_of(plain.dtype())};
-}
-
-inline bool same_bits(const ConstTensorView& a, const ConstTensorView& b) {
-  return a.shape() == b.shape() && a.dtype() == b.dtype() && bytes_of(a) == bytes_of(b);
 }
 
 }  // namespace rapt::test
