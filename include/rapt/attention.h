@@ -28,6 +28,7 @@
 #include "rapt/parallel.h"
 #include "rapt/tensor.h"
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 // A mask says what true means. Shape: (Lq, Lk), or rank 4 that broadcasts to (B, Hq, Lq, Lk).
@@ -214,3 +215,4 @@ std::size_t attention_backward_workspace_bytes(const AttentionGradients& gradien
                                                const ConstTensorView& value, const AttentionOptions& options = {});
 
 }  // namespace rapt
+#pragma GCC visibility pop

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 struct InstructionSetInfo {
@@ -23,3 +24,4 @@ std::vector<InstructionSetInfo> instruction_sets();
 void use_instruction_set(std::string_view name);
 
 }  // namespace rapt
+#pragma GCC visibility pop

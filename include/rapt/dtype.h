@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 // i8 is storage for keys and values: a number counts times a scale that lies beside it (AttentionOptions::key_scales).
@@ -136,3 +137,4 @@ template <>
 inline constexpr DType dtype_of<std::int8_t> = DType::i8;
 
 }  // namespace rapt
+#pragma GCC visibility pop

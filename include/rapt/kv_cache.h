@@ -17,6 +17,7 @@
 #include "rapt/attention.h"
 #include "rapt/tensor.h"
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 // Without pages each sequence has room for `length` tokens of its own. With pages all sequences share them: a token
@@ -118,3 +119,4 @@ class KvCache {
 };
 
 }  // namespace rapt
+#pragma GCC visibility pop

@@ -17,6 +17,7 @@
 #include "rapt/safetensors.h"
 #include "rapt/tensor.h"
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 // Whose names. A weight is (outputs, inputs) as nn.Linear has it, but for c_attn's. Biases end in `.bias`.
@@ -99,3 +100,4 @@ struct StateDict {
 };
 
 }  // namespace rapt
+#pragma GCC visibility pop

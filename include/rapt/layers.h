@@ -15,6 +15,7 @@
 
 #include "rapt/tensor.h"
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 // ---------------------------------------------------------------- linear
@@ -97,3 +98,4 @@ class Adam {
 };
 
 }  // namespace rapt
+#pragma GCC visibility pop

@@ -36,6 +36,7 @@
 #include "rapt/rotary.h"
 #include "rapt/tensor.h"
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 // Part `index` of `count` equal parts of the heads: the notes' n_local_heads = n_heads / model_parallel_size. The
@@ -100,6 +101,9 @@ struct LayerOptions {
 struct LayerOutputs {
   TensorView out{};      // (B, Lq, O), or (Lq, B, O)
   TensorView weights{};  // as options.weights says; Lk counts the added keys, which come last
+  // As in AttentionOutputs, of this slice's heads: f32, or f64 for a layer of f64. backward takes no gradient of them.
+  TensorView lse{};                 // (B, Hq, Lq)
+  std::vector<Capture> captures{};  // scores and weights at any stage; their Lk too counts the added keys
 };
 
 // What forward returns.
@@ -178,7 +182,7 @@ class MultiHeadAttention {
   MultiHeadAttention slice(std::int64_t index, std::int64_t count) const;
 
  private:
-  struct Layer;
+  struct [[gnu::visibility("hidden")]] Layer;
   explicit MultiHeadAttention(std::unique_ptr<Layer> layer);
   static MultiHeadAttention of_zeros(const MultiHeadAttentionConfig& config);
   TensorView writable_parameter(std::string_view name);
@@ -202,7 +206,7 @@ class LayerWorkspace {
 
   std::size_t bytes() const;
 
-  struct Memory;  // of the implementation
+  struct [[gnu::visibility("hidden")]] Memory;  // of the implementation
   Memory& memory() { return *memory_; }
 
  private:
@@ -220,7 +224,7 @@ class LayerActivations {
 
   std::size_t bytes() const;
 
-  struct Memory;  // of the implementation
+  struct [[gnu::visibility("hidden")]] Memory;  // of the implementation
   Memory& memory() { return *memory_; }
   const Memory& memory() const { return *memory_; }
 
@@ -235,3 +239,4 @@ ConstTensorView mask_of_heads(const ConstTensorView& mask,   // (B·Hq, Lq, Lk),
 ConstTensorView mask_of_keys(const ConstTensorView& mask);  // (B, Lk), PyTorch's key_padding_mask -> (B, 1, 1, Lk)
 
 }  // namespace rapt
+#pragma GCC visibility pop

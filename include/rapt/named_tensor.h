@@ -5,6 +5,7 @@
 
 #include "rapt/tensor.h"
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 struct NamedTensor {
@@ -13,3 +14,4 @@ struct NamedTensor {
 };
 
 }  // namespace rapt
+#pragma GCC visibility pop

@@ -28,6 +28,7 @@
 #include "rapt/named_tensor.h"
 #include "rapt/tensor.h"
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 struct NpyOptions {
@@ -91,7 +92,7 @@ class NpzFile {
   std::optional<NpyArray> find(std::string_view name, const NpyOptions& options = {}) const;
 
  private:
-  struct State;
+  struct [[gnu::visibility("hidden")]] State;
   std::unique_ptr<State> state_;
 };
 
@@ -103,3 +104,4 @@ void write_npz(const std::string& path, const std::vector<NamedTensor>& tensors,
 std::vector<std::byte> npz_bytes(const std::vector<NamedTensor>& tensors, const NpzWriteOptions& options = {});
 
 }  // namespace rapt
+#pragma GCC visibility pop

@@ -16,6 +16,7 @@
 #include "rapt/parallel.h"
 #include "rapt/tensor.h"
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 struct PackOptions {
@@ -54,8 +55,9 @@ class PackedMatrix {
   std::size_t workspace_bytes(const ConstTensorView& x, const TensorView& y, const ProductOptions& options = {}) const;
 
  private:
-  struct Packed;
+  struct [[gnu::visibility("hidden")]] Packed;
   std::shared_ptr<const Packed> packed_;
 };
 
 }  // namespace rapt
+#pragma GCC visibility pop

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 // A caller's thread pool. It must call task(0) … task(count - 1), each exactly once, in any order and on any threads,
@@ -27,3 +28,4 @@ int thread_count();
 void set_thread_count(int threads);
 
 }  // namespace rapt
+#pragma GCC visibility pop

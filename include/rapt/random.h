@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 using PhiloxCounter = std::array<std::uint32_t, 4>;
@@ -30,3 +31,4 @@ constexpr PhiloxKey philox_key(std::uint64_t seed) {
 }
 
 }  // namespace rapt
+#pragma GCC visibility pop

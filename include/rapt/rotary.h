@@ -26,6 +26,7 @@
 #include "rapt/parallel.h"
 #include "rapt/tensor.h"
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 // Which numbers of a head form pair d.
@@ -147,8 +148,9 @@ class Rotary {
              const RotaryCall& call = {}) const;
 
  private:
-  struct State;
+  struct [[gnu::visibility("hidden")]] State;
   std::shared_ptr<const State> state_;
 };
 
 }  // namespace rapt
+#pragma GCC visibility pop

@@ -23,6 +23,7 @@
 #include "rapt/named_tensor.h"
 #include "rapt/tensor.h"
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 // What a file's header says of one tensor.
@@ -60,7 +61,7 @@ class SafetensorsFile {
   ConstTensorView at(std::string_view name) const;                   // throws, saying which names there are
 
  private:
-  struct State;
+  struct [[gnu::visibility("hidden")]] State;
   ConstTensorView view_of(std::size_t index) const;
 
   std::unique_ptr<State> state_;
@@ -76,3 +77,4 @@ std::vector<std::byte> safetensors_bytes(const std::vector<NamedTensor>& tensors
                                          const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace rapt
+#pragma GCC visibility pop

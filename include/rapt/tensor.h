@@ -21,6 +21,7 @@
 #include "rapt/dtype.h"
 #include "rapt/error.h"
 
+#pragma GCC visibility push(default)
 namespace rapt {
 
 // Where memory lies. Every engine of this build runs on the CPU; the field is here so that others can follow.
@@ -253,3 +254,4 @@ inline TensorView combine_heads(Tensor& x) { return combine_heads(x.view()); }
 inline ConstTensorView combine_heads(const Tensor& x) { return combine_heads(x.view()); }
 
 }  // namespace rapt
+#pragma GCC visibility pop

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,7 +24,10 @@
 #include "rapt/named_tensor.h"
 #include "rapt/tensor.h"
 
+#pragma GCC visibility push(default)
 namespace rapt {
+
+class SafetensorsFile;
 
 struct TransformerConfig {
   std::int64_t vocabulary = 0;  // V
@@ -46,7 +50,7 @@ class TransformerCache {
 
   std::int64_t length() const;
 
-  struct State;  // of the implementation
+  struct [[gnu::visibility("hidden")]] State;  // of the implementation
   std::unique_ptr<State>& state() { return state_; }
 
  private:
@@ -70,8 +74,9 @@ class Transformer {
   Tensor logits(std::span<const std::int32_t> tokens, TransformerCache& cache) const;
 
   // The mean loss over targets (B, L), each the token that should follow, kNoTarget where it does not count. Adds its
-  // gradients, times `scale`, to those the model holds: micro-batches add up. `seed` draws dropout; `batch_start` says
-  // which row of the whole batch the first one is.
+  // gradients, times `scale`, to those the model holds: micro-batches add up, each scaled by its share of the targets.
+  // In order they have the bits of one batch where shares are exact, as with 16 targets in each of 8 rows. `seed` draws
+  // dropout; `batch_start` says which row of the whole batch the first one is.
   double add_gradients(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets, std::int64_t batch,
                        double scale = 1.0, std::uint64_t seed = 0, std::int64_t batch_start = 0);
   // One step of Adam on every parameter, its gradients clipped to a norm of `clip` before (0: not clipped), and set to
@@ -84,13 +89,18 @@ class Transformer {
   void set_parameter(std::string_view name, const ConstTensorView& value);
 
   // Parameters and, in the metadata, the config. With `training` also what Adam remembers: training goes on from there
-  // bit for bit.
-  void save(const std::string& path, bool training = false) const;
+  // bit for bit. `metadata` is the caller's own, to be read with SafetensorsFile::metadata; its keys must not be the
+  // model's.
+  void save(const std::string& path, bool training = false,
+            const std::map<std::string, std::string>& metadata = {}) const;
   static Transformer load(const std::string& path);
+  // From a file that is open, or in memory; `name` is what errors call it.
+  static Transformer load(const SafetensorsFile& file, const std::string& name);
 
  private:
-  struct Model;
+  struct [[gnu::visibility("hidden")]] Model;
   std::unique_ptr<Model> model_;
 };
 
 }  // namespace rapt
+#pragma GCC visibility pop

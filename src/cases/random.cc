@@ -126,6 +126,9 @@ CaseSpec random_case(std::uint64_t seed) {
   spec.sinks = stream.chance(0.15);
   if (stream.chance(0.2)) {
     spec.dropout = {.rate = stream.uniform() * 0.9, .seed = seed * 77, .head_start = stream.integer(0, 5)};
+    // Not drawn: what follows stays what it was for every seed.
+    spec.dropout.batch_start = static_cast<std::int64_t>(seed % 5);
+    spec.dropout.query_start = static_cast<std::int64_t>(seed % 7);
   }
   spec.lse = stream.chance(0.7);
   for (std::int64_t n = stream.chance(0.5) ? 0 : stream.integer(1, 3); n > 0; --n) {

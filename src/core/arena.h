@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 
 namespace rapt {
@@ -19,8 +20,11 @@ class Arena {
   template <class T>
   std::span<T> take(std::int64_t count) {
     const std::size_t begin = used_;
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
-    used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(count, sizeof(T), &bytes) || __builtin_add_overflow(bytes, kAlignment - 1, &bytes) ||
+        __builtin_add_overflow(used_, bytes / kAlignment * kAlignment, &used_)) {
+      throw std::bad_alloc();  // more than there are addresses: 32 bits of them in a page
+    }
     if (memory_ == nullptr) return {};
     return {reinterpret_cast<T*>(memory_ + begin), static_cast<std::size_t>(count)};
   }

@@ -63,7 +63,7 @@ std::vector<std::string> path_and_parents(std::string path) {
   return paths;
 }
 
-std::optional<std::string> read_whole_file(const std::string& path) {
+[[maybe_unused]] std::optional<std::string> read_whole_file(const std::string& path) {
   std::ifstream file(path);
   if (!file) return std::nullopt;
   return std::string(std::istreambuf_iterator<char>(file), {});

@@ -45,7 +45,7 @@ Dims::Dims(std::span<const std::int64_t> values) : rank_(static_cast<int>(values
 }
 
 std::string to_string(const Dims& dims) {
-  std::ostringstream stream;
+  std::ostringstream stream = plain_stream();
   stream << '(';
   for (int i = 0; i < dims.rank(); ++i) stream << (i == 0 ? "" : ", ") << dims[i];
   stream << (dims.rank() == 1 ? ",)" : ")");

@@ -84,9 +84,8 @@ template class BasicTensorView<false>;
 void Tensor::Free::operator()(std::byte* memory) const { core::FreeBytes()(memory); }
 
 Tensor::Tensor(const Dims& shape, DType dtype) : shape_(shape), dtype_(dtype) {
-  const auto count = static_cast<std::size_t>(Layout::contiguous(shape).count());
   std::size_t bytes = 0;
-  if (__builtin_mul_overflow(count, size_of(dtype), &bytes)) {
+  if (__builtin_mul_overflow(Layout::contiguous(shape).count(), size_of(dtype), &bytes)) {
     throw Error(text("tensor: shape ", shape, " of ", dtype, " has more bytes than can be counted"));
   }
   if (bytes == 0) return;

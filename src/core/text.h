@@ -1,6 +1,7 @@
 // Error texts are built from pieces: text("key has head size ", 64, ", query has ", 128).
 #pragma once
 
+#include <locale>
 #include <sstream>
 #include <string>
 
@@ -12,9 +13,18 @@ inline std::ostream& operator<<(std::ostream& stream, const Dims& dims) { return
 inline std::ostream& operator<<(std::ostream& stream, Device device) { return stream << to_string(device); }
 inline std::ostream& operator<<(std::ostream& stream, DType dtype) { return stream << name_of(dtype); }
 
+// A stream whose numbers look the same whatever locale the program has chosen, and that throws where memory ends: left
+// to itself it would cut the text and say nothing.
+inline std::ostringstream plain_stream() {
+  std::ostringstream stream;
+  stream.imbue(std::locale::classic());
+  stream.exceptions(std::ios::badbit);
+  return stream;
+}
+
 template <class... Pieces>
 std::string text(const Pieces&... pieces) {
-  std::ostringstream stream;
+  std::ostringstream stream = plain_stream();
   (stream << ... << pieces);
   return stream.str();
 }

@@ -92,7 +92,7 @@ class ThreadPool {
   std::atomic<bool> may_spin_ = false;
   std::atomic<bool> stopping_ = false;
   const int cpus_;
-  const ThreadPool* const abandoned_;
+  [[maybe_unused]] const ThreadPool* const abandoned_;
 };
 
 }  // namespace rapt::core

@@ -81,7 +81,7 @@ inline void DeltaFromOut(const BackwardProblem& problem, const TileRows& rows, c
   }
 }
 
-// delta += Σ_j p_j g_j, keys ascending.
+// delta += Σ_j p_j g_j, keys ascending, each chunk a chain of its own.
 inline void SumDelta(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch,
                      TileStats& stats) {
   for (std::int64_t chunk = rows.any.first / kChunk; chunk * kChunk < rows.any.last; ++chunk) {
@@ -91,13 +91,13 @@ inline void SumDelta(const BackwardProblem& problem, const TileRows& rows, const
     if (keys.range.first >= keys.range.last) continue;
     WeightsAndTheirGradient(problem, rows, keys, stats, scratch);
     for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
-      Vec sum = Load(stats.delta + lane);
+      Vec sum = hn::Zero(kF32);
       for (std::int64_t key = 0; key < keys.range.last - keys.range.first; ++key) {
         const Vec p = Load(scratch.s.data() + key * kTileRows + lane);
         const Vec product = hn::Mul(p, Load(scratch.g.data() + key * kTileRows + lane));
         sum = hn::Add(sum, hn::IfThenZeroElse(hn::Eq(p, hn::Zero(kF32)), product));
       }
-      Store(sum, stats.delta + lane);
+      Store(hn::Add(Load(stats.delta + lane), sum), stats.delta + lane);
     }
   }
 }
@@ -180,15 +180,15 @@ inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::
 
 // ---------------------------------------------------------------- the products that sum over rows and keys
 
-// to[r] += Σ_k a[r · kRowStep + k · kStep] · b[k], for `count` rows of `to` and kV vectors of columns: one chain for
-// each number, k ascending, from what `to` holds.
+// to[r] += Σ_k a[r · kRowStep + k · kStep] · b[k], for `count` rows of `to` and kV vectors of columns: for each number
+// one chain, k ascending, begun at 0 and then added to what `to` holds. A chain over thousands of rows would end with
+// an error that grows with it; over a tile of rows, or a chunk of keys, it does not.
 template <int kV, std::int64_t kRowStep, std::int64_t kStep>
 HWY_INLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const float* HWY_RESTRICT b,
                          std::int64_t b_stride, float* HWY_RESTRICT to, std::int64_t to_stride, std::int64_t count) {
   Columns<kV> sums[kBroadcasts];
   for (std::int64_t r = 0; r < kBroadcasts; ++r) {
-    const float* row = to + std::min(r, count - 1) * to_stride;
-    for (int v = 0; v < kV; ++v) sums[r][v] = hn::LoadU(kF32, row + v * kLanes);
+    for (int v = 0; v < kV; ++v) sums[r][v] = hn::Zero(kF32);
   }
   a += steps.first * kStep;
   b += steps.first * b_stride;
@@ -202,7 +202,10 @@ HWY_INLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const floa
   }
   for (std::int64_t r = 0; r < kBroadcasts; ++r) {
     if (r >= count) break;
-    for (int v = 0; v < kV; ++v) hn::StoreU(sums[r][v], kF32, to + r * to_stride + v * kLanes);
+    for (int v = 0; v < kV; ++v) {
+      float* place = to + r * to_stride + v * kLanes;
+      hn::StoreU(hn::Add(hn::LoadU(kF32, place), sums[r][v]), kF32, place);
+    }
   }
 }
 
@@ -252,32 +255,32 @@ inline void AddToQueries(const TileRows& rows, KeyRange range, const float* w, c
 
 // ---------------------------------------------------------------- dk, dv and dq
 
-// One tile against one chunk of keys.
-inline void DifferentiateTile(const BackwardProblem& problem, const HeadRows& where, KeyRange range,
-                              const ChunkRows& chunk, const BackwardState& state, std::int64_t number,
-                              const std::atomic<std::int64_t>* turn, const GradientScratch& scratch) {
-  const TileRows rows(problem, where, kLanes);
+// One tile against one chunk of keys. `part` says where its part of dq goes; it has no turn where dq is not wanted.
+inline void DifferentiateTile(const BackwardProblem& problem, const TileRows& rows, KeyRange range,
+                              const ChunkRows& chunk, const BackwardState& state, const QueryPart& part,
+                              WaitingParts& waiting, const GradientScratch& scratch) {
   const TileStats stats(rows, state);
   LoadTile(problem, rows, scratch);
   const TileKeys keys = ScoreTile(problem, rows, range, chunk, scratch);
-  if (keys.range.first >= keys.range.last) return;
-  TileGradient(problem, rows, keys, stats, static_cast<float>(problem.scale), true, scratch);
-
+  const bool sees = keys.range.first < keys.range.last;
   const std::int64_t begin = keys.range.first - range.first;
-  if (problem.gradients.dvalue.defined() && problem.upstream.dout.defined()) {
-    AddToKeys(rows, keys.range, scratch.s.data(), scratch.dout_rows.data(), scratch.value_stride,
-              scratch.dvalues.data() + begin * scratch.value_stride);
+  if (sees) {
+    TileGradient(problem, rows, keys, stats, static_cast<float>(problem.scale), true, scratch);
+    if (problem.gradients.dvalue.defined() && problem.upstream.dout.defined()) {
+      AddToKeys(rows, keys.range, scratch.s.data(), scratch.dout_rows.data(), scratch.value_stride,
+                scratch.dvalues.data() + begin * scratch.value_stride);
+    }
+    if (problem.gradients.dkey.defined()) {
+      AddToKeys(rows, keys.range, scratch.g.data(), scratch.q_rows.data(), scratch.key_stride,
+                scratch.dkeys.data() + begin * scratch.key_stride);
+    }
   }
-  if (problem.gradients.dkey.defined()) {
-    AddToKeys(rows, keys.range, scratch.g.data(), scratch.q_rows.data(), scratch.key_stride,
-              scratch.dkeys.data() + begin * scratch.key_stride);
-  }
-  if (turn == nullptr) return;
-  await_turn(*turn, number);
-  AddToQueries(rows, keys.range, scratch.g.data(), chunk.clean_keys + begin * scratch.key_stride, scratch.key_stride,
-               state.dquery + where.sequence->batch * state.dquery_strides[0] + where.head * state.dquery_strides[1] +
-                   rows.query(0) * state.dquery_strides[2],
-               state.dquery_strides[2]);
+  if (part.turn == nullptr) return;
+  waiting.add(part, [&](float* to, std::int64_t stride) HWY_ATTR {
+    if (!sees) return;
+    AddToQueries(rows, keys.range, scratch.g.data(), chunk.clean_keys + begin * scratch.key_stride, scratch.key_stride,
+                 to, stride);
+  });
 }
 
 inline void StoreKeys(const TensorView& to, const SequenceSpan& sequence, std::int64_t kv_head, KeyRange range,
@@ -290,7 +293,7 @@ inline void StoreKeys(const TensorView& to, const SequenceSpan& sequence, std::i
 }
 
 inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block, const BackwardState& state,
-                          std::span<std::byte> memory) {
+                          WaitingParts& waiting, std::span<std::byte> memory) {
   Arena arena(memory);
   const GradientScratch scratch(arena, problem);
   const SequenceSpan& sequence = *block.sequence;
@@ -306,12 +309,14 @@ inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block,
       const HeadRows where = tiles(sequence, block.kv_head * problem.group + n, t);
       const KeyRange chunks = ChunksOf(problem, where);
       if (block.chunk < chunks.first || block.chunk >= chunks.last) continue;
-      std::atomic<std::int64_t>* turn =
-          state.dquery == nullptr ? nullptr : state.turns + block.first_turn + n * tiles.count + t;
-      DifferentiateTile(problem, where, range, chunk, state, block.chunk, turn, scratch);
-      if (turn == nullptr) continue;
-      await_turn(*turn, block.chunk);  // even if nothing was added
-      turn->store(block.chunk + 1, std::memory_order_release);
+      const TileRows rows(problem, where, kLanes);
+      QueryPart part{.chunk = block.chunk, .stride = state.dquery_strides[2], .rows = rows.count};
+      if (state.dquery != nullptr) {
+        part.turn = state.turns + block.first_turn + n * tiles.count + t;
+        part.to = state.dquery + sequence.batch * state.dquery_strides[0] + where.head * state.dquery_strides[1] +
+                  rows.query(0) * state.dquery_strides[2];
+      }
+      DifferentiateTile(problem, rows, range, chunk, state, part, waiting, scratch);
     }
   }
   StoreKeys(problem.gradients.dkey, sequence, block.kv_head, range, scratch.dkeys.data(), scratch.key_stride);

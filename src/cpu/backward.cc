@@ -10,11 +10,12 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 
 #include "core/elements.h"
 #include "cpu/convert.h"
+#include "cpu/share_out.h"
+#include "cpu/turns.h"
 
 namespace rapt::cpu {
 
@@ -109,6 +110,11 @@ void for_each_mask_block(const BackwardProblem& problem, const Kernels& kernels,
   }
 }
 
+// Floats in a row of dq as kernels write it.
+std::int64_t padded_row(const BackwardProblem& problem, const Kernels& kernels) {
+  return (problem.head_size + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
+}
+
 struct Workspace {
   Workspace(Arena& arena, const BackwardProblem& problem, const Kernels& kernels) {
     const std::int64_t rows = rows_of(problem);
@@ -130,6 +136,14 @@ struct Workspace {
     workers = products < kTiny ? 1 : std::clamp<std::int64_t>(items, 1, problem.threads);
     worker_bytes = kernels.backward.scratch_bytes(problem);
     scratch_ = arena.take<std::byte>(workers * static_cast<std::int64_t>(worker_bytes));
+    waiting = arena.make<WaitingParts>(workers);
+    // One worker alone never finds that it is another's turn.
+    const std::int64_t row = padded_row(problem, kernels);
+    const std::int64_t parts = workers > 1 && problem.gradients.dquery.defined() ? WaitingParts::kMost : 0;
+    for (std::int64_t n = 0; n < workers; ++n) {
+      const std::span<float> memory = arena.take<float>(parts * kernels.rows_per_tile * row);
+      if (!waiting.empty()) waiting[static_cast<std::size_t>(n)].begin(memory, kernels.rows_per_tile, row);
+    }
   }
 
   std::span<std::byte> scratch(std::int64_t worker) const {
@@ -140,6 +154,7 @@ struct Workspace {
   std::span<HeadRows> tiles;
   std::span<KeyBlock> chunks;
   std::span<MaskBlock> masks;
+  std::span<WaitingParts> waiting;  // of each worker
   std::int64_t workers = 1;
   std::size_t worker_bytes = 0;
 
@@ -153,7 +168,7 @@ struct Workspace {
       for (int dim = 0; dim < 3; ++dim) state.dquery_strides[dim] = to.stride(dim);
       return;
     }
-    const std::int64_t row = (problem.head_size + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
+    const std::int64_t row = padded_row(problem, kernels);
     state.dquery = arena.take<float>(rows_of(problem) * row).data();
     state.dquery_strides[0] = problem.query_heads * problem.query.size(2) * row;
     state.dquery_strides[1] = problem.query.size(2) * row;
@@ -163,16 +178,10 @@ struct Workspace {
   std::span<std::byte> scratch_;
 };
 
-// Hands out items in their order, first come first served.
-template <class Item, class Work>
-void share_out(const BackwardProblem& problem, const Workspace& workspace, std::span<const Item> items,
-               const Work& work) {
-  std::atomic<std::size_t> next{0};
-  const std::int64_t workers = std::min(workspace.workers, static_cast<std::int64_t>(items.size()));
-  const auto task = [&](std::int64_t worker) {
-    for (std::size_t n = next++; n < items.size(); n = next++) work(items[n], n, workspace.scratch(worker));
-  };
-  problem.parallel_for(workers, std::ref(task));  // a copy would need memory
+// Calls work(n, worker) for each of the items.
+template <class Item, class... Work>
+void for_each(const BackwardProblem& problem, const Workspace& workspace, std::span<Item> items, const Work&... work) {
+  share_out(problem.parallel_for, workspace.workers, static_cast<std::int64_t>(items.size()), work...);
 }
 
 void clear(const TensorView& to) {
@@ -243,26 +252,30 @@ void backward(const BackwardProblem& problem, std::span<std::byte> memory) {
   clear_absent_keys(problem, gradients.dvalue);
   for (const MaskGradient& gradient : gradients.dmasks) clear(gradient.to);
 
-  share_out(problem, workspace, std::span<const HeadRows>(workspace.tiles),
-            [&](const HeadRows& rows, std::size_t number, std::span<std::byte> scratch) {
-              kernels.backward.prepare(problem, rows, static_cast<std::int64_t>(number), state, scratch);
-            });
+  const auto item = [](const auto& items, std::int64_t n) -> const auto& { return items[static_cast<std::size_t>(n)]; };
+  for_each(problem, workspace, workspace.tiles, [&](std::int64_t n, std::int64_t worker) {
+    kernels.backward.prepare(problem, item(workspace.tiles, n), n, state, workspace.scratch(worker));
+  });
   if (gradients.dquery.defined() || gradients.dkey.defined() || gradients.dvalue.defined()) {
-    share_out(problem, workspace, std::span<const KeyBlock>(workspace.chunks),
-              [&](const KeyBlock& block, std::size_t, std::span<std::byte> scratch) {
-                kernels.backward.differentiate(problem, block, state, scratch);
-              });
+    const auto waiting = [&](std::int64_t worker) -> WaitingParts& {
+      return workspace.waiting[static_cast<std::size_t>(worker)];
+    };
+    for_each(
+        problem, workspace, workspace.chunks,
+        [&](std::int64_t n, std::int64_t worker) {
+          kernels.backward.differentiate(problem, item(workspace.chunks, n), state, waiting(worker),
+                                         workspace.scratch(worker));
+        },
+        [&](std::int64_t worker) { waiting(worker).finish(); });
   }
   if (gradients.dquery.defined() && !state.dquery_in_place) {
-    share_out(problem, workspace, std::span<const HeadRows>(workspace.tiles),
-              [&](const HeadRows& rows, std::size_t, std::span<std::byte>) {
-                kernels.backward.store_queries(problem, rows, state);
-              });
+    for_each(problem, workspace, workspace.tiles, [&](std::int64_t n, std::int64_t) {
+      kernels.backward.store_queries(problem, item(workspace.tiles, n), state);
+    });
   }
-  share_out(problem, workspace, std::span<const MaskBlock>(workspace.masks),
-            [&](const MaskBlock& block, std::size_t, std::span<std::byte> scratch) {
-              kernels.backward.differentiate_mask(problem, block, state, scratch);
-            });
+  for_each(problem, workspace, workspace.masks, [&](std::int64_t n, std::int64_t worker) {
+    kernels.backward.differentiate_mask(problem, item(workspace.masks, n), state, workspace.scratch(worker));
+  });
   store_sinks(problem, state);
 }
 

@@ -1,13 +1,12 @@
 #include "cpu/engine.h"
 
 #include <algorithm>
-#include <atomic>
-#include <functional>
 #include <limits>
 #include <vector>
 
 #include "core/selection.h"
 #include "cpu/backward.h"
+#include "cpu/share_out.h"
 
 namespace rapt {
 
@@ -277,16 +276,14 @@ class Workspace {
   std::span<std::byte> scratch_;
 };
 
-// Hands out items, first come first served. Which worker takes which does not matter to the result.
+// Calls work(item, scratch) for each.
 template <class Item, class Work>
-void share_out(const ForwardProblem& problem, const Workspace& workspace, std::span<const Item> items,
-               const Work& work) {
-  std::atomic<std::size_t> next{0};
-  const std::int64_t workers = std::min(workspace.workers(), static_cast<std::int64_t>(items.size()));
-  const auto task = [&](std::int64_t worker) {
-    for (std::size_t n = next++; n < items.size(); n = next++) work(items[n], workspace.scratch(worker));
-  };
-  problem.parallel_for(workers, std::ref(task));  // a copy would need memory
+void for_each(const ForwardProblem& problem, const Workspace& workspace, std::span<const Item> items,
+              const Work& work) {
+  share_out(problem.parallel_for, workspace.workers(), static_cast<std::int64_t>(items.size()),
+            [&](std::int64_t n, std::int64_t worker) {
+              work(items[static_cast<std::size_t>(n)], workspace.scratch(worker));
+            });
 }
 
 std::size_t forward_workspace(const ForwardProblem& problem) {
@@ -300,14 +297,14 @@ void forward(const ForwardProblem& problem, std::span<std::byte> memory) {
   Arena arena(memory);
   const Workspace workspace(arena, problem, kernels);
   if (workspace.keeps_weights()) {
-    return share_out(
+    return for_each(
         problem, workspace, workspace.plan_captures(problem),
         [&](const QueryBlock& block, std::span<std::byte> scratch) { kernels.attend_means(problem, block, scratch); });
   }
   workspace.plan(problem);
 
   const auto each = [&](std::span<const ChunkBlock> blocks, const auto& work) {
-    share_out(problem, workspace, blocks, work);
+    for_each(problem, workspace, blocks, work);
   };
   if (workspace.split()) {
     each(workspace.pieces, [&](const ChunkBlock& piece, std::span<std::byte> scratch) {
@@ -323,10 +320,10 @@ void forward(const ForwardProblem& problem, std::span<std::byte> memory) {
   }
   if (problem.outputs.captures.empty()) return;
 
-  share_out(problem, workspace, workspace.plan_captures(problem),
-            [&](const QueryBlock& block, std::span<std::byte> scratch) {
-              kernels.capture(problem, block, workspace.sums, scratch);
-            });
+  for_each(problem, workspace, workspace.plan_captures(problem),
+           [&](const QueryBlock& block, std::span<std::byte> scratch) {
+             kernels.capture(problem, block, workspace.sums, scratch);
+           });
 }
 
 }  // namespace

@@ -120,6 +120,8 @@ struct MaskBlock {
   KeyRange chunks{0, 0};                          // of each sequence: all, or one if only queries are broadcast
 };
 
+class WaitingParts;  // cpu/turns.h
+
 struct BackwardKernels {
   std::size_t (*scratch_bytes)(const BackwardProblem& problem) = nullptr;
   // The steps, each for one item, one step after the other: what must be known of each row of a tile, dk and dv of a
@@ -127,7 +129,7 @@ struct BackwardKernels {
   void (*prepare)(const BackwardProblem& problem, const HeadRows& rows, std::int64_t turn, const BackwardState& state,
                   std::span<std::byte> scratch) = nullptr;
   void (*differentiate)(const BackwardProblem& problem, const KeyBlock& block, const BackwardState& state,
-                        std::span<std::byte> scratch) = nullptr;
+                        WaitingParts& waiting, std::span<std::byte> scratch) = nullptr;
   void (*store_queries)(const BackwardProblem& problem, const HeadRows& rows, const BackwardState& state) = nullptr;
   void (*differentiate_mask)(const BackwardProblem& problem, const MaskBlock& block, const BackwardState& state,
                              std::span<std::byte> scratch) = nullptr;

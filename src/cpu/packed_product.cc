@@ -1,11 +1,11 @@
 // The packed matrix product: packing, and blocks of rows and panels to workers.
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "core/elements.h"
 #include "cpu/engine.h"
 #include "cpu/packed_order.h"
+#include "cpu/share_out.h"
 
 namespace rapt {
 
@@ -55,24 +55,6 @@ void pack_panel(const ConstTensorView& from, const PackedWeights& to, const Pack
   });
 }
 
-// Runs work(0) … work(count − 1) on so many workers, first come first served.
-template <class Work>
-void share_out(const Workers& workers, std::int64_t worker_count, std::int64_t count, const Work& work) {
-  struct Shared {
-    std::int64_t count;
-    const Work& work;
-    std::atomic<std::int64_t> next = 0;
-  } shared{count, work};
-  if (worker_count == 1) {
-    for (std::int64_t n = 0; n < count; ++n) work(n, 0);
-    return;
-  }
-  // One reference is all that the task holds: a larger one would be allocated.
-  (*workers.parallel_for)(worker_count, [&shared](std::int64_t worker) {
-    for (std::int64_t n = shared.next++; n < shared.count; n = shared.next++) shared.work(n, worker);
-  });
-}
-
 // About what it takes to wake a thread, in multiply-adds and in numbers packed.
 constexpr std::int64_t kTinyProduct = 1 << 19;
 constexpr std::int64_t kTinyPack = 1 << 15;
@@ -82,7 +64,7 @@ void pack(const ConstTensorView& from, const PackedWeights& to, const Workers& w
   const PackedOrder order = order_of(to, kernels);
   if (order.panels() == 0) return;
   const bool tiny = to.outputs * to.inputs < kTinyPack;
-  share_out(workers, tiny ? 1 : std::min<std::int64_t>(order.panels(), workers.threads), order.panels(),
+  share_out(*workers.parallel_for, tiny ? 1 : workers.threads, order.panels(),
             [&](std::int64_t panel, std::int64_t /*worker*/) { pack_panel(from, to, order, panel); });
 }
 
@@ -104,30 +86,35 @@ struct Plan {
     row_blocks = ceil_div(rows, rows_per_block);
     column_blocks = ceil_div(std::min(rows, rows_per_block) * problem.weights.outputs, kNumbers);
     if (threads > 1) column_blocks = std::max(column_blocks, ceil_div(threads * kBlocksPerWorker, row_blocks));
-    panels_per_block = ceil_div(ceil_div(panels, column_blocks), kPanelsTogether) * kPanelsTogether;
-    column_blocks = ceil_div(panels, panels_per_block);
+    column_blocks = ceil_div(panels, ceil_div(ceil_div(panels, column_blocks), kPanelsTogether) * kPanelsTogether);
+    // As many for each worker: of one row, all of them take as long as a few microseconds.
+    if (row_blocks == 1) column_blocks = std::min(panels, ceil_div(column_blocks, threads) * threads);
     workers = std::min(threads, row_blocks * column_blocks);
   }
 
   ProductBlock block(std::int64_t n) const {
     const std::int64_t row = n / column_blocks * rows_per_block;
-    const std::int64_t panel = n % column_blocks * panels_per_block;
-    return {row, std::min(rows_per_block, rows - row), panel, std::min(panels_per_block, panels - panel)};
+    const std::int64_t column = n % column_blocks;
+    const std::int64_t panel = column * panels / column_blocks;
+    return {row, std::min(rows_per_block, rows - row), panel, (column + 1) * panels / column_blocks - panel};
+  }
+  // A block with as many panels as any has.
+  ProductBlock widest(std::int64_t row_block) const {
+    const std::int64_t row = row_block * rows_per_block;
+    return {row, std::min(rows_per_block, rows - row), 0, (panels + column_blocks - 1) / column_blocks};
   }
 
   std::int64_t rows, panels;
-  std::int64_t rows_per_block = 0, panels_per_block = 0;
+  std::int64_t rows_per_block = 0;
   std::int64_t row_blocks = 0, column_blocks = 0;
   std::int64_t workers = 0;
 };
 
-// What one worker needs. The first block of a row of blocks is as large as any; the last rows may be few, which takes
-// other memory than many.
+// What one worker needs. The last rows may be few, which takes other memory than many.
 std::size_t worker_bytes(const ProductProblem& problem, const Kernels& kernels, const Plan& plan) {
   if (plan.workers == 0) return 0;
-  const ProductBlock last_rows = plan.block((plan.row_blocks - 1) * plan.column_blocks);
-  return std::max(kernels.product_scratch_bytes(problem, plan.block(0)),
-                  kernels.product_scratch_bytes(problem, last_rows));
+  return std::max(kernels.product_scratch_bytes(problem, plan.widest(0)),
+                  kernels.product_scratch_bytes(problem, plan.widest(plan.row_blocks - 1)));
 }
 
 std::size_t product_workspace(const ProductProblem& problem) {
@@ -141,10 +128,11 @@ void multiply(const ProductProblem& problem, std::span<std::byte> workspace) {
   const Plan plan(problem, kernels);
   if (plan.workers == 0) return;
   const std::size_t bytes = worker_bytes(problem, kernels, plan);
-  share_out(
-      problem.workers, plan.workers, plan.row_blocks * plan.column_blocks, [&](std::int64_t n, std::int64_t worker) {
-        kernels.multiply(problem, plan.block(n), workspace.subspan(static_cast<std::size_t>(worker) * bytes, bytes));
-      });
+  share_out(*problem.workers.parallel_for, plan.workers, plan.row_blocks * plan.column_blocks,
+            [&](std::int64_t n, std::int64_t worker) {
+              kernels.multiply(problem, plan.block(n),
+                               workspace.subspan(static_cast<std::size_t>(worker) * bytes, bytes));
+            });
 }
 
 }  // namespace

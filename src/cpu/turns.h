@@ -1,19 +1,100 @@
-// Taking turns: chunks of keys that several workers hold add to one dq in ascending order.
+// Taking turns: chunks of keys that several workers hold add their parts of dq in ascending order.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <thread>
+#include <utility>
 
 namespace rapt::cpu {
 
-// Waits until it is the turn of `chunk`. Chunks are handed out in ascending order, so whoever holds an earlier one is
-// at work, and the wait ends however few threads there are.
-inline void await_turn(const std::atomic<std::int64_t>& turn, std::int64_t chunk) {
-  constexpr int kSpins = 200;
-  for (int spins = 0; turn.load(std::memory_order_acquire) < chunk; ++spins) {
-    if (spins > kSpins) std::this_thread::yield();
+// What one chunk of keys adds to dq of one tile of rows, and where.
+struct QueryPart {
+  std::atomic<std::int64_t>* turn = nullptr;  // the chunk whose turn it is in this tile
+  std::int64_t chunk = 0;
+  float* to = nullptr;  // row r begins at to + r · stride
+  std::int64_t stride = 0;
+  std::int64_t rows = 0;
+
+  bool may_add() const { return turn->load(std::memory_order_acquire) == chunk; }
+  void added() const { turn->store(chunk + 1, std::memory_order_release); }
+};
+
+// The parts of one worker whose turn has not come. They wait here, and the worker goes on: under a causal mask it would
+// otherwise stand still at the start of every chunk until the chunk before is as far.
+//
+// A worker that finds no room waits, and adds what it can meanwhile. That ends: chunks are handed out in ascending
+// order, so of the lowest chunk that is not fully added every part may be added at once, and its worker is at work.
+class WaitingParts {
+ public:
+  static constexpr std::int64_t kMost = 16;
+
+  // Room for parts of `rows` rows, `width` numbers each; none where memory is empty.
+  void begin(std::span<float> memory, std::int64_t rows, std::int64_t width) {
+    memory_ = memory, rows_ = rows, width_ = width, count_ = 0;
+    room_ = std::min(kMost, static_cast<std::int64_t>(memory.size()) / std::max<std::int64_t>(rows * width, 1));
+    for (std::int64_t n = 0; n < kMost; ++n) waiting_[static_cast<std::size_t>(n)].slot = n;
   }
-}
+
+  // Calls add(to, stride) to add the part: to dq if it is its turn, else to zeros that wait.
+  template <class Add>
+  void add(const QueryPart& part, const Add& add) {
+    constexpr int kSpins = 200;
+    for (int spins = 0;; ++spins) {
+      add_those_whose_turn_it_is();
+      if (part.may_add()) {
+        add(part.to, part.stride);
+        return part.added();
+      }
+      if (count_ < room_) break;
+      if (spins > kSpins) std::this_thread::yield();
+    }
+    Waiting& waiting = waiting_[static_cast<std::size_t>(count_++)];
+    waiting.part = part;
+    std::fill_n(numbers(waiting), part.rows * width_, 0.0F);
+    add(numbers(waiting), width_);
+  }
+
+  // Adds all that are left.
+  void finish() {
+    while (count_ > 0) {
+      add_those_whose_turn_it_is();
+      if (count_ > 0) std::this_thread::yield();
+    }
+  }
+
+ private:
+  struct Waiting {
+    QueryPart part{};
+    std::int64_t slot = 0;
+  };
+
+  float* numbers(const Waiting& waiting) const { return memory_.data() + waiting.slot * rows_ * width_; }
+
+  void add_those_whose_turn_it_is() {
+    for (std::int64_t n = 0; n < count_;) {
+      Waiting& waiting = waiting_[static_cast<std::size_t>(n)];
+      if (!waiting.part.may_add()) {
+        ++n;
+        continue;
+      }
+      const QueryPart& part = waiting.part;
+      const float* from = numbers(waiting);
+      for (std::int64_t r = 0; r < part.rows; ++r, from += width_) {
+        float* to = part.to + r * part.stride;
+        for (std::int64_t d = 0; d < width_; ++d) to[d] += from[d];
+      }
+      part.added();
+      std::swap(waiting, waiting_[static_cast<std::size_t>(--count_)]);
+    }
+  }
+
+  std::span<float> memory_;
+  std::int64_t rows_ = 0, width_ = 0, room_ = 0, count_ = 0;
+  std::array<Waiting, kMost> waiting_{};
+};
 
 }  // namespace rapt::cpu

@@ -28,7 +28,7 @@ class FileChecks {
 
   template <class... Pieces>
   [[noreturn]] void fail(const Pieces&... pieces) const {
-    throw Error(text(start_, pieces...));
+    throw FileError(text(start_, pieces...));
   }
   template <class... Pieces>
   void require(bool good, const Pieces&... pieces) const {

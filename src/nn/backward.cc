@@ -4,29 +4,13 @@
 #include <cstddef>
 #include <string_view>
 
-#include "core/elements.h"
 #include "nn/added_keys.h"
 #include "nn/output_dropout.h"
+#include "nn/row_work.h"
 
 namespace rapt::nn {
 
 namespace {
-
-// db[n] = db[n] + Σ dy[b][i][n], batch rows and tokens ascending: one chain for each number. dy is (B, L, N).
-void add_sums(const ConstTensorView& dy, const TensorView& db) {
-  with_element_type(db.dtype(), [&](auto element) {
-    using T = decltype(element);
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-      auto* sums = static_cast<T*>(db.data());
-      for (std::int64_t b = 0; b < dy.size(0); ++b) {
-        for (std::int64_t i = 0; i < dy.size(1); ++i) {
-          const auto* row = static_cast<const T*>(dy.data()) + b * dy.stride(0) + i * dy.stride(1);
-          for (std::int64_t n = 0; n < dy.size(2); ++n) sums[n] += row[n * dy.stride(2)];
-        }
-      }
-    }
-  });
-}
 
 class Backward : LayerSteps {
  public:
@@ -168,7 +152,7 @@ class Backward : LayerSteps {
   void add_bias(std::string_view name, const std::optional<Rows>& rows, const ConstTensorView& dy) {
     TensorView db = gradient(name, rows);
     if (!db.defined()) return;
-    add_sums(dy, db);
+    for (std::int64_t b = 0; b < dy.size(0); ++b) add_sums(dy.select(0, b), db);  // dy is (B, L, N)
   }
 
   // Rows of a parameter's gradient; undefined where there is no such parameter, or none is asked for.

@@ -199,14 +199,25 @@ LayerShapes LayerCall::shapes() const {
     if (!batched) return Dims{query_length(), width};
     return config.batch_first ? Dims{batch(), query_length(), width} : Dims{query_length(), batch(), width};
   };
-  LayerShapes shapes{ordered(config.output_size), {}};
-  const std::int64_t keys = all_keys + added_keys;
-  if (options.weights == ReturnWeights::mean) {
-    shapes.weights = batched ? Dims{batch(), query_length(), keys} : Dims{query_length(), keys};
-  } else if (options.weights == ReturnWeights::per_head) {
-    shapes.weights = batched ? Dims{batch(), heads, query_length(), keys} : Dims{heads, query_length(), keys};
+  LayerShapes shapes{ordered(config.output_size), {}, {}};
+  if (options.weights != ReturnWeights::none) {
+    shapes.weights = capture_shape({.mean_over_heads = options.weights == ReturnWeights::mean});
   }
+  shapes.lse = without_missing_batch({batch(), heads, query_length()});
   return shapes;
+}
+
+// Which heads and queries there are is for attention to check.
+Dims LayerCall::capture_shape(const Selection& of) const {
+  const std::int64_t keys = all_keys + added_keys;
+  const std::int64_t chosen_heads = of.heads.empty() ? heads : std::ssize(of.heads);
+  const std::int64_t queries = of.queries.empty() ? query_length() : std::ssize(of.queries);
+  return without_missing_batch(of.mean_over_heads ? Dims{batch(), queries, keys}
+                                                  : Dims{batch(), chosen_heads, queries, keys});
+}
+
+Dims LayerCall::without_missing_batch(const Dims& shape) const {
+  return batched ? shape : Dims(std::span(shape.begin() + 1, shape.end()));
 }
 
 void LayerCall::write_to(const LayerOutputs& outputs) {
@@ -225,12 +236,26 @@ void LayerCall::write_to(const LayerOutputs& outputs) {
   checks.require(outputs.weights.defined() == (options.weights != ReturnWeights::none),
                  outputs.weights.defined() ? "weights are given room, and options.weights asks for none"
                                            : "options.weights asks for weights, and outputs.weights has no room");
-  if (options.weights == ReturnWeights::none) return;
-  checks.shaped("weights", outputs.weights, wanted.weights,
-                options.weights == ReturnWeights::mean ? "(B, Lq, Lk)" : "(B, Hq, Lq, Lk)");
-  checks.typed("weights", outputs.weights, {f64 ? DType::f64 : DType::f32});
-  checks.writable("weights", outputs.weights);
-  weights = batched ? outputs.weights : outputs.weights.unsqueeze(0);
+  const auto check = [&](std::string_view name, const TensorView& given, const Dims& shape, const char* meaning) {
+    checks.shaped(name, given, shape, meaning);
+    checks.typed(name, given, {f64 ? DType::f64 : DType::f32});
+    checks.writable(name, given);
+  };
+  if (options.weights != ReturnWeights::none) {
+    check("weights", outputs.weights, wanted.weights,
+          options.weights == ReturnWeights::mean ? "(B, Lq, Lk)" : "(B, Hq, Lq, Lk)");
+    weights = with_batch(outputs.weights);
+  }
+  if (outputs.lse.defined()) {
+    check("lse", outputs.lse, wanted.lse, "(B, Hq, Lq)");
+    lse = with_batch(outputs.lse);
+  }
+  for (std::size_t n = 0; n < outputs.captures.size(); ++n) {
+    const Selection& of = outputs.captures[n].of;
+    check(Name("captures", n, ".to"), outputs.captures[n].to, capture_shape(of),
+          of.mean_over_heads ? "(B, queries, Lk)" : "(B, heads, queries, Lk)");
+  }
+  captures = outputs.captures;
 }
 
 }  // namespace rapt::nn

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "attention/checks.h"
@@ -23,6 +24,7 @@ TensorView canonical(const TensorView& x, bool batch_first);
 struct LayerShapes {
   Dims out;
   Dims weights;  // rank 0 where none are asked for
+  Dims lse;
 };
 
 struct LayerCall {
@@ -52,15 +54,22 @@ struct LayerCall {
   bool one_input = false;             // query, key and value are one tensor
   bool one_memory = false;            // key and value are
   bool batched = true;
-  std::int64_t heads, kv_heads;  // of this slice
-  std::int64_t added_keys;       // by add_bias_kv and add_zero_attention
-  std::int64_t all_keys = 0;     // that the longest batch row has, the cached ones included, the added ones not
-  TensorView out;                // (B, Lq, O)
-  TensorView weights;            // (B, Lq, Lk) or (B, Hq, Lq, Lk); undefined: not asked for
+  std::int64_t heads, kv_heads;       // of this slice
+  std::int64_t added_keys;            // by add_bias_kv and add_zero_attention
+  std::int64_t all_keys = 0;          // that the longest batch row has, the cached ones included, the added ones not
+  TensorView out;                     // (B, Lq, O)
+  TensorView weights;                 // (B, Lq, Lk) or (B, Hq, Lq, Lk); undefined: not asked for
+  TensorView lse;                     // (B, Hq, Lq); undefined: not asked for
+  std::span<const Capture> captures;  // the caller's, checked
+
+  // What the caller gave without a batch dimension, with one.
+  TensorView with_batch(const TensorView& given) const { return batched ? given : given.unsqueeze(0); }
 
  private:
   void check_options(const Checks& checks) const;
   void check_cache(const Checks& checks);
+  Dims capture_shape(const Selection& of) const;
+  Dims without_missing_batch(const Dims& shape) const;
 };
 
 }  // namespace rapt::nn

@@ -20,14 +20,7 @@ void linear_backward(const LinearGradients& gradients, const ConstTensorView& dy
   }
   if (!dbias.defined()) return;
   nn::check_vector(checks, "dbias", dbias, dy.size(1), dtype);
-  nn::with_float_type(dtype, [&](auto type) {
-    using T = decltype(type);
-    T* sums = static_cast<T*>(dbias.data());
-    for (std::int64_t t = 0; t < dy.size(0); ++t) {
-      const T* row = nn::row_of<T>(dy, t);
-      for (std::int64_t n = 0; n < dy.size(1); ++n) sums[n] += row[n];
-    }
-  });
+  nn::add_sums(dy, dbias);
 }
 
 }  // namespace rapt

@@ -110,12 +110,8 @@ class Forward : nn::LayerSteps {
     const AttentionOptions& options = attention_options();
     AttentionOutputs& outputs = memory_.outputs;
     outputs.out = split_heads(at_.combined, call_.heads);
-    outputs.lse = call_.options.keep != nullptr ? at_.lse : TensorView();
-    outputs.captures.resize(call_.weights.defined() ? 1 : 0);
-    if (call_.weights.defined()) {
-      outputs.captures[0].to = call_.weights;
-      outputs.captures[0].of.mean_over_heads = call_.options.weights == ReturnWeights::mean;
-    }
+    outputs.lse = call_.options.keep != nullptr ? at_.lse : call_.lse;
+    list_captures(outputs.captures);
     const ConstTensorView q = split_heads(at_.q, call_.heads);
     const bool cached = call_.options.cache != nullptr;
     const ConstTensorView k = cached ? memory_.cached.key : split_heads(ConstTensorView(at_.k), call_.kv_heads);
@@ -124,7 +120,20 @@ class Forward : nn::LayerSteps {
     memory_.attention.workspace = memory_.scratch.at_least(
         nn::in_the_name_of(nn::kForward, [&] { return attention_workspace_bytes(outputs, q, k, v, options); }));
     attention(outputs, q, k, v, options);
-    if (call_.weights.defined() && call_.added_keys > 0) nn::put_added_keys_last(call_.added_keys, call_.weights);
+    if (call_.options.keep != nullptr && call_.lse.defined()) copy(at_.lse, call_.lse);
+    if (call_.added_keys == 0) return;
+    for (const Capture& capture : outputs.captures) nn::put_added_keys_last(call_.added_keys, capture.to);
+  }
+  // The caller's, in their order, so that a refusal counts as the caller does; then the weights.
+  void list_captures(std::vector<Capture>& list) const {
+    list.resize(call_.captures.size() + (call_.weights.defined() ? 1 : 0));
+    for (std::size_t n = 0; n < call_.captures.size(); ++n) {
+      list[n] = call_.captures[n];
+      list[n].to = call_.with_batch(list[n].to);
+    }
+    if (!call_.weights.defined()) return;
+    list.back() = {
+        Stage::dropped_weights, call_.weights, {.mean_over_heads = call_.options.weights == ReturnWeights::mean}};
   }
 
   // Step 5.

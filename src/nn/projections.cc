@@ -32,7 +32,13 @@ void for_each_matrix(const ConstTensorView& x, const TensorView& y, const Visit&
 }  // namespace
 
 const PackedMatrix& Projections::filled(Slot& slot, const ConstTensorView& weight, Engine engine) {
-  std::call_once(slot.once, [&] { slot.matrix = PackedMatrix(weight, {.dtype = {}, .engine = engine}); });
+  if (!slot.full.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(slot.filling);
+    if (!slot.full.load(std::memory_order_relaxed)) {
+      slot.matrix = PackedMatrix(weight, {.dtype = {}, .engine = engine});
+      slot.full.store(true, std::memory_order_release);
+    }
+  }
   return slot.matrix;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -48,8 +49,10 @@ class Projections {
   void forget() { packed_ = std::make_unique<Packed>(); }  // the parameters have changed
 
  private:
+  // No std::once_flag: to unwind through it takes memory, and packing throws where there is none.
   struct Slot {
-    std::once_flag once;
+    std::atomic<bool> full = false;
+    std::mutex filling;
     PackedMatrix matrix;
   };
   struct Packed {

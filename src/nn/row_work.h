@@ -44,6 +44,18 @@ void for_rows(std::int64_t rows, std::int64_t cost, const Work& work) {
   });
 }
 
+// sums[n] = sums[n] + Σ rows[i][n], rows ascending: one chain for each number.
+inline void add_sums(const ConstTensorView& rows, const TensorView& sums) {
+  with_float_type(sums.dtype(), [&](auto type) {
+    using T = decltype(type);
+    T* to = static_cast<T*>(sums.data());
+    for (std::int64_t i = 0; i < rows.size(0); ++i) {
+      const T* row = row_of<T>(rows, i);
+      for (std::int64_t n = 0; n < rows.size(1); ++n) to[n] += row[n * rows.stride(1)];
+    }
+  });
+}
+
 // A matrix, f32 or f64, rows of contiguous numbers.
 inline void check_matrix(const Checks& checks, std::string_view name, const ConstTensorView& view, DType dtype) {
   checks.usable(name, view);

@@ -1,0 +1,61 @@
+// Numbers as text that has all their bits, and back, whatever locale the program has chosen. No source file, so that
+// whoever links with the library alone can have it.
+#pragma once
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <locale>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "core/text.h"
+
+namespace rapt {
+
+namespace number_words {
+
+template <class Number>
+bool reads_whole(std::string_view words, Number& number) {
+  const char* last = words.data() + words.size();
+  const auto [end, error] = std::from_chars(words.data(), last, number);
+  return error == std::errc() && end == last;
+}
+
+}  // namespace number_words
+
+// Whether the whole of the text is a number, which is then put into `number`.
+inline bool reads(std::string_view words, std::int64_t& number) { return number_words::reads_whole(words, number); }
+
+#if defined(__cpp_lib_to_chars)
+
+inline std::string words_of(double number) {
+  std::array<char, 32> words{};
+  return {words.data(), std::to_chars(words.data(), words.data() + words.size(), number).ptr};
+}
+
+inline bool reads(std::string_view words, double& number) { return number_words::reads_whole(words, number); }
+
+#else  // a C++ library that has these for whole numbers only
+
+inline std::string words_of(double number) {
+  std::ostringstream stream = plain_stream();
+  stream.precision(std::numeric_limits<double>::max_digits10);
+  stream << number;
+  return stream.str();
+}
+
+inline bool reads(std::string_view words, double& number) {
+  if (words.empty() || words.front() == '+' || words.front() == ' ') return false;
+  std::istringstream stream{std::string(words)};
+  stream.imbue(std::locale::classic());
+  return static_cast<bool>(stream >> std::noskipws >> number) &&
+         stream.peek() == std::istringstream::traits_type::eof();
+}
+
+#endif
+
+}  // namespace rapt

@@ -1,0 +1,12 @@
+// The model that people meet first: what `rapt train induction --seed 1` wrote, built in.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace rapt::train {
+
+// A safetensors file, src/train/data/induction.safetensors.
+std::span<const std::byte> builtin_induction();
+
+}  // namespace rapt::train

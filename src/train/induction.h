@@ -1,0 +1,36 @@
+// The task that makes an induction head: some tokens, a block of them, and later the block once more.
+//
+//   x q B 7 k M w 2 … r t B 7 k M w 2        the second time, each token of the block can be known from the first
+//
+// A model without memory of these tokens can do it in two steps, and two layers of one head learn them: the first lets
+// every token look at the one before it; the second looks for the place that was preceded by what stands here now, and
+// says what stands there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "train/draw.h"
+#include "train/task.h"
+
+namespace rapt::train {
+
+class Induction final : public Task {
+ public:
+  static constexpr std::int64_t kLength = 32, kBlock = 8;
+
+  Induction();
+  std::string name() const override { return "induction"; }
+  Batch batch(std::uint64_t seed, std::int64_t step) const override;
+  Evaluation evaluate(const Transformer& model) const override;
+
+  // One row: where the block begins, and how far behind it the second one does.
+  struct Row {
+    std::vector<std::int32_t> tokens;
+    std::int64_t block = 0, distance = 0;
+  };
+  static Row row(Draw& draw);
+};
+
+}  // namespace rapt::train

@@ -1,0 +1,27 @@
+// What a model of each task is asked, in the task's own characters.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rapt/transformer.h"
+#include "train/trainer.h"
+
+namespace rapt::train {
+
+struct Prompt {
+  std::string text;
+  std::vector<std::int32_t> tokens;
+  std::int64_t answer = 0;   // how many tokens answer it
+  bool open_ended = false;   // a text may go on for ever; else the context is the end
+  double temperature = 0.0;  // that suits the task
+};
+
+// Without a text, an example of the task: `seed` says which. Throws, saying what would work, what the task cannot be
+// asked.
+Prompt prompt_for(const ModelCard& card, const TransformerConfig& model, const std::optional<std::string>& text,
+                  std::uint64_t seed);
+
+}  // namespace rapt::train

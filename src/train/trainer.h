@@ -1,0 +1,81 @@
+// The loop of training, one step at a time: whoever drives it decides what is shown, when to save and when to stop.
+//
+//   Trainer trainer(task, seed);
+//   while (!trainer.done()) {
+//     if (trainer.step()) trainer.save("m.safetensors.checkpoint");   // true: it has evaluated
+//   }
+//   trainer.save_model("m.safetensors");
+//
+// The state after a step is a pure function of task, seed and step: a run that was stopped and resumed has the bits of
+// one that was not.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rapt/safetensors.h"
+#include "rapt/transformer.h"
+#include "train/task.h"
+
+namespace rapt::train {
+
+// One evaluation.
+struct Point {
+  std::int64_t step = 0;
+  double training_loss = 0.0;  // the mean over the steps since the point before
+  double loss = 0.0;           // on the task's evaluation
+  std::vector<double> measures;
+
+  bool operator==(const Point&) const = default;
+};
+
+class Trainer {
+ public:
+  Trainer(const Task& task, std::uint64_t seed);
+  // From a file that save() wrote. Throws where it is of another task, seed or settings, and says which.
+  Trainer(const Task& task, std::uint64_t seed, const std::string& checkpoint);
+
+  bool done() const { return reached_ || steps() >= task_.recipe().steps; }
+  // All goals of the task, which then has some, at the last evaluation.
+  bool reached() const { return reached_; }
+  // One step; true where it ended with an evaluation.
+  bool step();
+
+  std::int64_t steps() const { return steps_; }
+  double last_loss() const { return last_loss_; }  // of the last step's batch
+  const std::vector<Point>& curve() const { return curve_; }
+  Evaluation evaluate() const { return task_.evaluate(model_); }  // as the model is now
+  const Transformer& model() const { return model_; }
+
+  // All that is needed to go on: the model, the optimizer, the curve. The file is whole or as it was before.
+  void save(const std::string& path) const;
+  // What is needed to use the model, and the curve.
+  void save_model(const std::string& path) const;
+
+ private:
+  void record();
+  static bool all_reached(const Evaluation& evaluation);
+  std::map<std::string, std::string> metadata() const;
+  void read(const std::string& path);
+
+  const Task& task_;
+  std::uint64_t seed_;
+  Transformer model_;
+  std::int64_t steps_ = 0;
+  double last_loss_ = 0.0;
+  double loss_sum_ = 0.0;  // since the last evaluation
+  std::vector<Point> curve_;
+  bool reached_ = false;
+};
+
+// What a file of a trained model says of itself.
+struct ModelCard {
+  std::string task;
+  Characters characters;
+  std::int64_t steps;
+};
+ModelCard model_card(const SafetensorsFile& file, const std::string& name);
+
+}  // namespace rapt::train
