@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Compiles the consumer with what pkg-config says, and runs it.
-#   through_pkg_config.sh COMPILER PREFIX LIBDIR SCRATCH [FLAG…]
+# Compiles the consumers, in C++ and in C, with what pkg-config says, and runs them.
+#   through_pkg_config.sh C++COMPILER CCOMPILER|none PREFIX LIBDIR SCRATCH [FLAG…]
+# PKG_CONFIG_FLAGS may be --static.
 set -euo pipefail
-compiler=$1 prefix=$2 libdir=$3 scratch=$4
-shift 4
+compiler=$1 c_compiler=$2 prefix=$3 libdir=$4 scratch=$5
+shift 5
 here=$(dirname "$0")
 
 mkdir -p "$scratch"
@@ -11,8 +12,14 @@ mkdir -p "$scratch"
 export PKG_CONFIG_LIBDIR=$prefix/$libdir/pkgconfig
 pkg-config --exists --print-errors 'rapt >= 0.1'
 read -ra cflags <<<"$(pkg-config --cflags rapt)"
-read -ra libs <<<"$(pkg-config --libs rapt)"
+# shellcheck disable=SC2086  # none or one flag
+read -ra libs <<<"$(pkg-config --libs ${PKG_CONFIG_FLAGS:-} rapt)"
 # The warnings people commonly turn on: our headers, and calls written as the README writes them, must raise none.
 "$compiler" -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror "$@" "${cflags[@]}" "$here/consumer.cc" -o "$scratch/consumer" "${libs[@]}"
-LD_LIBRARY_PATH=$prefix/$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$scratch/consumer"
+if [ "$c_compiler" != none ]; then
+  "$c_compiler" -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror "$@" "${cflags[@]}" "$here/c/consumer.c" -o "$scratch/consumer_c" "${libs[@]}"
+fi
+export LD_LIBRARY_PATH=$prefix/$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+"$scratch/consumer"
+if [ "$c_compiler" != none ]; then "$scratch/consumer_c"; fi
 "$prefix/bin/rapt" --version

@@ -1,0 +1,51 @@
+#include "status.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include "rapt/error.h"
+
+namespace rapt::c {
+
+namespace {
+
+// Room that needs no memory when there is none left, and nothing to clean up when a thread ends. The longest texts name
+// a path; one that is longer still is cut.
+constexpr std::size_t kRoom = 4096;
+constinit thread_local char last_error[kRoom] = "";
+
+rapt_status remember(rapt_status status, const char* what) {
+  std::size_t size = std::min(std::strlen(what), kRoom - 1);
+  while (size > 0 && (static_cast<unsigned char>(what[size]) & 0xC0U) == 0x80) --size;  // whole characters only
+  std::memcpy(last_error, what, size);
+  last_error[size] = '\0';
+  return status;
+}
+
+}  // namespace
+
+rapt_status remember_exception() noexcept {
+  try {
+    throw;
+  } catch (const FileError& error) {
+    return remember(RAPT_FILE_ERROR, error.what());
+  } catch (const Error& error) {
+    return remember(RAPT_BAD_ARGUMENT, error.what());
+  } catch (const std::bad_alloc&) {
+    return remember(RAPT_OUT_OF_MEMORY, "rapt: out of memory");
+  } catch (const std::length_error&) {  // a container that no memory could hold
+    return remember(RAPT_OUT_OF_MEMORY, "rapt: out of memory");
+  } catch (const std::exception& error) {
+    return remember(RAPT_INTERNAL_ERROR, error.what());
+  } catch (...) {
+    return remember(RAPT_INTERNAL_ERROR, "rapt: an exception that says nothing of itself");
+  }
+}
+
+}  // namespace rapt::c
+
+const char* rapt_last_error(void) { return rapt::c::last_error; }
+const char* rapt_version(void) { return RAPT_VERSION; }

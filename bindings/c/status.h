@@ -1,0 +1,22 @@
+// How a call ends: as a status, whatever was thrown.
+#pragma once
+
+#include "rapt/rapt.h"
+
+namespace rapt::c {
+
+// The status for the exception that is being handled; its text is what rapt_last_error() gives on this thread.
+rapt_status remember_exception() noexcept;
+
+// Runs the body of a C function. Nothing that it throws gets out.
+template <class Body>
+rapt_status guarded(const Body& body) noexcept {
+  try {
+    body();
+    return RAPT_OK;
+  } catch (...) {
+    return remember_exception();
+  }
+}
+
+}  // namespace rapt::c
