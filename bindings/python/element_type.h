@@ -1,0 +1,34 @@
+// What one element of an array is, in whichever words its library says so.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rapt/dtype.h"
+
+namespace rapt::python {
+
+// In the letters of NumPy's type codes: f float, B bfloat16, b bool, i and u integers, c complex; anything else is of
+// no use here.
+struct ElementType {
+  char kind = 'f';
+  int size = 4;  // bytes
+
+  bool is_integer() const { return kind == 'i' || kind == 'u'; }
+  std::optional<DType> dtype() const;  // none where rapt has no such type
+  std::string name() const;            // "float32", "int64"
+};
+
+// By a code of DLPack.
+ElementType element_of_code(std::uint8_t code, int bytes);
+
+// By a format of the buffer protocol, which is that of Python's struct. None where it is no single number.
+struct FormatElement {
+  ElementType type;
+  bool swapped = false;  // its bytes are in the order that this machine does not have
+};
+std::optional<FormatElement> element_of_format(std::string_view format, int bytes);
+
+}  // namespace rapt::python

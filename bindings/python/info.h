@@ -1,0 +1,10 @@
+// What the library is and runs on: version, threads, instruction sets.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace rapt::python {
+
+void bind_info(nanobind::module_& module);
+
+}  // namespace rapt::python

@@ -1,0 +1,36 @@
+// The array libraries that are loaded in this process: whose an array is, and what rapt needs of each, looked up once.
+#pragma once
+
+#include <cstdint>
+
+#include <nanobind/nanobind.h>
+
+#include "dlpack.h"
+#include "rapt/dtype.h"
+
+namespace rapt::python {
+
+namespace nb = nanobind;
+
+enum class Library : std::uint8_t { numpy, torch, jax, other };
+
+// Whose array this is. Imports nothing: an object of a library is there only if the library is.
+Library library_of(nb::handle object);
+
+// numpy.ndarray. Only where NumPy is loaded.
+nb::handle numpy_array_type();
+// numpy.empty, and NumPy's dtype object for ours. bf16 is that of ml_dtypes, which is imported for it.
+// False where NumPy, or ml_dtypes for bf16, is not installed.
+bool has_numpy();
+bool has_numpy_dtype(DType dtype);
+nb::handle numpy_empty();
+nb::handle numpy_dtype(DType dtype);
+
+// torch.Tensor, torch.empty, torch.float32 and so on. Only where torch is loaded.
+nb::handle torch_tensor_type();
+nb::handle torch_empty();
+nb::handle torch_dtype(DType dtype);
+// For objects that are exactly torch.Tensor; null where this PyTorch has none.
+const dlpack::ExchangeApi* torch_exchange_api();
+
+}  // namespace rapt::python

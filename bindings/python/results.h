@@ -1,0 +1,37 @@
+// Arrays that calls give back: of the kind that the query was.
+//
+//   Result out(Library::torch, {2, 8, 10, 64}, DType::f32);
+//   …                                 // fill out.view()
+//   return out.finish();              // a torch.Tensor
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "libraries.h"
+#include "memory.h"
+#include "rapt/tensor.h"
+
+namespace rapt::python {
+
+namespace nb = nanobind;
+
+// A new array whose memory is not set. For Library::other it is NumPy's where that is installed, and else a memoryview;
+// bf16, which has no place in either without ml_dtypes, is then a rapt.Array.
+class Result {
+ public:
+  Result() = default;  // none
+  Result(Library library, const Dims& shape, DType dtype);
+
+  const TensorView& view() const { return view_; }
+  nb::object finish();  // None for none
+
+ private:
+  Library library_ = Library::other;
+  nb::object array_;
+  TensorView view_{};
+};
+
+// Memory of our own as an array of this library: no copy, except that JAX copies what is not aligned as it wants.
+nb::object as_array(Library library, Memory memory);
+
+}  // namespace rapt::python

@@ -1,0 +1,77 @@
+"""Runs every Python block of README.md and docs/guide, and compares what it prints with what the page shows.
+
+How a page is read is written in tests/guide/blocks.py. The blocks of a page run one after the other, in a folder of
+its own.
+"""
+
+import contextlib
+import importlib.util
+import io
+import re
+import sys
+
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "guide"))
+import blocks  # found by the line above
+
+# What a reader may lack: blocks that import one of them are skipped where it is missing, as are those that follow.
+OPTIONAL = ("torch", "jax", "safetensors", "matplotlib", "transformers", "onnx")
+
+
+def python_blocks():
+    pages = blocks.read_pages(ROOT)
+    mine = {page: [b for b in found if b.language == "python" and not b.why_not_run] for page, found in pages.items()}
+    return {page: found for page, found in mine.items() if found}
+
+
+PAGES = python_blocks()
+
+
+def missing_in(text):
+    imported = re.findall(r"^\s*(?:import|from) (\w+)", text, re.M)
+    return [name for name in imported if name in OPTIONAL and importlib.util.find_spec(name) is None]
+
+
+def run(block, names):
+    """What a block prints. Errors are reported by the page's own lines."""
+    code = compile("\n" * (block.line - 1) + block.text, str(ROOT / block.page), "exec")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, names)
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAPT_SOURCE", str(ROOT))
+    names, skipped = {"__name__": "__main__"}, []
+    for block in PAGES[page]:
+        missing = missing_in(block.text)
+        if missing:
+            skipped += missing
+            continue
+        try:
+            printed = run(block, names)
+        except NameError:
+            if skipped:
+                continue  # it goes on from a block that was skipped
+            raise
+        wrong = blocks.complaint(block, printed)
+        assert wrong is None, wrong
+    if skipped:
+        pytest.skip(f"blocks that need {', '.join(sorted(set(skipped)))}, which is not installed")
+
+
+def test_there_are_blocks_to_run():
+    assert "README.md" in PAGES
+    assert "docs/guide/python.md" in PAGES
+
+
+@pytest.mark.parametrize("code, shown", [("x = 1 / 0\n", None), ("print(1)\n", "2\n")])
+def test_what_is_wrong_is_noticed(code, shown):
+    block = blocks.Block("page.md", 1, "python", code, expected=shown)
+    with pytest.raises((ZeroDivisionError, AssertionError)):
+        assert blocks.complaint(block, run(block, {})) is None
