@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""What a call of rapt.attention from Python costs beyond the same call in C++.
+
+    bench/python/overhead.py [--rounds N]
+
+The input is so small that the call itself takes about a microsecond. Python's call and a loop of C++ calls inside the
+extension module, on the same arrays, take turns; the least of many rounds counts, since whatever else the machine does
+can only add to it. The C++ call writes to memory that is there; Python's call makes its result.
+"""
+
+import argparse
+import sys
+import time
+
+import numpy as np
+import rapt
+from rapt import _rapt
+
+CALLS = 500  # in one round: well under a slice of the scheduler
+
+
+def plain_options(**changes):
+    """The tuple that rapt.attention makes of its keywords."""
+    names = ("mask scale softcap causal window alignment key_lengths packed pages key_scales value_scales alibi_slopes "
+             "sinks dropout engine threads").split()
+    values = dict.fromkeys(names) | {"softcap": 0.0, "causal": False, "engine": "automatic", "threads": 0}
+    return tuple((values | changes).values())
+
+
+def python_seconds(call, calls=CALLS):
+    began = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - began) / calls
+
+
+def overhead(query, call, rounds, **options):
+    """(Python's time, C++'s time) of one call, in seconds: the least of so many rounds."""
+    out = np.empty_like(query)
+    both = [[], []]
+    for _ in range(rounds):
+        both[0].append(python_seconds(call))
+        both[1].append(_rapt.time_attention(query, query, query, plain_options(**options), out, CALLS) / CALLS)
+    return min(both[0]), min(both[1])
+
+
+def cases():
+    """Name, query, call and what it is compared with."""
+    x = np.zeros((1, 1, 1, 16), np.float32)
+    yield "NumPy", x, lambda: rapt.attention(x, x, x), {}
+    out = np.empty_like(x)
+    yield "NumPy, out given", x, lambda: rapt.attention(x, x, x, out=out), {}
+    yield "NumPy, causal and scale", x, lambda: rapt.attention(x, x, x, causal=True, scale=0.5), dict(causal=True, scale=0.5)
+    mask = rapt.Mask.keep(np.ones((1, 1), bool))
+    yield "NumPy, a mask", x, lambda: rapt.attention(x, x, x, mask=mask), dict(mask=mask)
+    if "ml_dtypes" in sys.modules or _has("ml_dtypes"):
+        import ml_dtypes
+
+        h = x.astype(ml_dtypes.bfloat16)
+        yield "NumPy, bfloat16", h, lambda: rapt.attention(h, h, h), {}
+    view = memoryview(x)
+    yield "memoryview", x, lambda: rapt.attention(view, view, view), {}
+    if _has("torch"):
+        import torch
+
+        t = torch.zeros(1, 1, 1, 16)
+        yield "PyTorch", x, lambda: rapt.attention(t, t, t), {}
+
+
+def _has(module):
+    try:
+        __import__(module)
+    except ImportError:
+        return False
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=300)
+    rounds = parser.parse_args().rounds
+    print(f"{'':24} {'Python':>9} {'C++':>9} {'overhead':>9}")
+    for name, query, call, options in cases():
+        python, cpp = overhead(query, call, rounds, **options)
+        print(f"{name:24} {python * 1e6:6.2f} µs {cpp * 1e6:6.2f} µs {(python - cpp) * 1e6:6.2f} µs")
+
+
+if __name__ == "__main__":
+    main()

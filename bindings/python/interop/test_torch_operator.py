@@ -1,0 +1,216 @@
+"""rapt::attention among PyTorch's operators: autograd, compilers, and PyTorch's own check of operators."""
+
+import subprocess
+import sys
+
+import pytest
+import rapt.torch
+import torch
+from rapt.torch import sdpa
+from torch.autograd import gradcheck, gradgradcheck
+
+attention = torch.ops.rapt.attention.default
+attention_backward = torch.ops.rapt.attention_backward.default
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(21)
+
+
+def inputs(dtype=torch.float64, grad=True):
+    """query (2, 4, 3, 5), key (2, 2, 4, 5), value (2, 2, 4, 6), mask (3, 4)."""
+    shapes = ((2, 4, 3, 5), (2, 2, 4, 5), (2, 2, 4, 6), (3, 4))
+    return [torch.randn(shape, dtype=dtype, requires_grad=grad) for shape in shapes]
+
+
+# ---------------------------------------------------------------- autograd
+
+CALLS = {
+    "mask": lambda q, k, v, m: sdpa(q, k, v, m, enable_gqa=True),
+    "causal": lambda q, k, v, m: sdpa(q, k, v, is_causal=True, enable_gqa=True),
+    "scale": lambda q, k, v, m: sdpa(q, k, v, scale=-0.3, enable_gqa=True),
+    "dropout": lambda q, k, v, m: (torch.manual_seed(3), sdpa(q, k, v, m, 0.4, enable_gqa=True))[1],
+    "two dimensions": lambda q, k, v, m: sdpa(q[0, 0], k[0, 0], v[0, 0], m),
+    "a row that sees nothing": lambda q, k, v, m: sdpa(q, k, v, m * 0 + SEES, enable_gqa=True),
+}
+SEES = torch.tensor([[0.0, 0.0, -torch.inf, 1.0], [-torch.inf] * 4, [0.0] * 4], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_gradcheck(call):
+    assert gradcheck(call, inputs())
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_gradgradcheck(call):
+    assert gradgradcheck(call, inputs())
+
+
+@pytest.mark.parametrize("weights", ["none", "mean", "per_head"])
+def test_gradients_that_arrive_at_lse_and_weights(weights):
+    *qkv, mask = inputs()
+    padding = torch.tensor([True, True, False, True]).view(1, 1, 1, 4).expand(2, 1, 1, 4)
+
+    def call(q, k, v, m):
+        results = attention(q, k, v, m.view(1, 1, 3, 4), padding, None, 0.0, False, None, weights)
+        return results[: 2 if weights == "none" else 3]
+
+    assert gradcheck(call, (*qkv, mask))
+    assert gradgradcheck(call, (*qkv, mask))
+
+
+def test_gradients_are_computed_for_what_asks_for_them_alone(monkeypatch):
+    asked = []
+    backward = rapt._rapt.attention_backward
+    monkeypatch.setattr(rapt._rapt, "attention_backward", lambda *a: (asked.append(list(a[5])), backward(*a))[1])
+    q, k, v, m = inputs(grad=False)
+    for chosen in ((q,), (k, v), (m,)):
+        for x in (q, k, v, m):
+            x.requires_grad_(any(x is y for y in chosen))
+        sdpa(q, k, v, m, enable_gqa=True).sum().backward()
+    assert asked == [["dquery"], ["dkey", "dvalue"], ["dmasks"]]
+
+
+def test_what_changes_in_place_is_noticed():
+    q, k, v, _ = inputs()
+    k2 = k * 1.0
+    out = sdpa(q, k2, v, enable_gqa=True)
+    k2 += 1.0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+# ---------------------------------------------------------------- PyTorch's check of operators
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # opcheck reads it itself
+def test_opcheck_of_attention():
+    q, k, v, m = inputs()
+    mask = m.detach().view(1, 1, 3, 4).requires_grad_()
+    padding = torch.tensor([True, True, False, True]).expand(2, 1, 1, 4)
+    seed = torch.tensor(5)
+    plain = [x.detach() for x in (q, k, v)]
+    turned = q.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
+    for arguments in (
+        (q, k, v, None, None, None, 0.0, True, None, "none"),
+        (q, k, v, mask, padding, seed, 0.3, False, 0.2, "per_head"),
+        (q, k, v, padding, mask, None, 0.0, False, None, "mean"),
+        (turned, k, v, mask, None, None, 0.0, False, None, "none"),
+        (*plain, None, None, None, 0.0, False, None, "mean"),
+        (*[x.bfloat16().requires_grad_() for x in plain], None, None, None, 0.0, False, None, "none"),
+    ):
+        assert set(torch.library.opcheck(attention, arguments).values()) == {"SUCCESS"}
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # opcheck reads it itself
+def test_opcheck_of_attention_backward():
+    q, k, v, m = inputs(grad=False)
+    mask = m.view(1, 1, 3, 4)
+    out, lse, weights = attention(q, k, v, mask, None, None, 0.0, False, None, "per_head")
+    rest = (q, k, v, mask, None, None, out, lse, 0.0, False, None, "per_head")
+    for arrived, wanted in (
+        ((out, lse, weights), [True, True, True, True, False]),
+        ((out, None, None), [False, True, False, False, False]),
+    ):
+        assert set(torch.library.opcheck(attention_backward, (*arrived, *rest, wanted)).values()) == {"SUCCESS"}
+
+
+# ---------------------------------------------------------------- torch.compile
+
+
+def with_gradients(function, tensors):
+    tensors = [x.detach().clone().requires_grad_() for x in tensors]
+    out = function(*tensors)
+    out.backward(torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view(out.shape))
+    return [out, *[x.grad for x in tensors]]
+
+
+COMPILED = {
+    "mask": lambda q, k, v, m: sdpa(q, k, v, m, enable_gqa=True),
+    "causal": lambda q, k, v, m: sdpa(q, k, v, is_causal=True, enable_gqa=True) + m.sum(),
+    "broadcast": lambda q, k, v, m: sdpa(q, k[:1, :1], v[0, :1], m),
+}
+
+
+# PyTorch's own compiler takes long to write C++, so it does so once for each kind of shapes; what it takes apart and
+# hands to a backend is the same for "aot_eager".
+WAYS = [("mask", "inductor", False), ("mask", "inductor", True), ("causal", "aot_eager", False),
+        ("causal", "aot_eager", True), ("broadcast", "aot_eager", False), ("broadcast", "aot_eager", True)]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # of PyTorch's compiler
+@pytest.mark.parametrize("call, backend, dynamic", WAYS)
+def test_compiled_it_gives_its_eager_bits(call, backend, dynamic):
+    torch._dynamo.reset()
+    call = COMPILED[call]
+    compiled = torch.compile(call, fullgraph=True, dynamic=dynamic, backend=backend)
+    for queries, keys in ((3, 4), (6, 9)) if dynamic else ((3, 4),):
+        tensors = [torch.randn(*shape) for shape in ((2, 4, queries, 8), (2, 2, keys, 8), (2, 2, keys, 6),
+                                                     (queries, keys))]  # fmt: skip
+        for mine, eager in zip(with_gradients(compiled, tensors), with_gradients(call, tensors)):
+            assert torch.equal(mine, eager)
+        with torch.no_grad():
+            assert torch.equal(compiled(*tensors), call(*tensors))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_compiled_with_dynamic_shapes_it_is_compiled_once():
+    torch._dynamo.reset()
+    graphs = []
+
+    def count(graph, _):
+        graphs.append(graph)
+        return graph
+
+    compiled = torch.compile(lambda q: sdpa(q, q, q, is_causal=True), backend=count, fullgraph=True, dynamic=True)
+    for length in (3, 5, 17):
+        q = torch.randn(2, 4, length, 8)
+        assert torch.equal(compiled(q), sdpa(q, q, q, is_causal=True))
+    assert len(graphs) == 1
+    assert "rapt.attention" in graphs[0].print_readable(print_output=False)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_compiled_dropout_follows_manual_seed_and_drops_the_same_on_the_way_back():
+    torch._dynamo.reset()
+    q = torch.zeros(1, 2, 16, 4)
+    v = torch.ones(1, 2, 16, 4)
+    compiled = torch.compile(lambda q, v: sdpa(q, q, v, dropout_p=0.5), fullgraph=True, backend="aot_eager")
+    results = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        results.append(with_gradients(lambda v: compiled(q, v), [v]))
+    assert torch.equal(results[0][0], results[1][0]) and torch.equal(results[0][1], results[1][1])
+    assert not torch.equal(results[0][0], results[2][0])
+    out, dv = results[0]
+    # All weights are 1/16: what is kept of row i is its output, and the way back sends as much to the values.
+    dout = torch.linspace(-1, 1, out.numel()).view(out.shape)
+    torch.testing.assert_close((dv * v).sum(), (dout * out).sum())
+
+
+def test_exported_it_is_one_operator():
+    class Model(torch.nn.Module):
+        def forward(self, q, k, v):
+            return sdpa(q, k, v, is_causal=True)
+
+    q = torch.randn(2, 4, 6, 8)
+    program = torch.export.export(Model(), (q, q, q))
+    assert attention in [node.target for node in program.graph.nodes]
+    assert torch.equal(program.module()(q, q, q), sdpa(q, q, q, is_causal=True))
+
+
+# ---------------------------------------------------------------- imports
+
+
+def test_importing_rapt_imports_no_torch():
+    code = "import sys, rapt; assert not {'torch', 'transformers', 'onnx', 'jax'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+
+
+def test_importing_rapt_torch_imports_no_compiler():
+    code = "import sys, torch; before = set(sys.modules); import rapt.torch; print(*set(sys.modules) - before)"
+    run = subprocess.run([sys.executable, "-c", code], check=True, timeout=300, capture_output=True, text=True)
+    new = set(run.stdout.split())
+    assert "rapt.torch" in new
+    assert not {"sympy", "torch._dynamo", "torch._inductor"} & new
