@@ -1,0 +1,190 @@
+// attention(query, key, value, options): what rapt/attention.h computes, with the scores and weights on the way; and
+// a map of weights small enough to look at.
+#include "rapt/attention.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <emscripten/bind.h>
+
+#include "array.h"
+#include "errors.h"
+#include "options.h"
+#include "rapt/cpu.h"
+
+namespace rapt::wasm {
+
+namespace {
+
+// The memory of one capture: the query's batch, the chosen heads and queries, and all keys.
+Tensor memory_of(const Selection& of, const ConstTensorView& query, const ConstTensorView& key) {
+  const auto or_all = [](const std::vector<std::int64_t>& chosen, std::int64_t all) {
+    return chosen.empty() ? all : std::ssize(chosen);
+  };
+  const std::int64_t heads = or_all(of.heads, query.size(1)), queries = or_all(of.queries, query.size(2));
+  const DType dtype = query.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  if (of.mean_over_heads) return Tensor({query.size(0), queries, key.size(2)}, dtype);
+  return Tensor({query.size(0), heads, queries, key.size(2)}, dtype);
+}
+
+void require_rank_4(const ConstTensorView& view, const char* name) {
+  if (view.rank() != 4)
+    throw Error(std::string(name) + " has shape " + to_string(view.shape()) + "; it must be (B, H, L, D)");
+}
+
+val attend(const val& query, const val& key, const val& value, const val& given) {
+  return guarded([&] {
+    const ConstTensorView& q = array_of(query, "query").view();
+    const ConstTensorView& k = array_of(key, "key").view();
+    const ConstTensorView& v = array_of(value, "value").view();
+    require_rank_4(q, "query"), require_rank_4(k, "key"), require_rank_4(v, "value");
+    const AttentionOptions options = attention_options(given, {"lse", "captures"});
+
+    Tensor out({q.size(0), q.size(1), q.size(2), v.size(3)}, q.dtype());
+    Tensor lse;
+    std::vector<Tensor> memory;
+    AttentionOutputs outputs{.out = out};
+    if (is_given(given) && is_given(given["lse"]) && given["lse"].as<bool>()) {
+      lse = Tensor({q.size(0), q.size(1), q.size(2)}, q.dtype() == DType::f64 ? DType::f64 : DType::f32);
+      outputs.lse = lse;
+    }
+    const bool captures = is_given(given) && is_given(given["captures"]);
+    const unsigned count = captures ? given["captures"]["length"].as<unsigned>() : 0;
+    memory.reserve(count);
+    for (unsigned n = 0; n < count; ++n) {
+      const val wanted = given["captures"][n];
+      require_known(wanted, "a capture", {"stage", "heads", "queries", "mean"});
+      Capture capture{.stage = stage_named(wanted["stage"].as<std::string>()), .of = selection_of(wanted)};
+      memory.push_back(memory_of(capture.of, q, k));
+      capture.to = memory.back();
+      outputs.captures.push_back(capture);
+    }
+    rapt::attention(outputs, q, k, v, options);
+
+    val result = val::object();
+    result.set("out", Array(std::move(out)));
+    if (outputs.lse.defined()) result.set("lse", Array(std::move(lse)));
+    if (captures) {
+      val list = val::array();
+      for (unsigned n = 0; n < count; ++n) list.set(n, Array(std::move(memory[n])));
+      result.set("captures", list);
+    }
+    return result;
+  });
+}
+
+// Weights of one head, at most so many rows and columns: each number is the largest of those it stands for.
+class WeightsMap {
+ public:
+  WeightsMap(std::int64_t first_query, std::int64_t queries, std::int64_t first_key, std::int64_t keys,
+             std::int64_t rows, std::int64_t columns)
+      : first_query_(first_query),
+        queries_(queries),
+        first_key_(first_key),
+        keys_(keys),
+        rows_(std::min(rows, queries)),
+        columns_(std::min(columns, keys)),
+        most_(Dims{rows_, columns_}) {}
+
+  void add(std::int64_t query, const float* weights) {
+    float* row = most_.values<float>().data() + (query - first_query_) * rows_ / queries_ * columns_;
+    for (std::int64_t j = 0; j < keys_; ++j) {
+      float& most = row[j * columns_ / keys_];
+      most = std::max(most, weights[first_key_ + j]);
+    }
+  }
+  Tensor take() { return std::move(most_); }
+
+ private:
+  std::int64_t first_query_, queries_, first_key_, keys_, rows_, columns_;
+  Tensor most_;
+};
+
+struct Range {
+  std::int64_t begin, end;
+};
+
+Range range_of(const val& given, std::int64_t size, const char* name) {
+  if (!is_given(given)) return {0, size};
+  const std::vector<std::int64_t> ends = whole_numbers(given, name);
+  if (ends.size() != 2 || ends[0] < 0 || ends[0] >= ends[1] || ends[1] > size) {
+    throw Error(std::string(name) + " must be [begin, end] within 0 … " + std::to_string(size));
+  }
+  return {ends[0], ends[1]};
+}
+
+// Where query 0 stands.
+std::int64_t first_position(const Alignment& alignment, std::int64_t queries, std::int64_t keys) {
+  switch (alignment.kind) {
+    case Alignment::Kind::bottom_right: return keys - queries;
+    case Alignment::Kind::offset: return alignment.values.at(0);
+    default: return 0;
+  }
+}
+
+// Only the queries that are looked at are computed, a few at a time, so that a long sequence takes little memory.
+val weights_map(const val& query, const val& key, const val& given) {
+  return guarded([&] {
+    const ConstTensorView& q = array_of(query, "query").view();
+    const ConstTensorView& k = array_of(key, "key").view();
+    require_rank_4(q, "query"), require_rank_4(k, "key");
+    AttentionOptions options = attention_options(given, {"batch", "head", "queries", "keys", "rows", "columns"});
+    if (!options.masks.empty() || !options.alibi_slopes.empty() || options.sinks.defined() ||
+        !options.key_lengths.empty() || options.dropout.rate != 0.0) {
+      throw Error("weightsMap takes scale, softcap, causal, window, alignment and engine, and no other option");
+    }
+    const auto whole = [&](const char* name, int otherwise) {
+      return is_given(given) && is_given(given[name]) ? given[name].as<int>() : otherwise;
+    };
+    const int batch = whole("batch", 0), head = whole("head", 0);
+    const int rows = whole("rows", 256), columns = whole("columns", 256);
+    if (rows < 1 || columns < 1) throw Error("rows and columns must be at least 1");
+    const Range queries = range_of(is_given(given) ? given["queries"] : val::undefined(), q.size(2), "queries");
+    const Range keys = range_of(is_given(given) ? given["keys"] : val::undefined(), k.size(2), "keys");
+    if (head < 0 || head >= q.size(1)) throw Error("there is no head " + std::to_string(head));
+    if (batch < 0 || batch >= q.size(0)) throw Error("there is no batch row " + std::to_string(batch));
+
+    const std::int64_t group = q.size(1) / k.size(1);
+    const ConstTensorView one_query = q.slice(0, batch, batch + 1).slice(1, head, head + 1);
+    const ConstTensorView one_key = k.slice(0, batch, batch + 1).slice(1, head / group, head / group + 1);
+    const ConstTensorView little = one_key.slice(3, 0, 1);  // the product with values is not looked at
+
+    const std::int64_t start = first_position(options.alignment, q.size(2), k.size(2));
+
+    WeightsMap map(queries.begin, queries.end - queries.begin, keys.begin, keys.end - keys.begin, rows, columns);
+    constexpr std::int64_t kAtOnce = 64;
+    Tensor weights({1, 1, kAtOnce, k.size(2)});
+    Tensor out({1, 1, kAtOnce, 1}, q.dtype());
+    for (std::int64_t first = queries.begin; first < queries.end; first += kAtOnce) {
+      const std::int64_t count = std::min(kAtOnce, queries.end - first);
+      options.alignment = Alignment::offset(start + first);
+      AttentionOutputs outputs{.out = out.view().slice(2, 0, count)};
+      outputs.captures.push_back({.stage = Stage::weights, .to = weights.view().slice(2, 0, count)});
+      rapt::attention(outputs, one_query.slice(2, first, first + count), one_key, little, options);
+      for (std::int64_t n = 0; n < count; ++n) map.add(first + n, weights.values<float>().data() + n * k.size(2));
+    }
+    return val(Array(map.take()));
+  });
+}
+
+val instruction_sets() {
+  val list = val::array();
+  for (const InstructionSetInfo& set : rapt::instruction_sets()) push(list, std::string(set.name));
+  return list;
+}
+
+std::string version() { return RAPT_VERSION; }
+
+}  // namespace
+
+EMSCRIPTEN_BINDINGS(rapt_attention) {
+  emscripten::function("attention", &attend);
+  emscripten::function("weightsMap", &weights_map);
+  emscripten::function("instructionSets", &instruction_sets);
+  emscripten::function("version", &version);
+}
+
+}  // namespace rapt::wasm

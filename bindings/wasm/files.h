@@ -1,0 +1,39 @@
+// A file of tensors that lies in the engine's memory.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <emscripten/val.h>
+
+#include "array.h"
+#include "rapt/layer_names.h"
+#include "rapt/multi_head_attention.h"
+#include "rapt/npy.h"
+#include "rapt/safetensors.h"
+
+namespace rapt::wasm {
+
+class File {
+ public:
+  // `bytes` is a Uint8Array; the end of the name says what they are. They are copied once.
+  File(const std::string& name, const val& bytes);
+
+  val entries() const;   // [{name, type, shape}], in the file's order; the one array of a .npy has no name
+  val metadata() const;  // of a safetensors file
+  Array tensor(const std::string& name) const;
+  std::vector<FoundLayer> layers() const;
+  LoadedLayer layer(const LoadOptions& options) const;
+
+ private:
+  std::vector<NamedTensor> named_tensors(std::vector<Array>& keep) const;
+
+  std::string name_;
+  std::shared_ptr<std::vector<std::byte>> bytes_;
+  std::shared_ptr<SafetensorsFile> safetensors_;  // one of these two, or neither for .npy
+  std::shared_ptr<NpzFile> npz_;
+};
+
+}  // namespace rapt::wasm

@@ -1,0 +1,23 @@
+// Options of attention as an object of JavaScript, with the names of C++ in JavaScript's manner: keyLengths.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+#include <emscripten/val.h>
+
+#include "rapt/attention.h"
+
+namespace rapt::wasm {
+
+// Throws where the object has a key that is none of these: a misspelt option must not be passed over.
+void require_known(const emscripten::val& object, const char* what, std::initializer_list<std::string_view> known);
+
+// Options of rapt/attention.h. Views in it point at tensors of the object: it must live until the call is over. Keys in
+// `besides` are the caller's.
+AttentionOptions attention_options(const emscripten::val& object, std::initializer_list<std::string_view> besides = {});
+
+Stage stage_named(const std::string& name);
+Selection selection_of(const emscripten::val& capture);
+
+}  // namespace rapt::wasm

@@ -1,0 +1,158 @@
+// Types of rapt.mjs. Options mean what include/rapt/attention.h says; errors are RaptError, in the library's words.
+
+export type Numbers = Float32Array | Float64Array | Uint8Array | Uint16Array;
+export type Stage = 'raw' | 'capped' | 'masked' | 'weights' | 'droppedWeights';
+
+/** Numbers in the engine's memory. Views share it; free() gives this one's part back. */
+export interface Tensor {
+  readonly shape: number[];
+  readonly strides: number[];
+  readonly dtype: 'f32' | 'f64' | 'bf16' | 'f16' | 'bool' | 'i8';
+  /** A copy, row by row: Float64Array of f64, Uint8Array of bool, else Float32Array. */
+  values(): Float32Array | Float64Array | Uint8Array;
+  transpose(a: number, b: number): Tensor;
+  slice(dim: number, begin: number, end: number): Tensor;
+  select(dim: number, index: number): Tensor;
+  /** Copies where strides do not allow a view. */
+  reshape(shape: number[]): Tensor;
+  splitHeads(heads: number): Tensor;
+  combineHeads(): Tensor;
+  /** The bytes of a .npy file. */
+  npy(): Uint8Array;
+  free(): void;
+}
+
+export type Mask =
+  | {kind: 'keep' | 'drop' | 'add'; tensor: Tensor}
+  | {kind: 'fill'; tensor: Tensor; value: number};
+
+export interface AttentionOptions {
+  scale?: number;
+  softcap?: number;
+  masks?: Mask[];
+  causal?: boolean;
+  /** [left, right]; null leaves a side open. */
+  window?: [number | null, number | null];
+  alignment?: 'topLeft' | 'bottomRight' | number | number[];
+  keyLengths?: number[];
+  alibiSlopes?: number[];
+  sinks?: Tensor;
+  dropout?: {rate: number; seed?: number};
+  engine?: 'automatic' | 'reference' | 'cpu';
+}
+
+export interface Capture {
+  stage: Stage;
+  heads?: number[];
+  queries?: number[];
+  mean?: boolean;
+}
+
+export interface AttentionResult {
+  out: Tensor;
+  lse?: Tensor;
+  captures?: Tensor[];
+}
+
+export interface MapOptions extends Pick<AttentionOptions,
+  'scale' | 'softcap' | 'causal' | 'window' | 'alignment' | 'engine'> {
+  batch?: number;
+  head?: number;
+  queries?: [number, number];
+  keys?: [number, number];
+  rows?: number;
+  columns?: number;
+}
+
+export interface LayerConfig {
+  embedSize: number;
+  heads: number;
+  kvHeads?: number;
+  bias?: boolean;
+  batchFirst?: boolean;
+  contextLength?: number;
+  seed?: number;
+}
+
+export interface Layer {
+  readonly config: Required<Omit<LayerConfig, 'seed'>> & {headSize: number; outputSize: number};
+  parameters(): Record<string, Tensor>;
+  forward(x: Tensor, options?: AttentionOptions & {weights?: 'none' | 'mean' | 'perHead'}): LayerResult;
+  forwardOf(query: Tensor, key?: Tensor, value?: Tensor,
+    options?: AttentionOptions & {weights?: 'none' | 'mean' | 'perHead'}): LayerResult;
+  free(): void;
+}
+
+export interface LayerResult {
+  out: Tensor;
+  weights?: Tensor;
+}
+
+export interface FoundLayer {
+  prefix: string;
+  family: string;
+  embedSize: number;
+  keySize: number;
+  possibleHeads: number[];
+}
+
+/** A .safetensors, .npz or .npy file in the engine's memory. */
+export interface TensorFile {
+  /** In the file's order; the one array of a .npy has no name. */
+  entries(): {name: string; type: string; shape: number[]}[];
+  metadata(): Record<string, string>;
+  layers(): FoundLayer[];
+  tensor(name?: string): Tensor;
+  layer(options: {prefix?: string; heads?: number; kvHeads?: number; batchFirst?: boolean}): Layer;
+  free(): void;
+}
+
+/** What a model says of a sequence: logits (1, L, V), and the weights of each layer, (1, H, L, L). */
+export interface Reading {
+  logits: Tensor;
+  weights: Tensor[];
+}
+
+export interface Model {
+  readonly config: {
+    vocabulary: number; context: number; width: number; layers: number; heads: number; characters: string;
+  };
+  parameters(): Record<string, Tensor>;
+  read(tokens: number[]): Reading;
+  free(): void;
+}
+
+export interface Training {
+  readonly state: {step: number; steps: number; loss: number; done: boolean; reached: boolean};
+  readonly characters: string;
+  /** One step; true where it ended with an evaluation. */
+  step(): boolean;
+  evaluation(): {loss: number; measures: {key: string; words: string; value: number; goal?: number}[]};
+  /** Tokens of a row that no batch holds. */
+  example(seed: number): number[];
+  read(tokens: number[]): Reading;
+  free(): void;
+}
+
+export interface Rapt {
+  readonly version: string;
+  instructionSets(): string[];
+  /** Copies. Uint8Array is bool; Uint16Array takes a dtype, 'bf16' or 'f16', whose bits it has. */
+  tensor(numbers: Numbers, shape: number[], dtype?: 'bf16' | 'f16'): Tensor;
+  attention(query: Tensor, key: Tensor, value: Tensor,
+    options?: AttentionOptions & {lse?: boolean; captures?: Capture[]}): AttentionResult;
+  /** The weights of one head, or a part of them, at most `rows` by `columns`: each the largest of what it stands for. */
+  weightsMap(query: Tensor, key: Tensor, options?: MapOptions): Tensor;
+  linear(x: Tensor, weight: Tensor, bias?: Tensor): Tensor;
+  layerNorm(x: Tensor, weight: Tensor, bias?: Tensor): Tensor;
+  layer(config: LayerConfig): Layer;
+  open(name: string, bytes: Uint8Array): Promise<TensorFile>;
+  builtinModel(): Model;
+  train(task: 'induction' | 'reverse', seed?: number): Training;
+  /** Frees every tensor made in `work` but what it returns. */
+  scope<Result>(work: () => Result): Result;
+}
+
+/** The engine: `module` is what rapt_engine.js defines, `code` the bytes of rapt_engine.wasm, or what they compiled to. */
+export function load(module: (settings?: object) => Promise<object>,
+  code: BufferSource | WebAssembly.Module): Promise<Rapt>;
