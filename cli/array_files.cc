@@ -88,9 +88,14 @@ ConstTensorView ArrayFiles::read(const std::string& option, const std::string& t
   try {
     return keep(read_npy(name.file, options));
   } catch (const Error& error) {
-    if (is_npy(name.file)) throw Error(fmt::format("{}: {}", option, error.what()));
-    throw Error(fmt::format("{}: {} (rapt reads .npy, .npz and .safetensors; numpy.save writes the first)", option,
-                            error.what()));
+    std::string what = error.what();
+    if (what.starts_with("npy: ")) what.erase(0, 5);
+    const std::size_t advice = what.find("; integers can be read as");  // by a program
+    if (advice != std::string::npos)
+      what = fmt::format("{}; save floats: x.astype(\"float32\")", what.substr(0, advice));
+    if (is_npy(name.file)) throw Error(fmt::format("{}: {}", option, what));
+    throw Error(
+        fmt::format("{}: {} (rapt reads .npy, .npz and .safetensors; numpy.save writes the first)", option, what));
   }
 }
 
@@ -118,9 +123,13 @@ ConstTensorView ArrayFiles::from_safetensors(const std::string& option, const Ar
   return file.at(chosen_name(option, name, file.names()));
 }
 
-std::optional<std::string> nearest(std::string_view text, const std::vector<std::string>& names) {
+namespace {
+
+// At most `most` letters away.
+std::optional<std::string> nearest_within(std::size_t most, std::string_view text,
+                                          const std::vector<std::string>& names) {
   std::optional<std::string> best;
-  std::size_t least = std::max<std::size_t>(2, text.size() / 5) + 1;
+  std::size_t least = most + 1;
   for (const std::string& name : names) {
     const std::size_t longer = std::max(name.size(), text.size());
     if (longer > 512 || longer - std::min(name.size(), text.size()) >= least) continue;
@@ -141,6 +150,18 @@ std::optional<std::string> nearest(std::string_view text, const std::vector<std:
   return best;
 }
 
+}  // namespace
+
+std::optional<std::string> nearest(std::string_view text, const std::vector<std::string>& names) {
+  return nearest_within(std::max<std::size_t>(2, text.size() / 5), text, names);
+}
+
+// Folder and ending are alike in many names, and say nothing about a short one.
+std::optional<std::string> nearest_file(const std::string& path, const std::vector<std::string>& paths) {
+  const std::size_t stem = std::filesystem::path(path).stem().string().size();
+  return nearest_within(std::max(std::min<std::size_t>(2, (stem + 1) / 2), stem / 5), path, paths);
+}
+
 void require_file(const std::string& option, const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -151,7 +172,7 @@ void require_file(const std::string& option, const std::string& path) {
     for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, unreadable)) {
       beside.push_back((folder / entry.path().filename()).string());
     }
-    const std::optional<std::string> near = nearest(path, beside);
+    const std::optional<std::string> near = nearest_file(path, beside);
     throw Error(fmt::format("{}there is no file {}{}", option.empty() ? "" : option + ": ", path,
                             near ? fmt::format("; did you mean {}?", *near) : "; check the path"));
   }

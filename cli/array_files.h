@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rapt/npy.h"
@@ -28,6 +29,8 @@ class ArrayFiles {
   // `option` is what errors call it: "--input".
   ConstTensorView read(const std::string& option, const std::string& text, const NpyOptions& options = {});
   const SafetensorsFile& safetensors(const std::string& path);
+  // A tensor made of what was read.
+  ConstTensorView keep(Tensor tensor) { return keep(NpyArray(std::move(tensor), /*fortran_order=*/false)); }
 
  private:
   ConstTensorView keep(NpyArray array);
@@ -41,6 +44,7 @@ class ArrayFiles {
 
 // The name of the list that is nearest to `text`, where one is near: a letter wrong, missing or too many.
 std::optional<std::string> nearest(std::string_view text, const std::vector<std::string>& names);
+std::optional<std::string> nearest_file(const std::string& path, const std::vector<std::string>& paths);
 
 // Throws where there is no such file, with the name of one that is near. `option` may be empty.
 void require_file(const std::string& option, const std::string& path);

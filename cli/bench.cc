@@ -9,9 +9,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "bench_arguments.h"
 #include "bench_report.h"
 #include "bench_rounds.h"
+#include "command.h"
+#include "output.h"
 #include "page.h"
 #include "rapt/error.h"
 
@@ -37,7 +38,7 @@ Window window_of(const std::string& text) {
   if (text == "none") return {};
   const std::vector<std::string> sides = split(text);
   if (sides.size() != 2) {
-    throw CLI::ValidationError("--window", fmt::format("'{}' is not LEFT,RIGHT, such as 256,0 or 256,open", text));
+    throw BadValue("--window", fmt::format("'{}' is not LEFT,RIGHT, such as 256,0 or 256,open", text));
   }
   const auto side = [](const std::string& keys) -> std::optional<std::int64_t> {
     if (keys == "open") return std::nullopt;
@@ -46,51 +47,56 @@ Window window_of(const std::string& text) {
   return {side(sides[0]), side(sides[1])};
 }
 
-void add_cases(CLI::App& command, BenchSweep& sweep) {
-  // Options are read in the order they are added in, so what is given besides changes this start.
-  command.add_flag_callback(
+// Options are read in the order they are added in, so what is given besides changes this start.
+void add_decode(Command& command, BenchSweep& sweep) {
+  command.flag(
       "--decode",
       [&sweep] {
         sweep.heads = {32}, sweep.kv_heads = {8}, sweep.queries = {1}, sweep.keys = {32768};
         sweep.dtype = {DType::f32, DType::bf16, DType::f16};
       },
       "Start from decoding: 1 query on 32768 keys, 32 heads on 8 kv heads, in f32, bf16 and f16");
-  Adder add(command);
-  add.numbers("--batch", sweep.batch, kMostElements, "Batch rows (1)");
-  add.numbers("--heads", sweep.heads, kMostElements, "Query heads (8)");
-  add.numbers("--kv-heads", sweep.kv_heads, kMostElements, "Key and value heads (as many as --heads)");
-  add.numbers("--queries", sweep.queries, kMostElements, "Queries (2048)");
-  add.numbers("--keys", sweep.keys, kMostElements,
-              "Keys (as many as --queries); where they differ, the last query sees the last key");
-  add.numbers("--dim", sweep.dim, kMostDim, "Head size (128)");
-  add.choices("--dtype", sweep.dtype, kTypes, "Element type (f32)");
-  command
-      .add_option_function<std::string>(
-          "--causal",
-          [&sweep](const std::string& which) {
-            static constexpr std::array<std::pair<std::string_view, int>, 3> kWhich{
-                {{"yes", 1}, {"no", 0}, {"both", 2}}};
-            const int how = chosen("--causal", which, kWhich);
-            sweep.causal = how == 2 ? std::vector<bool>{false, true} : std::vector<bool>{how == 1};
-          },
-          "A query sees the keys up to its own place; `both` times both")
-      ->expected(0, 1)
-      ->default_str("yes")
-      ->type_name("[yes|no|both]");
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--window",
-          [&sweep](const std::vector<std::string>& windows) {
-            sweep.window.clear();
-            for (const std::string& each : windows) sweep.window.push_back(window_of(each));
-          },
-          "Keys seen before and after a query's place (none); give it again to sweep")
-      ->allow_extra_args(false)
-      ->type_name("LEFT,RIGHT");
-  add.choices("--mask", sweep.mask, kMasks,
-              "A mask of full size, (B, Hq, Lq, Lk), or -plane: one of (Lq, Lk) for all heads (none)");
-  add.choices("--weights", sweep.weights, kWeights, "Also write the weights: their mean over heads, or all (none)");
-  add.numbers("--threads", sweep.threads, kMostThreads, "Threads (1)");
+}
+
+void add_cases(Command& command, BenchSweep& sweep) {
+  command.numbers("--batch", sweep.batch, kMostElements, "Batch rows (1)");
+  command.numbers("--heads", sweep.heads, kMostElements, "Query heads (8)");
+  command.numbers("--kv-heads", sweep.kv_heads, kMostElements, "Key and value heads (as many as --heads)");
+  command.numbers("--queries", sweep.queries, kMostElements, "Queries (2048)");
+  command.numbers("--keys", sweep.keys, kMostElements,
+                  "Keys (as many as --queries); where they differ, the last query sees the last key");
+  command.numbers("--dim", sweep.dim, kMostDim, "Head size (128)");
+  command.choices("--dtype", sweep.dtype, kTypes, "Element type (f32)");
+  command.one_or_none("--causal", "[yes|no|both]", "A query sees the keys up to its own place; `both` times both",
+                      [&sweep](const std::string& which) {
+                        static constexpr std::array<std::pair<std::string_view, int>, 4> kWhich{
+                            {{"", 1}, {"yes", 1}, {"no", 0}, {"both", 2}}};
+                        const int how = chosen("--causal", which, kWhich);
+                        sweep.causal = how == 2 ? std::vector<bool>{false, true} : std::vector<bool>{how == 1};
+                      });
+  command.many("--window", "LEFT,RIGHT", "Keys seen before and after a query's place (none); give it again to sweep",
+               [&sweep](const std::vector<std::string>& windows) {
+                 sweep.window.clear();
+                 for (const std::string& each : windows) sweep.window.push_back(window_of(each));
+               });
+  command.choices("--mask", sweep.mask, kMasks,
+                  "A mask of full size, (B, Hq, Lq, Lk), or -plane: one of (Lq, Lk) for all heads (none)");
+  command.numbers("--threads", sweep.threads, kMostThreads, "Threads (1)");
+}
+
+// What `rapt bench attention` and `rapt bench backward` have in common: one of them is given.
+void add_measuring(Command& command, BenchOptions& options) {
+  command.choice("--engine", options.engine, kEngines, "Who computes (auto)");
+  command.flag("--baseline", options.baseline,
+               "Also time a matrix product, the FMA peak and plain reads of memory in every round, and the ratios");
+  command.whole("--reps", options.rounds, 100000, "Rounds: every case is timed once in each (9)");
+  command.seconds("--min-time", options.shortest_sample,
+                  "Seconds a sample lasts at least: a faster call is repeated within it (0.02)");
+  command.flag("--json", options.json, "Print data");
+  command.flag("--csv", options.csv, "Print comma-separated values");
+  command.exclude("--csv", "--json");
+  command.one("--plot", "FILE.svg", "Also draw it", [&](const std::string& file) { options.plot = file; });
+  command.choice("--color", options.color, kColors, "When to colour");
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -102,31 +108,24 @@ void write_file(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
-  CLI::App* bench = app.add_subcommand("bench", "Time it, each answer checked first");
-  bench->require_subcommand(1);
-  CLI::App* command = bench->add_subcommand(
-      "attention", "Attention forward. Lists, such as --queries 512,1024, time every combination");
-  add_cases(*command, options.sweep);
-  Adder add(*command);
-  add.choice("--engine", options.engine, kEngines, "Who computes (auto)");
-  command->add_flag(
-      "--baseline", options.baseline,
-      "Also time a matrix product, the FMA peak and plain reads of memory in every round, and the ratios");
-  add.one("--reps", "N", "Rounds: every case is timed once in each (9)",
-          [&](const std::string& text) { options.rounds = whole_number("--reps", text, 1, 100000); });
-  command
-      ->add_option("--min-time", options.shortest_sample,
-                   "Seconds a sample lasts at least: a faster call is repeated within it (0.02)")
-      ->check(CLI::Range(0.0, 3600.0).description(""))
-      ->type_name("S");
-  CLI::Option* json = command->add_flag("--json", options.json, "Print data");
-  command->add_flag("--csv", options.csv, "Print comma-separated values")->excludes(json);
-  add.one("--plot", "FILE.svg", "Also draw it", [&](const std::string& file) { options.plot = file; });
-  add.choice("--color", options.color, kColors, "When to colour");
-  add_bench_gemm(*bench, options.gemm);
-  add_bench_mha(*bench, options.mha);
-  add_bench_decode(*bench, options.decode);
+Command add_bench(Command& rapt, BenchOptions& options) {
+  Command bench = rapt.below("bench", "Time it, each answer checked first");
+  bench.require_below();
+  Command command =
+      bench.below("attention", "Attention forward. Lists, such as --queries 512,1024, time every combination");
+  add_decode(command, options.sweep);
+  add_cases(command, options.sweep);
+  command.choices("--weights", options.sweep.weights, kWeights,
+                  "Also write the weights: their mean over heads, or all (none)");
+  add_measuring(command, options);
+  Command backward =
+      bench.below("backward", "Attention backward: dq, dk and dv from what forward gave. Lists time every combination");
+  backward.when_given([&options] { options.sweep.backward = true; });
+  add_cases(backward, options.sweep);
+  add_measuring(backward, options);
+  add_bench_gemm(bench, options.gemm);
+  add_bench_mha(bench, options.mha);
+  add_bench_decode(bench, options.decode);
   return bench;
 }
 

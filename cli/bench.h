@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "bench_case.h"
 #include "bench_decode.h"
 #include "bench_gemm.h"
@@ -17,6 +15,8 @@
 #include "terminal.h"
 
 namespace rapt::cli {
+
+class Command;
 
 struct BenchOptions {
   BenchSweep sweep;
@@ -30,10 +30,10 @@ struct BenchOptions {
   ColorChoice color = ColorChoice::automatic;
   GemmOptions gemm;      // of `rapt bench gemm`
   MhaOptions mha;        // of `rapt bench mha`
-  DecodeOptions decode;  // of `rapt bench decode`; all others are of `rapt bench attention`
+  DecodeOptions decode;  // of `rapt bench decode`; all others are of `rapt bench attention` and `rapt bench backward`
 };
 
-CLI::App* add_bench(CLI::App& app, BenchOptions& options);
+Command add_bench(Command& rapt, BenchOptions& options);
 ExitCode run_bench(const BenchOptions& options);
 
 }  // namespace rapt::cli

@@ -4,6 +4,7 @@
 #include <set>
 #include <span>
 
+#include "bench_backward.h"
 #include "bench_numbers.h"
 #include "rapt/random.h"
 
@@ -39,16 +40,6 @@ TensorView front(const TensorView& memory, const Dims& shape) {
 }
 ConstTensorView front(const ConstTensorView& memory, const Dims& shape) {
   return memory.slice(0, 0, count_of(shape)).reshape(shape);
-}
-
-// f32: the sum of Lk products rounded to 24 bits; 16-bit types: the one rounding of the answer.
-double error_limit(DType dtype) {
-  switch (dtype) {
-    case DType::f64: return 1e-12;
-    case DType::bf16: return 4e-3;
-    case DType::f16: return 5e-4;
-    default: return 2e-6;
-  }
 }
 
 // Batch row b, query i, kv heads [kv, kv_end) with their query heads: the reference's answer beside the engine's.
@@ -89,9 +80,20 @@ double row_error(const BenchCase& c, const BenchCall& call, std::int64_t b, std:
 
 }  // namespace
 
+// f32: the sum of Lk products rounded to 24 bits; 16-bit types: the one rounding of the answer.
+double error_limit(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return 1e-12;
+    case DType::bf16: return 4e-3;
+    case DType::f16: return 5e-4;
+    default: return 2e-6;
+  }
+}
+
 BenchMemory::BenchMemory(const std::vector<BenchCase>& cases) {
   struct Most {
     std::int64_t query = 0, key = 0, weights = 0;
+    bool backward = false;
   };
   std::vector<std::pair<DType, Most>> most;
   std::int64_t bools = 0;
@@ -102,6 +104,7 @@ BenchMemory::BenchMemory(const std::vector<BenchCase>& cases) {
     Most& m = place->second;
     m.query = std::max(m.query, c.batch * c.heads * c.queries * c.dim);
     m.key = std::max(m.key, c.batch * c.kv_heads * c.keys * c.dim);
+    m.backward = m.backward || c.backward;
     if (c.weights != BenchWeights::none) m.weights = std::max(m.weights, count_of(weights_shape(c)));
     if (c.mask != BenchMask::none) {
       std::int64_t& masks = is_bool(c.mask) ? bools : floats;
@@ -109,8 +112,10 @@ BenchMemory::BenchMemory(const std::vector<BenchCase>& cases) {
     }
   }
   for (const auto& [dtype, m] : most) {
+    const std::int64_t dquery = m.backward ? m.query : 0, dkey = m.backward ? m.key : 0;
     types_.push_back({dtype, numbers(m.query, 1, dtype), numbers(m.key, 2, dtype), numbers(m.key, 3, dtype),
-                      Tensor({m.query}, dtype), Tensor({m.weights}, dtype)});
+                      Tensor({m.query - dquery}, dtype), Tensor({m.weights}, dtype), numbers(dquery, 5, dtype),
+                      Tensor({dquery}, dtype), Tensor({dkey}, dtype), Tensor({dkey}, dtype)});
   }
   bool_mask_ = holes(bools);
   float_mask_ = numbers(floats, 4, DType::f32);
@@ -144,8 +149,30 @@ TensorView BenchMemory::weights(const BenchCase& c) {
   return front(of(c.dtype).weights.view(), weights_shape(c));
 }
 
+ConstTensorView BenchMemory::dout(const BenchCase& c) const {
+  return front(of(c.dtype).dout.view(), {c.batch, c.heads, c.queries, c.dim});
+}
+TensorView BenchMemory::dquery(const BenchCase& c) {
+  return front(of(c.dtype).dquery.view(), {c.batch, c.heads, c.queries, c.dim});
+}
+TensorView BenchMemory::dkey(const BenchCase& c) {
+  return front(of(c.dtype).dkey.view(), {c.batch, c.kv_heads, c.keys, c.dim});
+}
+TensorView BenchMemory::dvalue(const BenchCase& c) {
+  return front(of(c.dtype).dvalue.view(), {c.batch, c.kv_heads, c.keys, c.dim});
+}
+
 BenchCall::BenchCall(const BenchCase& c, BenchMemory& memory, Engine engine)
-    : query(memory.query(c)), key(memory.key(c)), value(memory.value(c)), outputs{.out = memory.out(c)} {
+    : backward(c.backward), query(memory.query(c)), key(memory.key(c)), value(memory.value(c)) {
+  if (backward) {
+    own_out = Tensor(query.shape(), c.dtype);
+    own_lse = Tensor({c.batch, c.heads, c.queries}, c.dtype == DType::f64 ? DType::f64 : DType::f32);
+    outputs = {.out = own_out, .lse = own_lse};
+    upstream = {.dout = memory.dout(c), .out = own_out, .lse = own_lse};
+    gradients = {.dquery = memory.dquery(c), .dkey = memory.dkey(c), .dvalue = memory.dvalue(c)};
+  } else {
+    outputs.out = memory.out(c);
+  }
   if (c.weights != BenchWeights::none) {
     outputs.captures.push_back({.to = memory.weights(c), .of = {.mean_over_heads = c.weights == BenchWeights::mean}});
   }
@@ -159,7 +186,13 @@ BenchCall::BenchCall(const BenchCase& c, BenchMemory& memory, Engine engine)
   options.threads = c.threads;
 }
 
+void BenchCall::run() const {
+  if (!backward) return forward();
+  attention_backward(gradients, upstream, query, key, value, options);
+}
+
 BenchCheck check(const BenchCase& c, const BenchCall& call) {
+  if (c.backward) return check_backward(c, call);
   call.run();
   const std::set<std::int64_t> rows{0, std::min<std::int64_t>(1, c.queries - 1), c.queries / 3, c.queries / 2,
                                     c.queries - 1};

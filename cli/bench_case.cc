@@ -95,7 +95,7 @@ double BenchCase::pairs() const {
   return total;
 }
 
-double BenchCase::flops() const { return 4.0 * static_cast<double>(batch * heads * dim) * pairs(); }
+double BenchCase::flops() const { return (backward ? 10.0 : 4.0) * static_cast<double>(batch * heads * dim) * pairs(); }
 
 double BenchCase::key_value_bytes() const {
   return 2.0 * static_cast<double>(batch * kv_heads * keys * dim) * static_cast<double>(size_of(dtype));
@@ -103,7 +103,7 @@ double BenchCase::key_value_bytes() const {
 
 std::vector<BenchCase> cases_of(const BenchSweep& sweep) {
   using Number = std::int64_t;
-  std::vector<BenchCase> cases(1);
+  std::vector<BenchCase> cases{{.backward = sweep.backward}};
   multiply(cases, sweep.batch, [](BenchCase& c, Number n) { c.batch = n; });
   multiply(cases, sweep.heads, [](BenchCase& c, Number n) { c.heads = c.kv_heads = n; });
   if (!sweep.kv_heads.empty()) multiply(cases, sweep.kv_heads, [](BenchCase& c, Number n) { c.kv_heads = n; });

@@ -37,6 +37,7 @@ struct BenchCase {
   BenchMask mask = BenchMask::none;
   BenchWeights weights = BenchWeights::none;
   int threads = 1;
+  bool backward = false;  // of dq, dk and dv, from forward's out and lse
 
   // "b1 h8 n2048 d128 causal"; f32 and one thread go without saying.
   std::string name() const;
@@ -45,7 +46,8 @@ struct BenchCase {
   // The (query, key) pairs of one head that causal and window leave visible. A mask's holes count as work: they lie
   // scattered, so no kernel can skip them.
   double pairs() const;
-  double flops() const;            // 2·D for q·k and 2·D for p·v of every pair
+  // 2·D for q·k and 2·D for p·v of every pair; backward has five such products.
+  double flops() const;
   double key_value_bytes() const;  // all keys and values, once
 };
 
@@ -63,6 +65,7 @@ struct BenchSweep {
   std::vector<BenchMask> mask{BenchMask::none};
   std::vector<BenchWeights> weights{BenchWeights::none};
   std::vector<std::int64_t> threads{1};
+  bool backward = false;
 };
 
 // Throws a UsageError where a combination cannot be, such as 8 heads on 3 kv heads.

@@ -11,11 +11,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "bench_arguments.h"
 #include "bench_numbers.h"
 #include "bench_rounds.h"
 #include "bench_stream.h"
 #include "bench_table.h"
+#include "command.h"
+#include "output.h"
 #include "page.h"
 #include "rapt/error.h"
 #include "rapt/multi_head_attention.h"
@@ -222,14 +223,11 @@ void show(Page& page, const DecodeOptions& options, const std::vector<DecodeResu
 
 }  // namespace
 
-void add_bench_decode(CLI::App& bench, DecodeOptions& options) {
-  CLI::App* command =
-      bench.add_subcommand("decode", "The layer, one token after a long cache, beside reading its bytes once");
-  command->callback([&options] { options.asked = true; });
-  Adder add(*command);
+void add_bench_decode(Command& bench, DecodeOptions& options) {
+  Command command = bench.below("decode", "The layer, one token after a long cache, beside reading its bytes once");
+  command.when_given([&options] { options.asked = true; });
   const auto size = [&](const std::string& name, std::int64_t& value, const std::string& help) {
-    add.one(name, "N", help,
-            [&value, name](const std::string& text) { value = whole_number(name, text, 1, kMostSize - 1); });
+    command.whole(name, value, kMostSize - 1, help);
   };
   size("--batch", options.batch, "Sequences, each with a token (1)");
   size("--cached", options.cached, "Tokens in the cache of each (8192)");
@@ -237,17 +235,13 @@ void add_bench_decode(CLI::App& bench, DecodeOptions& options) {
   size("--heads", options.heads, "Query heads (16)");
   size("--kv-heads", options.kv_heads, "Key and value heads (as many as --heads)");
   size("--page-size", options.page_size, "Tokens in a page (64)");
-  add.choices("--type", options.types, kTypes, "What the cache holds (f32,bf16,f16,i8)");
-  add.numbers("--threads", options.threads, kMostThreads, "Threads (1)");
-  add.one("--reps", "N", "Rounds: every cache is timed once in each (9)",
-          [&options](const std::string& text) { options.rounds = whole_number("--reps", text, 1, 100000); });
-  command
-      ->add_option("--min-time", options.shortest_sample,
-                   "Seconds a sample lasts at least: a faster step is repeated within it (0.02)")
-      ->check(CLI::Range(0.0, 3600.0).description(""))
-      ->type_name("S");
-  command->add_flag("--json", options.json, "Print data");
-  add.choice("--color", options.color, kColors, "When to colour");
+  command.choices("--type", options.types, kTypes, "What the cache holds (f32,bf16,f16,i8)");
+  command.numbers("--threads", options.threads, kMostThreads, "Threads (1)");
+  command.whole("--reps", options.rounds, 100000, "Rounds: every cache is timed once in each (9)");
+  command.seconds("--min-time", options.shortest_sample,
+                  "Seconds a sample lasts at least: a faster step is repeated within it (0.02)");
+  command.flag("--json", options.json, "Print data");
+  command.choice("--color", options.color, kColors, "When to colour");
 }
 
 ExitCode run_bench_decode(const DecodeOptions& given) {

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "exit_code.h"
 #include "rapt/dtype.h"
 #include "terminal.h"
 
 namespace rapt::cli {
+
+class Command;
 
 struct DecodeOptions {
   bool asked = false;  // set when the command is given
@@ -28,7 +28,7 @@ struct DecodeOptions {
   ColorChoice color = ColorChoice::automatic;
 };
 
-void add_bench_decode(CLI::App& bench, DecodeOptions& options);
+void add_bench_decode(Command& bench, DecodeOptions& options);
 ExitCode run_bench_decode(const DecodeOptions& options);
 
 }  // namespace rapt::cli

@@ -9,9 +9,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "bench_arguments.h"
 #include "bench_gemm_rounds.h"
 #include "bench_table.h"
+#include "command.h"
+#include "output.h"
 #include "page.h"
 
 namespace rapt::cli {
@@ -25,7 +26,7 @@ constexpr std::array<std::pair<std::string_view, DType>, 3> kTypes{
 GemmShape shape_of(const std::string& text) {
   const std::vector<std::string> sizes = split(text, 'x');
   if (sizes.size() != 2) {
-    throw CLI::ValidationError("--shape", fmt::format("'{}' is not KxN, such as 1024x4096", text));
+    throw BadValue("--shape", fmt::format("'{}' is not KxN, such as 1024x4096", text));
   }
   return {whole_number("--shape", sizes[0], 1, kMostSize - 1), whole_number("--shape", sizes[1], 1, kMostSize - 1)};
 }
@@ -85,28 +86,23 @@ void show(Page& page, const BenchMachine& machine, const std::vector<GemmResult>
 
 }  // namespace
 
-void add_bench_gemm(CLI::App& bench, GemmOptions& options) {
-  CLI::App* command = bench.add_subcommand(
+void add_bench_gemm(Command& bench, GemmOptions& options) {
+  Command command = bench.below(
       "gemm",
       "The packed product y = x·Wᵀ, beside every sgemm found. Lists, such as --rows 1,32, time every combination");
-  command->callback([&options] { options.asked = true; });
-  Adder add(*command);
-  add.numbers("--rows", options.rows, kMostSize - 1, "Rows of x (1,8,32,128,512,2048)");
-  add.one("--shape", "KxN,…", "Inputs and outputs of W (1024x1024)", [&options](const std::string& text) {
+  command.when_given([&options] { options.asked = true; });
+  command.numbers("--rows", options.rows, kMostSize - 1, "Rows of x (1,8,32,128,512,2048)");
+  command.one("--shape", "KxN,…", "Inputs and outputs of W (1024x1024)", [&options](const std::string& text) {
     options.shapes.clear();
     for (const std::string& part : split(text)) options.shapes.push_back(shape_of(part));
   });
-  add.choices("--type", options.types, kTypes, "What W is packed as; x and y are f32 (f32)");
-  add.numbers("--threads", options.threads, kMostThreads, "Threads (1)");
-  add.one("--reps", "N", "Rounds: every case is timed once in each (9)",
-          [&options](const std::string& text) { options.rounds = whole_number("--reps", text, 1, 100000); });
-  command
-      ->add_option("--min-time", options.shortest_sample,
-                   "Seconds a sample lasts at least: a faster call is repeated within it (0.02)")
-      ->check(CLI::Range(0.0, 3600.0).description(""))
-      ->type_name("S");
-  command->add_flag("--json", options.json, "Print data");
-  add.choice("--color", options.color, kColors, "When to colour");
+  command.choices("--type", options.types, kTypes, "What W is packed as; x and y are f32 (f32)");
+  command.numbers("--threads", options.threads, kMostThreads, "Threads (1)");
+  command.whole("--reps", options.rounds, 100000, "Rounds: every case is timed once in each (9)");
+  command.seconds("--min-time", options.shortest_sample,
+                  "Seconds a sample lasts at least: a faster call is repeated within it (0.02)");
+  command.flag("--json", options.json, "Print data");
+  command.choice("--color", options.color, kColors, "When to colour");
 }
 
 ExitCode run_bench_gemm(const GemmOptions& options) {

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "exit_code.h"
 #include "rapt/dtype.h"
 #include "terminal.h"
 
 namespace rapt::cli {
+
+class Command;
 
 // W is (outputs, inputs).
 struct GemmShape {
@@ -29,7 +29,7 @@ struct GemmOptions {
   ColorChoice color = ColorChoice::automatic;
 };
 
-void add_bench_gemm(CLI::App& bench, GemmOptions& options);
+void add_bench_gemm(Command& bench, GemmOptions& options);
 ExitCode run_bench_gemm(const GemmOptions& options);
 
 }  // namespace rapt::cli

@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "bench_arguments.h"
 #include "bench_sgemm.h"
 #include "bench_stream.h"
+#include "output.h"
 #include "rapt/packed_matrix.h"
 
 namespace rapt::cli {

@@ -7,10 +7,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "bench_arguments.h"
 #include "bench_mha_rounds.h"
 #include "bench_mha_variants.h"
 #include "bench_table.h"
+#include "command.h"
+#include "output.h"
 #include "page.h"
 #include "rapt/error.h"
 
@@ -87,6 +88,7 @@ nlohmann::ordered_json as_json(const MhaOptions& options, const MhaReport& repor
     each["threads"] = result.threads;
     each["error"] = result.check.error;
     put_times(result.ms, each);
+    each["flops"] = sizes.flops(result.variant);
     each["gflops"] = result.gflops.median();
     each["time_over_sgemm"] = or_null(report.time_over_sgemm(result));
     each["time_over_packed"] = or_null(report.time_over_packed(result));
@@ -113,20 +115,21 @@ void show(Page& page, const MhaOptions& options, const MhaReport& report) {
   page.line();
   page.quiet(
       "Medians over rounds; ratios within a round. Useful work is the projections and the (query, key) pairs that are "
-      "seen. /sgemm is time over that of as much work at the rate of the fastest sgemm, 2048³; × is time over that of "
-      "packed qkv.");
+      "seen; with backward, three times the projections and 3.5 times the pairs. /sgemm is time over that of as much "
+      "work "
+      "at the rate of the fastest sgemm, 2048³; × is time over that of packed qkv.");
 }
 
 }  // namespace
 
-void add_bench_mha(CLI::App& bench, MhaOptions& options) {
-  CLI::App* command = bench.add_subcommand(
-      "mha", "The multi-head attention layer, in the ways to build it. The sizes are those of the notes' comparison");
-  command->callback([&options] { options.asked = true; });
-  Adder add(*command);
+void add_bench_mha(Command& bench, MhaOptions& options) {
+  Command command = bench.below(
+      "mha",
+      "The multi-head attention layer, in the ways to build it, and training it. The sizes are those of the notes' "
+      "comparison");
+  command.when_given([&options] { options.asked = true; });
   const auto size = [&](const std::string& name, std::int64_t& value, const std::string& help) {
-    add.one(name, "N", help,
-            [&value, name](const std::string& text) { value = whole_number(name, text, 1, kMostSize - 1); });
+    command.whole(name, value, kMostSize - 1, help);
   };
   size("--batch", options.sizes.batch, "Batch rows (8)");
   size("--tokens", options.sizes.tokens, "Tokens of each (1024)");
@@ -134,18 +137,14 @@ void add_bench_mha(CLI::App& bench, MhaOptions& options) {
   size("--heads", options.sizes.heads, "Query heads (12)");
   size("--kv-heads", options.sizes.kv_heads, "Key and value heads (as many as --heads)");
   static constexpr std::array<std::pair<std::string_view, bool>, 2> kYesNo{{{"yes", true}, {"no", false}}};
-  add.choice("--causal", options.sizes.causal, kYesNo, "A query sees the keys up to its own place (yes)");
-  add.choices("--variants", options.variants, kMhaVariants, "Which, as a list (all)");
-  add.numbers("--threads", options.threads, kMostThreads, "Threads (1)");
-  add.one("--reps", "N", "Rounds: every variant is timed once in each (9)",
-          [&options](const std::string& text) { options.rounds = whole_number("--reps", text, 1, 100000); });
-  command
-      ->add_option("--min-time", options.shortest_sample,
-                   "Seconds a sample lasts at least: a faster call is repeated within it (0.02)")
-      ->check(CLI::Range(0.0, 3600.0).description(""))
-      ->type_name("S");
-  command->add_flag("--json", options.json, "Print data");
-  add.choice("--color", options.color, kColors, "When to colour");
+  command.choice("--causal", options.sizes.causal, kYesNo, "A query sees the keys up to its own place (yes)");
+  command.choices("--variants", options.variants, kMhaVariants, "Which, as a list (all)");
+  command.numbers("--threads", options.threads, kMostThreads, "Threads (1)");
+  command.whole("--reps", options.rounds, 100000, "Rounds: every variant is timed once in each (9)");
+  command.seconds("--min-time", options.shortest_sample,
+                  "Seconds a sample lasts at least: a faster call is repeated within it (0.02)");
+  command.flag("--json", options.json, "Print data");
+  command.choice("--color", options.color, kColors, "When to colour");
 }
 
 ExitCode run_bench_mha(const MhaOptions& given) {

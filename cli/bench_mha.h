@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "exit_code.h"
 #include "terminal.h"
 
 namespace rapt::cli {
+
+class Command;
 
 enum class MhaVariant : std::uint8_t {
   per_head,      // three small products and attention for each head by itself
@@ -23,10 +23,12 @@ enum class MhaVariant : std::uint8_t {
   all_weights,   // packed, and the weights of every head
   bf16,          // packed; parameters, input and output in this type
   f16,
+  training,          // packed, and back: the gradients of input and parameters
+  training_dropout,  // the same with dropout
 };
 
 // As the command line spells them.
-inline constexpr std::array<std::pair<std::string_view, MhaVariant>, 8> kMhaVariants{{
+inline constexpr std::array<std::pair<std::string_view, MhaVariant>, 10> kMhaVariants{{
     {"per-head", MhaVariant::per_head},
     {"separate", MhaVariant::separate},
     {"packed", MhaVariant::packed},
@@ -35,7 +37,13 @@ inline constexpr std::array<std::pair<std::string_view, MhaVariant>, 8> kMhaVari
     {"all-weights", MhaVariant::all_weights},
     {"bf16", MhaVariant::bf16},
     {"f16", MhaVariant::f16},
+    {"training", MhaVariant::training},
+    {"training-dropout", MhaVariant::training_dropout},
 }};
+
+inline bool trains(MhaVariant variant) {
+  return variant == MhaVariant::training || variant == MhaVariant::training_dropout;
+}
 
 // Self-attention without biases of q, k and v, with one of the output. The default is the notes' comparison.
 struct MhaSizes {
@@ -49,7 +57,8 @@ struct MhaSizes {
   std::int64_t head_size() const { return embed / heads; }
   std::int64_t key_width() const { return kv_heads * head_size(); }  // numbers in the keys of a token
   // Of useful work: 2·M·N·K for each projection, 4·D for every (query, key) pair of a head that causal leaves visible.
-  double flops() const;
+  // Backward has two products for each projection's one, and five for the two of a pair.
+  double flops(MhaVariant variant = MhaVariant::packed) const;
 };
 
 struct MhaOptions {
@@ -63,7 +72,7 @@ struct MhaOptions {
   ColorChoice color = ColorChoice::automatic;
 };
 
-void add_bench_mha(CLI::App& bench, MhaOptions& options);
+void add_bench_mha(Command& bench, MhaOptions& options);
 ExitCode run_bench_mha(const MhaOptions& options);
 
 }  // namespace rapt::cli

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <set>
 
+#include "bench_mha_training.h"
 #include "bench_numbers.h"
 
 namespace rapt::cli {
@@ -99,6 +100,10 @@ MhaMemory::MhaMemory(const MhaSizes& sizes, const std::vector<MhaVariant>& varia
       x_.emplace(type, input(shape).to(type));
       out_.emplace(type, Tensor(shape, type));
     }
+    if (trains(variant) && dx_.count() == 0) {
+      dout_ = Tensor::copy_of(numbers(Layout::contiguous(shape).count(), 3, DType::f32).view().reshape(shape));
+      dx_ = Tensor(shape);
+    }
     if (!has_plane(variant)) continue;
     plane = std::max(plane, Layout::contiguous(plane_shape(variant, sizes.batch, sizes.heads, sizes.tokens)).count());
   }
@@ -110,6 +115,7 @@ MhaCall MhaMemory::call(MhaVariant variant, int threads, std::int64_t batch, std
   MhaCall call{.x = part(ConstTensorView(x_.at(type_of(variant)))),
                .out = part(out_.at(type_of(variant)).view()),
                .threads = threads};
+  if (trains(variant)) call.dout = part(ConstTensorView(dout_)), call.dx = part(dx_.view());
   if (!has_plane(variant)) return call;
   const Dims shape = plane_shape(variant, batch, heads_, tokens);
   const TensorView plane = plane_.view().slice(0, 0, Layout::contiguous(shape).count()).reshape(shape);
@@ -139,7 +145,8 @@ const LayerResult& MhaChecker::reference(MhaVariant variant, const ConstTensorVi
 
 BenchCheck MhaChecker::check_few(MhaVariant variant, MhaLayer& layer, int threads) {
   const MhaCall call = memory_.call(variant, threads, 1, few_);
-  layer.forward(call);
+  layer.run(call);
+  if (trains(variant)) return check_few_back(variant, call, layer);
   const LayerResult& right = reference(variant, call.x);
   BenchCheck check{token_error(call.out, right.out), f32_limit() + rounding(variant)};
   if (call.weights.defined()) {
@@ -152,11 +159,24 @@ BenchCheck MhaChecker::check_few(MhaVariant variant, MhaLayer& layer, int thread
   return check;
 }
 
+// The same layer in f64: which weights dropout drops is a matter of its seed alone, so it drops the same ones.
+BenchCheck MhaChecker::check_few_back(MhaVariant variant, const MhaCall& call, const MhaLayer& layer) const {
+  const Tensor x = Tensor::copy_of(call.x, DType::f64), dout = Tensor::copy_of(call.dout, DType::f64);
+  Tensor out(x.shape(), DType::f64), dx(x.shape(), DType::f64);
+  TrainingLayer right(packed_layer(sizes_, DType::f64, &parameters_, dropout_of(variant)), sizes_.causal);
+  right.run({.x = x, .out = out, .dout = dout, .dx = dx});
+  double error = worse(token_error(call.out, out), token_error(call.dx, dx));
+  for (std::size_t n = 0; n < right.gradients().size(); ++n) {
+    error = worse(error, relative_error(layer.gradients()[n], right.gradients()[n]));
+  }
+  return {error, 2.0 * f32_limit()};  // twice the way
+}
+
 // Some tokens, those at the ends among them, of the first and the last row of the batch.
 BenchCheck MhaChecker::expect(const MhaCall& call) {
   expected_ = Tensor(call.out.shape());
   const Tensor x = input(call.x.shape());
-  MhaLayer::make(MhaVariant::packed, sizes_, parameters_)->forward({.x = x, .out = expected_, .threads = call.threads});
+  MhaLayer::make(MhaVariant::packed, sizes_, parameters_)->run({.x = x, .out = expected_, .threads = call.threads});
   const OneToken formula(sizes_, parameters_);
   BenchCheck check{0.0, f32_limit()};
   for (const std::int64_t b : std::set<std::int64_t>{0, sizes_.batch - 1}) {
@@ -171,6 +191,7 @@ BenchCheck MhaChecker::expect(const MhaCall& call) {
 BenchCheck MhaChecker::check_all(MhaVariant variant, const MhaCall& call) {
   if (expected_.count() == 0) expected_check_ = expect(call);
   if (!expected_check_.good()) return expected_check_;
+  if (dropout_of(variant) > 0.0) return {0.0, f32_limit()};  // nothing to compare with: a few tokens must do
   // 16 bits: x, the parameters and what becomes of them were rounded too.
   const BenchCheck check{token_error(call.out, expected_), 2.0 * f32_limit() + 5.0 * rounding(variant)};
   return variant == MhaVariant::packed ? worse_check(check, expected_check_) : check;

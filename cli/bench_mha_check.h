@@ -26,6 +26,7 @@ class MhaMemory {
   std::int64_t heads_;
   std::map<DType, Tensor> x_, out_;
   Tensor plane_;
+  Tensor dout_, dx_;  // in f32
 };
 
 class MhaChecker {
@@ -34,13 +35,14 @@ class MhaChecker {
 
   const MultiHeadAttention& parameters() const { return parameters_; }
 
-  // A call on a few tokens, held against the reference.
+  // A call on a few tokens, held against the reference: the output, and what else the variant gives.
   BenchCheck check_few(MhaVariant variant, MhaLayer& layer, int threads);
   // The answer of a whole call, which is still in memory, held against packed qkv in f32; and that against the formula.
   BenchCheck check_all(MhaVariant variant, const MhaCall& call);
 
  private:
   const LayerResult& reference(MhaVariant variant, const ConstTensorView& x);
+  BenchCheck check_few_back(MhaVariant variant, const MhaCall& call, const MhaLayer& layer) const;
   BenchCheck expect(const MhaCall& call);
   double f32_limit() const;
 

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "bench_arguments.h"
 #include "bench_mha_check.h"
 #include "bench_mha_variants.h"
 #include "bench_sgemm_baseline.h"
+#include "output.h"
 
 namespace rapt::cli {
 namespace {
@@ -31,7 +31,7 @@ class MhaContestant {
   const MhaCall& call() const { return call_; }
 
  private:
-  void run() { layer_->forward(call_); }
+  void run() { layer_->run(call_); }
 
   MhaLayer* layer_;
   MhaCall call_;
@@ -63,11 +63,13 @@ class SgemmRates {
 
 }  // namespace
 
-double MhaSizes::flops() const {
+double MhaSizes::flops(MhaVariant variant) const {
   const auto e = static_cast<double>(embed), width = static_cast<double>(2 * embed + 2 * key_width());
   const auto length = static_cast<double>(tokens);
   const double pairs = causal ? length * (length + 1.0) / 2.0 : length * length;
-  return static_cast<double>(batch) * (2.0 * length * e * width + 4.0 * e * pairs);  // H · D = E
+  const double of_projections = 2.0 * length * e * width, of_pairs = 4.0 * e * pairs;  // H · D = E
+  return static_cast<double>(batch) *
+         (trains(variant) ? 3.0 * of_projections + 3.5 * of_pairs : of_projections + of_pairs);
 }
 
 std::string MhaResult::name() const {
@@ -112,7 +114,7 @@ MhaReport run_mha_rounds(const MhaOptions& options) {
       MhaResult result{.variant = variant, .threads = static_cast<int>(threads), .check = first_checks[n]};
       show_progress("checking all of " + result.name());
       const MhaCall call = memory.call(variant, result.threads, sizes.batch, sizes.tokens);
-      contestants.emplace_back(*layers[n], call, sizes.flops());
+      contestants.emplace_back(*layers[n], call, sizes.flops(variant));
       contestants.back().warm_up(options.shortest_sample);
       result.check = worse_check(result.check, checker.check_all(variant, call));
       all_good = all_good && result.check.good();

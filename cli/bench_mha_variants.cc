@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench_mha_plain.h"
+#include "bench_mha_training.h"
 #include "bench_numbers.h"
 #include "rapt/packed_matrix.h"
 
@@ -73,7 +74,7 @@ class WholeLayer : public MhaLayer {
     options_.workspace = &workspace_;
   }
 
-  void forward(const MhaCall& call) override {
+  void run(const MhaCall& call) override {
     options_.attention.threads = call.threads;
     layer_.forward({call.out, call.weights}, call.x, {}, {}, options_);
   }
@@ -114,7 +115,7 @@ class LayerOfHeads : public MhaLayer {
     }
   }
 
-  void forward(const MhaCall& call) override {
+  void run(const MhaCall& call) override {
     const std::int64_t batch = call.x.size(0), count = batch * call.x.size(1), dim = sizes_.head_size();
     const TensorView q = q_.floats({count, dim}), k = k_.floats({count, dim}), v = v_.floats({count, dim});
     const TensorView combined = combined_.floats({count, sizes_.embed});
@@ -157,7 +158,7 @@ class PlainLayer : public MhaLayer {
         output_(parameter(parameters, "out_proj.weight")),
         output_bias_(Tensor::copy_of(parameter(parameters, "out_proj.bias"))) {}
 
-  void forward(const MhaCall& call) override {
+  void run(const MhaCall& call) override {
     const std::int64_t batch = call.x.size(0), count = batch * call.x.size(1);
     const std::int64_t width = sizes_.embed, key_width = sizes_.key_width();
     const TensorView qkv = qkv_.floats({count, width + 2 * key_width});
@@ -209,6 +210,8 @@ std::string_view words_of(MhaVariant variant) {
     case MhaVariant::all_weights: return "packed qkv, all weights";
     case MhaVariant::bf16: return "packed qkv, bf16";
     case MhaVariant::f16: return "packed qkv, f16";
+    case MhaVariant::training: return "packed qkv and backward";
+    case MhaVariant::training_dropout: return "packed qkv and backward, dropout 0.1";
   }
   return "?";
 }
@@ -223,8 +226,12 @@ ReturnWeights weights_of(MhaVariant variant) {
                                               : ReturnWeights::none;
 }
 
-MultiHeadAttention packed_layer(const MhaSizes& sizes, DType type, const MultiHeadAttention* like) {
-  MultiHeadAttention layer(config_of(sizes, type), /*seed=*/1);
+double dropout_of(MhaVariant variant) { return variant == MhaVariant::training_dropout ? 0.1 : 0.0; }
+
+MultiHeadAttention packed_layer(const MhaSizes& sizes, DType type, const MultiHeadAttention* like, double dropout) {
+  MultiHeadAttentionConfig config = config_of(sizes, type);
+  config.dropout = dropout;
+  MultiHeadAttention layer(config, /*seed=*/1);
   if (like == nullptr) {
     layer.set_parameter("out_proj.bias", numbers(sizes.embed, 2, DType::f32));  // a layer begins with zeros there
     return layer;
@@ -237,6 +244,10 @@ std::unique_ptr<MhaLayer> MhaLayer::make(MhaVariant variant, const MhaSizes& siz
                                          const MultiHeadAttention& parameters) {
   if (variant == MhaVariant::per_head) return std::make_unique<LayerOfHeads>(sizes, parameters);
   if (variant == MhaVariant::plain) return std::make_unique<PlainLayer>(sizes, parameters);
+  if (trains(variant)) {
+    return std::make_unique<TrainingLayer>(packed_layer(sizes, DType::f32, &parameters, dropout_of(variant)),
+                                           sizes.causal);
+  }
   MultiHeadAttention layer = variant == MhaVariant::separate ? separate_layer(sizes, parameters)
                                                              : packed_layer(sizes, type_of(variant), &parameters);
   return std::make_unique<WholeLayer>(std::move(layer), sizes.causal, weights_of(variant));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "bench_mha.h"
@@ -15,8 +16,11 @@ std::string_view words_of(MhaVariant variant);  // "packed qkv"
 DType type_of(MhaVariant variant);              // of parameters, input and output
 ReturnWeights weights_of(MhaVariant variant);
 
+double dropout_of(MhaVariant variant);
+
 // The library's layer, packed. With the parameters of `like`, rounded to `type`; without one, with its own.
-MultiHeadAttention packed_layer(const MhaSizes& sizes, DType type, const MultiHeadAttention* like = nullptr);
+MultiHeadAttention packed_layer(const MhaSizes& sizes, DType type, const MultiHeadAttention* like = nullptr,
+                                double dropout = 0.0);
 
 ConstTensorView parameter(const MultiHeadAttention& layer, std::string_view name);
 
@@ -25,6 +29,9 @@ struct MhaCall {
   TensorView out{};      // (B, L, E)
   TensorView weights{};  // (B, L, L) or (B, Hq, L, L), where the variant gives them back
   TensorView scores{};   // (B, Hq, L, L), where it writes them on its way
+  // (B, L, E), where it goes back too.
+  ConstTensorView dout{};
+  TensorView dx{};
   int threads = 1;
 };
 
@@ -36,7 +43,9 @@ class MhaLayer {
   MhaLayer& operator=(const MhaLayer&) = delete;
   virtual ~MhaLayer() = default;
 
-  virtual void forward(const MhaCall& call) = 0;
+  virtual void run(const MhaCall& call) = 0;
+  // Of the parameters of packed qkv, in their order, as the last call found them; empty where it did not go back.
+  virtual std::span<const Tensor> gradients() const { return {}; }
 
   // `parameters`: the packed layer in f32.
   static std::unique_ptr<MhaLayer> make(MhaVariant variant, const MhaSizes& sizes,

@@ -69,8 +69,8 @@ std::string bench_as_svg(const BenchMachine& machine, const BenchReport& report)
       ".sgemm{{stroke:#d65e3e;stroke-width:2.5}}.fma{{stroke:#9aa6b0;stroke-width:2.5}}</style>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
       width, bottom + 56);
-  svg += fmt::format("<text class=\"title\" x=\"{}\" y=\"32\">Attention forward, GFLOP/s of useful work</text>\n",
-                     kMargin);
+  svg += fmt::format("<text class=\"title\" x=\"{}\" y=\"32\">Attention {}, GFLOP/s of useful work</text>\n", kMargin,
+                     report.results[0].parameters.backward ? "backward" : "forward");
   svg += fmt::format("<text class=\"quiet\" x=\"{}\" y=\"52\">{} · {} · rapt " RAPT_VERSION "</text>\n", kMargin,
                      escaped(machine.cpu), escaped(machine.isa));
 

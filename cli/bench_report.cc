@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "bench_peak.h"
 #include "bench_table.h"
@@ -61,6 +62,7 @@ nlohmann::ordered_json as_json(const BenchReport& report, const BenchResult& res
   data["keys"] = c.keys;
   data["dim"] = c.dim;
   data["dtype"] = rapt::name_of(c.dtype);
+  data["pass"] = c.backward ? "backward" : "forward";
   data["causal"] = c.causal;
   data["window"] = name_of(c.window);
   data["mask"] = name_of(c.mask);
@@ -69,13 +71,16 @@ nlohmann::ordered_json as_json(const BenchReport& report, const BenchResult& res
   data["error"] = result.check.error;
   put_times(result.ms, data);
   data["flops"] = c.flops();
-  data["bytes"] = c.key_value_bytes();
   data["gflops"] = result.gflops.median();
-  data["gbps"] = result.gbps.median();
+  if (!c.backward) {
+    data["bytes"] = c.key_value_bytes();
+    data["gbps"] = result.gbps.median();
+  }
   if (report.baseline_of(result) != nullptr) {
     const Ratios ratios = ratios_of(report, result);
     data["over_sgemm"] = or_null(ratios.sgemm);
     data["over_fma"] = or_null(ratios.fma);
+    if (c.backward) return data;
     data["stream_gbps"] = or_null(median_of(result.stream_gbps));
     data["stream_way"] = result.stream_way;
     data["over_stream"] = or_null(ratios.stream);
@@ -99,7 +104,9 @@ BenchMachine BenchMachine::here() {
 }
 
 void show_bench(Page& page, const BenchMachine& machine, const BenchReport& report) {
-  page.heading("rapt bench attention", fmt::format("{} · {}", machine.cpu, machine.isa));
+  const bool backward = report.results[0].parameters.backward;
+  page.heading(backward ? "rapt bench backward" : "rapt bench attention",
+               fmt::format("{} · {}", machine.cpu, machine.isa));
   for (const BenchBaseline& each : report.baselines) {
     const std::string sgemm =
         each.sgemm_gflops.empty()
@@ -110,18 +117,28 @@ void show_bench(Page& page, const BenchMachine& machine, const BenchReport& repo
                           number(each.fma_gflops.median()), machine.fma, number(each.stream_gbps.median())));
   }
 
-  std::vector<std::vector<std::string>> rows{{"case", "ms", "spread", "GFLOP/s", "GB/s"}};
+  std::vector<std::vector<std::string>> rows{{"case", "ms", "spread", "GFLOP/s"}};
   const bool compared = !report.baselines.empty();
-  if (compared) rows[0].insert(rows[0].end(), {"/sgemm", "/FMA", "/stream"});
+  if (!backward) rows[0].emplace_back("GB/s");
+  if (compared) rows[0].insert(rows[0].end(), {"/sgemm", "/FMA"});
+  if (compared && !backward) rows[0].emplace_back("/stream");
   for (const BenchResult& result : report.results) {
-    rows.push_back({result.parameters.name(), number(result.ms.median()), spread(result.ms),
-                    number(result.gflops.median()), number(result.gbps.median())});
-    if (!compared) continue;
+    std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{
+        result.parameters.name(), number(result.ms.median()), spread(result.ms), number(result.gflops.median())});
     const Ratios ratios = ratios_of(report, result);
-    rows.back().insert(rows.back().end(), {ratio(ratios.sgemm), ratio(ratios.fma), ratio(ratios.stream)});
+    if (!backward) row.push_back(number(result.gbps.median()));
+    if (compared) row.insert(row.end(), {ratio(ratios.sgemm), ratio(ratios.fma)});
+    if (compared && !backward) row.push_back(ratio(ratios.stream));
   }
   show_table(page, rows);
   page.line();
+  if (backward) {
+    page.quiet(
+        "Medians over rounds; spread is half the interquartile range. dq, dk and dv from forward's out and lse. "
+        "GFLOP/s "
+        "of useful work: five products, 2.5 times forward's; only visible pairs count.");
+    return;
+  }
   page.quiet(
       "Medians over rounds; spread is half the interquartile range. GFLOP/s of useful work: only visible pairs count. "
       "GB/s of keys and values, read once; /stream: over a plain read of the same memory, in the same rounds.");

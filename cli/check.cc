@@ -1,11 +1,15 @@
 #include "check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string_view>
 #include <unistd.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "command.h"
 
 namespace rapt::cli {
 namespace {
@@ -33,10 +37,10 @@ std::string repeat_with(const CheckFailure& failure) {
                      target.instruction_set);
 }
 
-// A validator says what is wrong, or nothing.
-std::string not_a_count(const std::string& text) {
+std::int64_t count_of(const std::string& option, const std::string& text) {
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  return digits && text.size() < 19 ? "" : fmt::format("{} is not a whole number of 0 or more", text);
+  if (!digits || text.size() >= 19) throw BadValue(option, text + " is not a whole number of 0 or more");
+  return std::stoll(text);
 }
 
 void print_table(const CheckOptions& options, const CheckReport& report) {
@@ -44,10 +48,14 @@ void print_table(const CheckOptions& options, const CheckReport& report) {
     fmt::print("the case list and {} random cases, seeds from {}: {:.1f} s\n\n", options.plan.random, options.plan.seed,
                report.seconds);
   }
-  fmt::print("{:<14}{:>8}{:>8}   {:<26}\n", "engine", "cases", "differ", "worst error, of allowed");
+  const auto worst = [](double part, const std::string& name) { return fmt::format("{:.2f}  {}", part, name); };
+  std::size_t width = std::string_view("worst error, of allowed").size();
+  for (const CheckScore& score : report.scores) width = std::max(width, worst(score.worst, score.worst_case).size());
+  fmt::print("{:<14}{:>8}{:>16}{:>8}   {:<{}}  {}\n", "engine", "cases", "with gradients", "differ",
+             "worst error, of allowed", width, "of a gradient");
   for (const CheckScore& score : report.scores) {
-    fmt::print("{:<14}{:>8}{:>8}   {:.2f}  {}\n", score.target.name(), score.cases, score.differ, score.worst,
-               score.worst_case);
+    fmt::print("{:<14}{:>8}{:>16}{:>8}   {:<{}}  {}\n", score.target.name(), score.cases, score.gradients, score.differ,
+               worst(score.worst, score.worst_case), width, worst(score.worst_gradient, score.worst_gradient_case));
   }
   fmt::print("\n{}\n", report.good() ? "✓ every answer is right" : "✗ numbers differ from the reference:");
   for (const CheckFailure& failure : report.failures) {
@@ -55,6 +63,9 @@ void print_table(const CheckOptions& options, const CheckReport& report) {
                repeat_with(failure));
   }
 }
+
+// An error is infinite where an answer is not even finite where it should be: no number in JSON.
+double finite(double error) { return std::isfinite(error) ? error : -1.0; }
 
 void print_json(const CheckOptions& options, const CheckReport& report) {
   nlohmann::ordered_json data = {{"schema", 1},
@@ -66,10 +77,12 @@ void print_json(const CheckOptions& options, const CheckReport& report) {
     data["engines"].push_back({{"engine", score.target.engine == Engine::reference ? "reference" : "cpu"},
                                {"instruction_set", score.target.instruction_set},
                                {"cases", score.cases},
+                               {"gradients", score.gradients},
                                {"differ", score.differ},
-                               // Infinite where an answer is not even finite where it should be: no number in JSON.
-                               {"worst_of_allowed", std::isfinite(score.worst) ? score.worst : -1.0},
+                               {"worst_of_allowed", finite(score.worst)},
                                {"worst_case", score.worst_case},
+                               {"worst_gradient_of_allowed", finite(score.worst_gradient)},
+                               {"worst_gradient_case", score.worst_gradient_case},
                                {"seconds", score.seconds}});
   }
   data["failures"] = nlohmann::ordered_json::array();
@@ -85,19 +98,16 @@ void print_json(const CheckOptions& options, const CheckReport& report) {
 
 }  // namespace
 
-CLI::App* add_check(CLI::App& app, CheckOptions& options) {
-  CLI::App* command = app.add_subcommand("check", "Compare every engine and instruction set here with the reference");
-  command->add_option("--random", options.plan.random, "Random cases besides the list (default 200)")
-      ->check(CLI::Validator(not_a_count, ""))
-      ->type_name("N");
-  command->add_option("--seed", options.plan.seed, "Seed of the first random case (default 1)")
-      ->check(CLI::Validator(not_a_count, ""))
-      ->type_name("S");
-  command->add_option("--case", options.plan.case_name, "Only this case, by the name a failure is printed with")
-      ->type_name("NAME");
-  command->add_option("--isa", options.plan.instruction_set, "Only this instruction set (rapt info lists them)")
-      ->type_name("NAME");
-  command->add_flag("--json", options.json, "Print the same as data");
+Command add_check(Command& rapt, CheckOptions& options) {
+  Command command = rapt.below("check", "Compare every engine and instruction set here with the reference");
+  command.one("--random", "N", "Random cases besides the list (default 200)",
+              [&](const std::string& text) { options.plan.random = count_of("--random", text); });
+  command.one("--seed", "S", "Seed of the first random case (default 1)", [&](const std::string& text) {
+    options.plan.seed = static_cast<std::uint64_t>(count_of("--seed", text));
+  });
+  command.text("--case", "NAME", options.plan.case_name, "Only this case, by the name a failure is printed with");
+  command.text("--isa", "NAME", options.plan.instruction_set, "Only this instruction set (rapt info lists them)");
+  command.flag("--json", options.json, "Print the same as data");
   return command;
 }
 

@@ -71,13 +71,18 @@ std::string judge(const cases::Case& test, const Truth& truth, CheckScore& score
       cases::has_backward(test.spec) ? cases::run_backward(test, &untouched_by_backward) : cases::Gradients();
   score.seconds += since(start);
 
-  std::vector<cases::Comparison> all = cases::compare(test.spec, got, truth.answer);
-  for (cases::Comparison& one : cases::compare(test.spec, gradients, truth.gradients)) all.push_back(std::move(one));
-  for (const cases::Comparison& one : all) {
-    const double part = one.error / one.allowed;
-    if (part > score.worst) score.worst = part, score.worst_case = test.spec.name;
-  }
-  std::string wrong = cases::mismatch(all);
+  const std::vector<cases::Comparison> of_answer = cases::compare(test.spec, got, truth.answer);
+  const std::vector<cases::Comparison> of_gradients = cases::compare(test.spec, gradients, truth.gradients);
+  const auto keep_worst = [&](const std::vector<cases::Comparison>& all, double& worst, std::string& worst_case) {
+    for (const cases::Comparison& one : all) {
+      const double part = one.error / one.allowed;
+      if (part > worst) worst = part, worst_case = test.spec.name;
+    }
+  };
+  keep_worst(of_answer, score.worst, score.worst_case);
+  keep_worst(of_gradients, score.worst_gradient, score.worst_gradient_case);
+  if (!of_gradients.empty()) ++score.gradients;
+  std::string wrong = cases::mismatch(of_answer) + cases::mismatch(of_gradients);
   if (!untouched) wrong += "memory around `out` was written; ";
   if (!untouched_by_backward) wrong += "memory around a gradient was written; ";
   return wrong;

@@ -38,11 +38,14 @@ struct CheckFailure {
 
 struct CheckScore {
   CheckTarget target;
-  std::int64_t cases = 0;    // that were run: f64 goes to the reference only
-  std::int64_t differ = 0;   // that were wrong
-  double worst = 0.0;        // the largest error of an output, as a part of what is allowed
-  std::string worst_case{};  //
-  double seconds = 0.0;      // in this engine
+  std::int64_t cases = 0;       // that were run: f64 goes to the reference only
+  std::int64_t gradients = 0;   // of these, with gradients too: pages and i8 have none
+  std::int64_t differ = 0;      // that were wrong
+  double worst = 0.0;           // the largest error of an output, as a part of what is allowed
+  std::string worst_case{};     //
+  double worst_gradient = 0.0;  // the same of a gradient
+  std::string worst_gradient_case{};
+  double seconds = 0.0;  // in this engine
 };
 
 struct CheckReport {

@@ -4,12 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "command_tree.h"
+#include "command.h"
 
 namespace rapt::cli {
 namespace {
-
-std::string last_word(const std::string& path) { return path.substr(path.rfind(' ') + 1); }
 
 std::string joined(const std::vector<std::string>& words, const char* between) {
   std::string all;
@@ -30,34 +28,49 @@ void for_each_command(const CommandInfo& command, const Visit& visit) {
   for (const CommandInfo& below : command.commands) for_each_command(below, visit);
 }
 
-// The words that may stand after a command, in bash's way.
+// ---- bash -----------------------------------------------------------------------------------------------------------
+
+// What may stand behind a command: in words, commands and what a place takes; options where none of these, or after -.
 std::string bash_words(const CommandInfo& command) {
   std::vector<std::string> words;
-  for (const CommandInfo& below : command.commands) words.push_back(last_word(below.path));
-  for (const OptionInfo& option : command.options) words.insert(words.end(), option.names.begin(), option.names.end());
+  for (const CommandInfo& below : command.commands) words.push_back(below.name());
   for (const OptionInfo& option : command.options) {
     if (option.names.empty()) words.insert(words.end(), option.choices.begin(), option.choices.end());
   }
   return joined(words, " ");
 }
+std::string bash_options(const CommandInfo& command) {
+  std::vector<std::string> names;
+  for (const OptionInfo& option : command.options) names.insert(names.end(), option.names.begin(), option.names.end());
+  return joined(names, " ");
+}
+bool takes_file(const CommandInfo& command) {
+  return std::any_of(command.options.begin(), command.options.end(),
+                     [](const OptionInfo& option) { return option.names.empty() && option.is_file; });
+}
 
-// What may stand after an option that takes a value.
+// What may stand behind an option that takes a value.
+std::string bash_value(const CommandInfo& command, const OptionInfo& option) {
+  if (option.is_file_after_colon) {
+    return fmt::format("_rapt_words '{}:'; compopt -o nospace 2>/dev/null", joined(option.choices, ": "));
+  }
+  if (option.is_file) return "_rapt_files";
+  if (option.choices.empty()) return ":";
+  const std::string more = option.may_lack_value ? fmt::format(" {}", bash_options(command)) : "";
+  return fmt::format("_rapt_words '{}{}'", joined(option.choices, " "), more);
+}
 std::string bash_values(const CommandInfo& command) {
   std::string cases;
   for (const OptionInfo& option : command.options) {
     if (option.is_flag || option.names.empty()) continue;
-    std::string reply = "return";
-    if (!option.choices.empty()) {
-      const std::string more = option.may_lack_value ? " " + bash_words(command) : "";
-      reply = fmt::format("COMPREPLY=($(compgen -W '{}{}' -- \"$cur\")); return", joined(option.choices, " "), more);
-    } else if (option.is_file) {
-      reply = "COMPREPLY=($(compgen -f -- \"$cur\")); compopt -o filenames 2>/dev/null; return";
-    }
-    cases += fmt::format("        '{}:{}') {} ;;\n", command.path,
-                         joined(option.names, fmt::format("'|'{}:", command.path).c_str()), reply);
+    cases +=
+        fmt::format("        '{}:{}') {}; return ;;\n", command.path,
+                    joined(option.names, fmt::format("'|'{}:", command.path).c_str()), bash_value(command, option));
   }
   return cases;
 }
+
+// ---- zsh ------------------------------------------------------------------------------------------------------------
 
 // zsh reads brackets, colons and quotes in a description as its own.
 std::string zsh_safe(const std::string& text) {
@@ -69,26 +82,32 @@ std::string zsh_safe(const std::string& text) {
   return replaced(safe, "'", "'\\''");
 }
 
+std::string zsh_action(const OptionInfo& option) {
+  if (option.is_file_after_colon) return fmt::format(" _rapt_word_and_file {}", joined(option.choices, " "));
+  if (!option.choices.empty()) return fmt::format("({})", joined(option.choices, " "));
+  return option.is_file ? "_files" : " ";
+}
+
 std::string zsh_option(const OptionInfo& option) {
   std::string value;
   if (!option.is_flag) {
-    const std::string action = !option.choices.empty() ? fmt::format("({})", joined(option.choices, " "))
-                               : option.is_file        ? "_files"
-                                                       : " ";
     value = fmt::format("{}{}:{}", option.may_lack_value ? "::" : ":",
-                        zsh_safe(option.names.empty() ? option.place : option.type), action);
+                        zsh_safe(option.names.empty() ? option.place : option.type), zsh_action(option));
   }
   if (option.names.empty()) return fmt::format("    '{}' \\\n", value);
   std::string lines;
-  for (const std::string& name : option.names) {
-    lines += fmt::format("    '{}[{}]{}' \\\n", name, zsh_safe(option.help), value);
+  for (const std::string& name : option.names) {  // = after the name: --input x and --input=x
+    lines += fmt::format("    '{}{}{}[{}]{}' \\\n", option.may_repeat ? "*" : "", name, option.is_flag ? "" : "=",
+                         zsh_safe(option.help), value);
   }
   return lines;
 }
 
 std::string zsh_function(const std::string& path) {
-  return "_rapt" + (path.empty() ? "" : "_" + replaced(path, " ", "_"));
+  return path.empty() ? "_rapt" : fmt::format("_rapt_{}", replaced(path, " ", "_"));
 }
+
+// ---- The manual -----------------------------------------------------------------------------------------------------
 
 // roff reads a dot or a quote at the start of a line, and backslashes, as its own; an option's hyphens are minus signs.
 std::string roff(const std::string& text) {
@@ -107,32 +126,48 @@ std::string roff_option(const OptionInfo& option) {
 
 }  // namespace
 
-CLI::App* add_completion(CLI::App& app, std::string& shell) {
-  CLI::App* command = app.add_subcommand("completion", "Print the completion of these commands for a shell");
-  command->add_option("shell", shell, "Which shell")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh"}).description(""))
-      ->type_name("bash|zsh");
-  command->footer("bash: source <(rapt completion bash)\nzsh:  rapt completion zsh > a folder of $fpath, as _rapt");
+Command add_completion(Command& rapt, std::string& shell) {
+  Command command = rapt.below("completion", "Print the completion of these commands for a shell");
+  command.place("shell", "bash|zsh", "Which shell", [&shell](const std::string& text) {
+    if (text != "bash" && text != "zsh") throw BadValue("shell", fmt::format("'{}' is none of bash, zsh", text));
+    shell = text;
+  });
+  command.footer("bash: source <(rapt completion bash)\nzsh:  rapt completion zsh > a folder of $fpath, as _rapt");
   return command;
 }
 
-CLI::App* add_man(CLI::App& app) { return app.add_subcommand("man", "Print the manual page: rapt man | man -l -"); }
+Command add_man(Command& rapt) { return rapt.below("man", "Print the manual page: rapt man | man -l -"); }
 
-std::string bash_completion(const CLI::App& app) {
-  const CommandInfo root = command_info(app);
+std::string bash_completion(const CommandInfo& root) {
   std::string paths, words, values;
   for_each_command(root, [&](const CommandInfo& command) {
     for (const CommandInfo& below : command.commands) {
-      paths += fmt::format("            '{}:{}') path='{}' ;;\n", command.path, last_word(below.path), below.path);
+      paths += fmt::format("            '{}:{}') path='{}' ;;\n", command.path, below.name(), below.path);
     }
-    words += fmt::format("        '{}') words='{}' ;;\n", command.path, bash_words(command));
+    words += fmt::format("        '{}') words='{}' files='{}'\n            options='{}' ;;\n", command.path,
+                         bash_words(command), takes_file(command) ? "yes" : "", bash_options(command));
     values += bash_values(command);
   });
   return fmt::format(R"(# Completion of rapt for bash, written by `rapt completion bash`.
+_rapt_words() {{ COMPREPLY=($(compgen -W "$1" -- "$cur")); }}
+_rapt_files() {{
+    local IFS=$'\n'
+    COMPREPLY=($(compgen -f -- "$cur"))
+    compopt -o filenames 2>/dev/null
+}}
 _rapt() {{
-    local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" path='' words='' word
+    local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" path='' words='' files='' options='' word
     COMPREPLY=()
+    # bash cuts words at = and at colons.
+    if [[ "$cur" == '=' ]]; then
+        cur=''
+    elif [[ "$prev" == '=' ]]; then
+        prev="${{COMP_WORDS[COMP_CWORD-2]}}"
+    elif [[ "$cur" == ':' || "$prev" == ':' ]]; then
+        [[ "$cur" == ':' ]] && word="$prev" cur='' || word="${{COMP_WORDS[COMP_CWORD-2]}}"
+        [[ "$word" == *.npz || "$word" == *.safetensors ]] || _rapt_files
+        return
+    fi
     for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
         case "$path:$word" in
 {}        esac
@@ -141,10 +176,12 @@ _rapt() {{
 {}    esac
     case "$path" in
 {}    esac
-    COMPREPLY=($(compgen -W "$words" -- "$cur"))
-    if [[ "$cur" != -* && -n "$path" && ${{#COMPREPLY[@]}} -eq 0 ]]; then
-        COMPREPLY=($(compgen -f -- "$cur"))
-        compopt -o filenames 2>/dev/null
+    if [[ "$cur" == -* || -z "$words$files" ]]; then
+        _rapt_words "$options"
+    elif [[ -n "$files" ]]; then
+        _rapt_files
+    else
+        _rapt_words "$words"
     fi
 }}
 complete -F _rapt rapt
@@ -152,9 +189,17 @@ complete -F _rapt rapt
                      paths, values, words);
 }
 
-std::string zsh_completion(const CLI::App& app) {
-  std::string text = "#compdef rapt\n# Completion of rapt for zsh, written by `rapt completion zsh`.\n\n";
-  for_each_command(command_info(app), [&](const CommandInfo& command) {
+std::string zsh_completion(const CommandInfo& root) {
+  std::string text = R"(#compdef rapt
+# Completion of rapt for zsh, written by `rapt completion zsh`.
+
+# raw:scores.npy: one of these words, a colon, a file.
+_rapt_word_and_file() {
+  if compset -P '*:'; then _files; else compadd -q -S : -- "$@"; fi
+}
+
+)";
+  for_each_command(root, [&](const CommandInfo& command) {
     text += fmt::format("{}() {{\n", zsh_function(command.path));
     if (!command.commands.empty()) text += "  local line state\n";
     text += command.commands.empty() ? "  _arguments -s \\\n" : "  _arguments -C \\\n";
@@ -165,19 +210,18 @@ std::string zsh_completion(const CLI::App& app) {
     }
     text += "    '1: :->command' '*::arg:->arguments'\n  case $state in\n    command)\n      local -a commands=(\n";
     for (const CommandInfo& below : command.commands) {
-      text += fmt::format("        '{}:{}'\n", last_word(below.path), zsh_safe(below.help));
+      text += fmt::format("        '{}:{}'\n", below.name(), zsh_safe(below.help));
     }
     text += "      )\n      _describe command commands ;;\n    arguments)\n      case $line[1] in\n";
     for (const CommandInfo& below : command.commands) {
-      text += fmt::format("        {}) {} ;;\n", last_word(below.path), zsh_function(below.path));
+      text += fmt::format("        {}) {} ;;\n", below.name(), zsh_function(below.path));
     }
     text += "      esac ;;\n  esac\n}\n\n";
   });
   return text + "if [ \"$funcstack[1]\" = \"_rapt\" ]; then _rapt \"$@\"; else compdef _rapt rapt; fi\n";
 }
 
-std::string man_page(const CLI::App& app) {
-  const CommandInfo root = command_info(app);
+std::string man_page(const CommandInfo& root) {
   std::string text = fmt::format(
       ".TH RAPT 1 \"\" \"rapt {0}\" \"rapt\"\n.SH NAME\nrapt \\- {1}\n.SH SYNOPSIS\n.B rapt\n\\fICOMMAND\\fR "
       "[\\fIOPTIONS\\fR]\n.SH DESCRIPTION\n{1}.\n{2}\n.SH OPTIONS\n",
@@ -194,6 +238,7 @@ std::string man_page(const CLI::App& app) {
       ".SH EXIT STATUS\n"
       ".TP\n0\nAll is well.\n.TP\n1\nSomething failed: a file, a shape, a type.\n"
       ".TP\n2\nThe command line asks for what cannot be done.\n.TP\n3\nNumbers differ from what they should be.\n"
+      ".TP\n130\nStopped by Ctrl-C, with what was done saved.\n"
       ".SH ENVIRONMENT\n"
       ".TP\n\\fBNO_COLOR\\fR\nNo colours.\n.TP\n\\fBRAPT_NUM_THREADS\\fR\nHow many threads to use.\n"
       ".TP\n\\fBRAPT_ISA\\fR\nWhich instruction set to use; rapt info lists them.\n";

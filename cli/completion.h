@@ -3,17 +3,17 @@
 
 #include <string>
 
-#include <CLI/CLI.hpp>
-
-#include "exit_code.h"
+#include "command_info.h"
 
 namespace rapt::cli {
 
-CLI::App* add_completion(CLI::App& app, std::string& shell);
-CLI::App* add_man(CLI::App& app);
+class Command;
 
-std::string bash_completion(const CLI::App& app);
-std::string zsh_completion(const CLI::App& app);
-std::string man_page(const CLI::App& app);
+Command add_completion(Command& rapt, std::string& shell);
+Command add_man(Command& rapt);
+
+std::string bash_completion(const CommandInfo& root);
+std::string zsh_completion(const CommandInfo& root);
+std::string man_page(const CommandInfo& root);
 
 }  // namespace rapt::cli

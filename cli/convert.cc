@@ -10,10 +10,11 @@
 #include <nlohmann/json.hpp>
 
 #include "array_files.h"
-#include "bench_arguments.h"
+#include "command.h"
 #include "error_words.h"
 #include "file_list.h"
 #include "file_options.h"
+#include "output.h"
 #include "rapt/multi_head_attention.h"
 #include "rapt/npy.h"
 #include "rapt/safetensors.h"
@@ -137,7 +138,7 @@ void write(const ConvertOptions& options, const TensorFile& file, const Cargo& c
 
 void report(const ConvertOptions& options, const Cargo& cargo) {
   for (const std::string& name : cargo.left_out) {
-    fmt::print(stderr, "rapt: left out {}: rapt has no such type\n", name);
+    complain(fmt::format("left out {}: rapt has no such type", name));
   }
   if (options.json) {
     nlohmann::ordered_json json = {{"schema", 1}, {"in", options.in}, {"out", options.out}};
@@ -164,27 +165,25 @@ void report(const ConvertOptions& options, const Cargo& cargo) {
 
 }  // namespace
 
-CLI::App* add_convert(CLI::App& app, ConvertOptions& options) {
-  CLI::App* command = app.add_subcommand("convert", "Turn files of tensors into others, with other names or types");
-  command->add_option("in", options.in, "A .safetensors, .npz or .npy file")->required()->type_name("IN");
-  command->add_option("out", options.out, "What to write: .safetensors, .npz, or .npy for one tensor")
-      ->required()
-      ->type_name("OUT");
-  Adder add(*command);
-  add.one("--names", family_names(), "Give every attention layer the names of this family",
-          [&](const std::string& text) {
-            options.names = name_family(text);
-            if (!options.names) {
-              throw CLI::ValidationError("--names", fmt::format("'{}' is none of {}", text, family_names()));
-            }
-          });
-  add.one("--projections", "packed|separate", "q, k and v of a layer in one tensor, or in one each",
-          [&](const std::string& text) { options.packed = chosen("--projections", text, kProjections); });
-  add_dtype(add, options.dtype, "Round floating-point tensors to this type");
-  command->add_option("--prefix", options.prefix, "Only tensors under this prefix");
-  command->add_flag("--compress", options.compress, "Deflate an .npz");
-  command->add_flag("--json", options.json, "Print what was written as data");
-  command->footer(
+Command add_convert(Command& rapt, ConvertOptions& options) {
+  Command command = rapt.below("convert", "Turn files of tensors into others, with other names or types");
+  command.place("in", "IN", "A .safetensors, .npz or .npy file", [&](const std::string& text) { options.in = text; });
+  command.place("out", "OUT", "What to write: .safetensors, .npz, or .npy for one tensor",
+                [&](const std::string& text) { options.out = text; });
+  command.one("--names", family_names(), "Give every attention layer the names of this family",
+              [&](const std::string& text) {
+                options.names = name_family(text);
+                if (!options.names) {
+                  throw BadValue("--names", fmt::format("'{}' is none of {}", text, family_names()));
+                }
+              });
+  command.one("--projections", "packed|separate", "q, k and v of a layer in one tensor, or in one each",
+              [&](const std::string& text) { options.packed = chosen("--projections", text, kProjections); });
+  add_dtype(command, options.dtype, "Round floating-point tensors to this type");
+  command.text("--prefix", "TEXT", options.prefix, "Only tensors under this prefix");
+  command.flag("--compress", options.compress, "Deflate an .npz");
+  command.flag("--json", options.json, "Print what was written as data");
+  command.footer(
       "Tensors of a type that rapt does not have, such as integers, are left out and named.\n"
       "  rapt convert model.safetensors model.npz\n"
       "  rapt convert model.safetensors torch.safetensors --names torch --dtype bf16");

@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "exit_code.h"
 #include "rapt/layer_names.h"
 
 namespace rapt::cli {
+
+class Command;
 
 struct ConvertOptions {
   std::string in, out;
@@ -22,7 +22,7 @@ struct ConvertOptions {
   bool json = false;
 };
 
-CLI::App* add_convert(CLI::App& app, ConvertOptions& options);
+Command add_convert(Command& rapt, ConvertOptions& options);
 ExitCode run_convert(const ConvertOptions& options);
 
 }  // namespace rapt::cli

@@ -10,10 +10,27 @@ namespace rapt::cli {
 namespace {
 
 using Flag = std::pair<std::string_view, std::string_view>;
-constexpr std::array<Flag, 4> kFirstWords{
-    {{"key_lengths", "--key-lengths"}, {"softcap", "--softcap"}, {"heads", "--heads"}, {"kv_heads", "--kv-heads"}}};
-constexpr std::array<Flag, 4> kWords{{{"Alignment::top_left()", "--align top-left"},
+constexpr std::array<Flag, 15> kFirstWords{{{"key_lengths", "--key-lengths"},
+                                            {"softcap", "--softcap"},
+                                            {"alibi_slopes", "--alibi-slopes"},
+                                            {"sinks", "--sinks"},
+                                            {"alignment has", "--offset has"},
+                                            {"packed sequences", "--query-starts: sequences"},
+                                            {"packed.query_starts", "--query-starts"},
+                                            {"packed.key_starts", "--key-starts"},
+                                            {"packed does", "--query-starts does"},
+                                            {"heads", "--heads"},
+                                            {"kv_heads", "--kv-heads"},
+                                            {"key ", "--key "},
+                                            {"key,", "--key,"},
+                                            {"value ", "--value "},
+                                            {"the list has ", "the file has "}}};
+constexpr std::array<Flag, 8> kWords{{{"Alignment::top_left()", "--align top-left"},
                                       {"Alignment::bottom_right()", "--align bottom-right"},
+                                      {"causal, window or ALiBi with ", "--causal, --window or --alibi-slopes with "},
+                                      {", query has ", ", the queries have "},
+                                      {", key has ", ", the keys have "},
+                                      {", packed.key_starts ", ", --key-starts "},
                                       {"give heads.", "give --heads."},
                                       {"choose one with prefix:", "choose one with --prefix:"}}};
 
@@ -22,17 +39,30 @@ void replace(std::string& text, std::string_view what, std::string_view by) {
   if (at != std::string::npos) text.replace(at, what.size(), by);
 }
 
+std::string rotary_words(const std::string& words) {
+  for (const std::string_view option : {"base ", "size ", "scaling"}) {
+    if (words.starts_with(option)) return fmt::format("--rotary-{}", words);
+  }
+  const std::size_t advice = words.find("; give an even head size");
+  if (advice == std::string::npos) return fmt::format("--rotary: {}", words);
+  return fmt::format("--rotary: {}; another number of --heads gives another head size", words.substr(0, advice));
+}
+
 }  // namespace
 
 std::string without_function(const Error& error) {
   const std::string what = error.what();
-  const bool names_one = what.starts_with("attention: ") || what.starts_with("MultiHeadAttention");
+  const bool names_one =
+      what.starts_with("attention: ") || what.starts_with("MultiHeadAttention") || what.starts_with("rotary: ");
   return names_one ? what.substr(what.find(": ") + 2) : what;
 }
 
 std::string with_flags(const Error& error, const std::string& mask) {
   std::string words = without_function(error);
   if (words == error.what()) return words;  // of a file, whose name may hold anything
+  if (std::string_view(error.what()).starts_with("rotary: ")) return rotary_words(words);
+  constexpr std::string_view kOfLayer = "attention.";  // as a layer calls its options
+  if (words.starts_with(kOfLayer)) words = words.substr(kOfLayer.size());
   for (const auto& [option, flag] : kWords) replace(words, option, flag);
   for (const auto& [option, flag] : kFirstWords) {
     if (!words.starts_with(option)) continue;

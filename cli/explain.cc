@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "command.h"
 #include "page.h"
 #include "tokens.h"
 #include "toy_model.h"
@@ -16,6 +17,8 @@
 
 namespace rapt::cli {
 namespace {
+
+constexpr std::array<std::pair<std::string_view, Lang>, 2> kLanguages{{{"en", Lang::en}, {"zh", Lang::zh}}};
 
 // Scores are kept for every pair of tokens and every head, several times over: this keeps them under a gigabyte.
 constexpr std::int64_t kMostTokens = 1024;
@@ -28,12 +31,12 @@ std::string working_heads() {
   return list;
 }
 
-// A validator says what is wrong, or nothing.
-std::string not_whole_number(const std::string& text) {
+// Any whole number: which of them make sense is said in the language that was asked for.
+std::int64_t heads_of(const std::string& text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size()) return "";
-  return fmt::format("{} is not a whole number", text);
+  if (error == std::errc() && end == text.data() + text.size()) return value;
+  throw BadValue("--heads", text + " is not a whole number");
 }
 
 Sentence checked_sentence(const ExplainOptions& options, const Words& words) {
@@ -50,34 +53,17 @@ Sentence checked_sentence(const ExplainOptions& options, const Words& words) {
 
 }  // namespace
 
-CLI::App* add_explain(CLI::App& app, ExplainOptions& options) {
-  CLI::App* command = app.add_subcommand("explain", "Walk a sentence through multi-head attention, step by step");
-  command
-      ->add_option_function<std::string>(
-          "--text", [&](const std::string& text) { options.text = text; }, "The sentence (a built-in one unless given)")
-      ->type_name("TEXT");
-  command->add_option("--heads", options.heads, "Number of heads (default 4); must divide 24")
-      ->check(CLI::Validator(not_whole_number, ""))
-      ->type_name("N");
-  command->add_flag("--causal", options.causal, "Let each word see only itself and the words before it");
-  command->add_flag("--wrong-split", options.wrong_split, "Split with view(B, H, L, D) and show what breaks");
-  command->add_flag("--json", options.json, "Print the same as data");
-  command
-      ->add_option_function<std::string>(
-          "--lang", [&](const std::string& lang) { options.lang = lang == "zh" ? Lang::zh : Lang::en; }, "Language")
-      ->check(CLI::IsMember({"en", "zh"}).description(""))
-      ->type_name("en|zh");
-  command
-      ->add_option_function<std::string>(
-          "--color",
-          [&](const std::string& when) {
-            options.color = when == "always"  ? ColorChoice::always
-                            : when == "never" ? ColorChoice::never
-                                              : ColorChoice::automatic;
-          },
-          "When to colour")
-      ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
-      ->type_name("auto|always|never");
+Command add_explain(Command& rapt, ExplainOptions& options) {
+  Command command = rapt.below("explain", "Walk a sentence through multi-head attention, step by step");
+  command.one("--text", "TEXT", "The sentence (a built-in one unless given)",
+              [&](const std::string& text) { options.text = text; });
+  command.one("--heads", "N", "Number of heads (default 4); must divide 24",
+              [&](const std::string& text) { options.heads = heads_of(text); });
+  command.flag("--causal", options.causal, "Let each word see only itself and the words before it");
+  command.flag("--wrong-split", options.wrong_split, "Split with view(B, H, L, D) and show what breaks");
+  command.flag("--json", options.json, "Print the same as data");
+  command.choice("--lang", options.lang, kLanguages, "Language");
+  command.choice("--color", options.color, kColors, "When to colour");
   return command;
 }
 

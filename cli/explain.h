@@ -5,14 +5,14 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "exit_code.h"
 #include "terminal.h"
 #include "toy_model.h"
 #include "words.h"
 
 namespace rapt::cli {
+
+class Command;
 
 struct ExplainOptions {
   std::optional<std::string> text;  // absent: the built-in sentence
@@ -24,7 +24,7 @@ struct ExplainOptions {
   ColorChoice color = ColorChoice::automatic;
 };
 
-CLI::App* add_explain(CLI::App& app, ExplainOptions& options);
+Command add_explain(Command& rapt, ExplainOptions& options);
 ExitCode run_explain(const ExplainOptions& options);
 
 }  // namespace rapt::cli

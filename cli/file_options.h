@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "bench_arguments.h"
+#include "command.h"
 #include "rapt/dtype.h"
 
 namespace rapt::cli {
@@ -15,9 +15,9 @@ namespace rapt::cli {
 inline constexpr std::array<std::pair<std::string_view, DType>, 4> kFloats{
     {{"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}, {"f64", DType::f64}}};
 
-inline void add_dtype(Adder& add, std::optional<DType>& dtype, const std::string& help) {
-  add.one("--dtype", "f32|bf16|f16|f64", help,
-          [&dtype](const std::string& text) { dtype = chosen("--dtype", text, kFloats); });
+inline void add_dtype(Command& command, std::optional<DType>& dtype, const std::string& help) {
+  command.one("--dtype", "f32|bf16|f16|f64", help,
+              [&dtype](const std::string& text) { dtype = chosen("--dtype", text, kFloats); });
 }
 
 }  // namespace rapt::cli

@@ -14,6 +14,7 @@
 #include <sched.h>
 #endif
 
+#include "command.h"
 #include "rapt/cpu.h"
 #include "rapt/error.h"
 #include "rapt/parallel.h"
@@ -122,9 +123,9 @@ void print_json(const Machine& machine, const std::vector<InstructionSetInfo>& s
 
 }  // namespace
 
-CLI::App* add_info(CLI::App& app, InfoOptions& options) {
-  CLI::App* command = app.add_subcommand("info", "Show the processor, threads, instruction sets and engines");
-  command->add_flag("--json", options.json, "Print the same as data");
+Command add_info(Command& rapt, InfoOptions& options) {
+  Command command = rapt.below("info", "Show the processor, threads, instruction sets and engines");
+  command.flag("--json", options.json, "Print the same as data");
   return command;
 }
 

@@ -1,17 +1,17 @@
 // `rapt info`: what this build can do on this machine, and what it would use.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include "exit_code.h"
 
 namespace rapt::cli {
+
+class Command;
 
 struct InfoOptions {
   bool json = false;
 };
 
-CLI::App* add_info(CLI::App& app, InfoOptions& options);
+Command add_info(Command& rapt, InfoOptions& options);
 ExitCode run_info(const InfoOptions& options);
 
 }  // namespace rapt::cli

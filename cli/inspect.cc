@@ -14,8 +14,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "bench_arguments.h"
+#include "command.h"
 #include "file_list.h"
+#include "output.h"
 #include "rapt/layer_names.h"
 #include "spinner.h"
 #include "statistics.h"
@@ -229,13 +230,14 @@ void print_json(const std::string& path, const TensorFile& file, const std::vect
 
 }  // namespace
 
-CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
-  CLI::App* command = app.add_subcommand("inspect", "Show the tensors of a file, and the attention layers among them");
-  command->add_option("file", options.file, "A .safetensors, .npz or .npy file")->required()->type_name("FILE");
-  command->add_flag("--stats", options.statistics,
-                    fmt::format("Statistics of every tensor (default up to {})", bytes_words(kStatisticsUpTo)));
-  command->add_flag("--no-stats", options.no_statistics, "No statistics: only what the header says");
-  command->add_flag("--json", options.json, "Print the same as data");
+Command add_inspect(Command& rapt, InspectOptions& options) {
+  Command command = rapt.below("inspect", "Show the tensors of a file, and the attention layers among them");
+  command.place("file", "FILE", "A .safetensors, .npz or .npy file",
+                [&](const std::string& text) { options.file = text; });
+  command.flag("--stats", options.statistics,
+               fmt::format("Statistics of every tensor (default up to {})", bytes_words(kStatisticsUpTo)));
+  command.flag("--no-stats", options.no_statistics, "No statistics: only what the header says");
+  command.flag("--json", options.json, "Print the same as data");
   return command;
 }
 

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "exit_code.h"
 
 namespace rapt::cli {
+
+class Command;
 
 struct InspectOptions {
   std::string file;
@@ -16,7 +16,7 @@ struct InspectOptions {
   bool json = false;
 };
 
-CLI::App* add_inspect(CLI::App& app, InspectOptions& options);
+Command add_inspect(Command& rapt, InspectOptions& options);
 ExitCode run_inspect(const InspectOptions& options);
 
 }  // namespace rapt::cli

@@ -1,6 +1,7 @@
 // The rapt command. Data goes to stdout, everything else to stderr.
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,67 +11,99 @@
 #include "array_files.h"
 #include "bench.h"
 #include "check.h"
+#include "command.h"
 #include "completion.h"
 #include "convert.h"
 #include "exit_code.h"
 #include "explain.h"
+#include "generate.h"
+#include "help.h"
 #include "info.h"
 #include "inspect.h"
+#include "option_list.h"
+#include "output.h"
 #include "run_options.h"
+#include "terminal.h"
+#include "train.h"
 
 namespace rapt::cli {
 namespace {
 
-ExitCode complain(ExitCode code, const std::string& message) {
-  fmt::print(stderr, "rapt: {}\n", message);
-  return code;
-}
-
-// Of a word that nobody expects and that is near one that `command` has, an option or a command; "" where none is.
-std::string meant(const CLI::App& app, const CLI::App& command) {
+// What CLI11 says, in other words: those of the command at hand.
+std::string refusal(const CLI::App& app, const CommandInfo& command, const CLI::ParseError& error) {
   std::vector<std::string> known;
-  for (const CLI::Option* option : command.get_options([](const CLI::Option*) { return true; })) {
-    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  }
-  for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
-    known.push_back(below->get_name());
-  }
+  for (const OptionInfo& option : command.options) known.insert(known.end(), option.names.begin(), option.names.end());
+  for (const CommandInfo& below : command.commands) known.push_back(below.name());
   for (const std::string& word : app.remaining(true)) {
-    const auto near = nearest(word.substr(0, word.find('=')), known);
+    const std::optional<std::string> near = nearest(word.substr(0, word.find('=')), known);
     if (near) return fmt::format("there is no {}; did you mean {}?", word, *near);
+    if (word.starts_with('-') || command.path.empty()) return fmt::format("there is no {}", word);
+    return fmt::format("{} belongs to no option", word);
   }
-  return "";
+  std::string what = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    for (const OptionInfo& option : command.options) {
+      if (option.names.empty() || !what.starts_with(option.names.back() + ":")) continue;
+      return fmt::format("{0} needs something behind it: {0} {1}", option.names.back(), option.type);
+    }
+  }
+  const bool something_is_missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if (something_is_missing && !command.commands.empty()) {
+    std::string names;
+    for (const CommandInfo& below : command.commands) {
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", below.name());
+    }
+    return fmt::format("rapt {} needs one of {} behind it", command.path, names);
+  }
+  if (something_is_missing) {
+    std::string call = fmt::format("rapt {}", command.path);
+    for (const OptionInfo& option : command.options) {
+      if (option.names.empty()) call += fmt::format(" {}", option.type);
+    }
+    return fmt::format("{}; write {}", what, call);
+  }
+  return what;
 }
 
 ExitCode run_command(int argc, char** argv) {
   CLI::App app("Multi-head attention: exact, fast and visible", "rapt");
-  app.set_version_flag("--version", "rapt " RAPT_VERSION);
+  app.set_help_flag("-h,--help", "Print this help");
+  app.set_version_flag("--version", "rapt " RAPT_VERSION, "Print the version");
   app.require_subcommand(0, 1);
+  Command rapt(app);
   ExplainOptions explain_options;
-  const CLI::App* explain = add_explain(app, explain_options);
+  const Command explain = add_explain(rapt, explain_options);
   RunOptions run_options;
-  const CLI::App* run = add_run(app, run_options);
+  const Command run = add_run(rapt, run_options);
+  TrainOptions train_options;
+  const Command train = add_train(rapt, train_options);
+  GenerateOptions generate_options;
+  const Command generate = add_generate(rapt, generate_options);
   InspectOptions inspect_options;
-  const CLI::App* inspect = add_inspect(app, inspect_options);
+  const Command inspect = add_inspect(rapt, inspect_options);
   ConvertOptions convert_options;
-  const CLI::App* convert = add_convert(app, convert_options);
+  const Command convert = add_convert(rapt, convert_options);
+  OptionListOptions options_options;
+  const Command options = add_option_list(rapt, options_options);
   InfoOptions info_options;
-  const CLI::App* info = add_info(app, info_options);
+  const Command info = add_info(rapt, info_options);
   CheckOptions check_options;
-  const CLI::App* check = add_check(app, check_options);
+  const Command check = add_check(rapt, check_options);
   BenchOptions bench_options;
-  const CLI::App* bench = add_bench(app, bench_options);
+  const Command bench = add_bench(rapt, bench_options);
   std::string shell;
-  const CLI::App* completion = add_completion(app, shell);
-  const CLI::App* man = add_man(app);
-  const CLI::App* help = app.add_subcommand("help", "Print this help");
-  app.footer("rapt COMMAND --help tells more about a command.");
+  const Command completion = add_completion(rapt, shell);
+  const Command man = add_man(rapt);
+  const Command help = rapt.below("help", "Print this help");
+  app.footer("rapt COMMAND --help tells more about a command. New here? rapt generate, then rapt explain.");
 
-  // Taken now: once a subcommand is parsed, CLI11 gives that one's help instead.
-  const std::string overview = app.help();
-  const auto given = [&]() -> const CLI::App* {  // the subcommand that was named, once the line is read
-    const auto parsed = app.get_subcommands();
-    return parsed.empty() ? nullptr : parsed.front();
+  const auto help_of = [](const CommandInfo& command) {
+    return help_text(command, detect_terminal(ColorChoice::never).width());
+  };
+  const auto refused = [&](const std::string& what) {
+    const std::string path = rapt.given_info().path;
+    complain(fmt::format("{} (rapt {}{}--help lists what there is)", what, path, path.empty() ? "" : " "));
+    return ExitCode::wrong_usage;
   };
 
   try {
@@ -79,31 +112,34 @@ ExitCode run_command(int argc, char** argv) {
     fmt::print("{}\n", version.what());
     return ExitCode::good;
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", given() != nullptr && given() != help ? given()->help("rapt") : overview);
+    print(help_of(help.is_given() ? rapt.info() : rapt.given_info()));
     return ExitCode::good;
   } catch (const CLI::ParseError& error) {
-    const std::string more = given() != nullptr ? fmt::format("rapt {} --help", given()->get_name()) : "rapt --help";
-    const std::string near = meant(app, given() != nullptr ? *given() : app);
-    return complain(ExitCode::wrong_usage,
-                    fmt::format("{} ({} lists what there is)", near.empty() ? error.what() : near, more));
+    return refused(refusal(app, rapt.given_info(), error));
+  } catch (const BadValue& error) {
+    return refused(error.what());
   }
 
-  if (explain->parsed()) return run_explain(explain_options);
-  if (run->parsed()) return run_run(run_options);
-  if (inspect->parsed()) return run_inspect(inspect_options);
-  if (convert->parsed()) return run_convert(convert_options);
-  if (info->parsed()) return run_info(info_options);
-  if (check->parsed()) return run_check_command(check_options);
-  if (bench->parsed()) return run_bench(bench_options);
-  if (completion->parsed() || man->parsed()) {
-    const std::string text = man->parsed()     ? man_page(app)
-                             : shell == "bash" ? bash_completion(app)
-                                               : zsh_completion(app);
+  if (explain.is_given()) return run_explain(explain_options);
+  if (run.is_given()) return run_run(run_options);
+  if (train.is_given()) return run_train(train_options);
+  if (generate.is_given()) return run_generate(generate_options);
+  if (inspect.is_given()) return run_inspect(inspect_options);
+  if (convert.is_given()) return run_convert(convert_options);
+  if (options.is_given()) return run_option_list(options_options);
+  if (info.is_given()) return run_info(info_options);
+  if (check.is_given()) return run_check_command(check_options);
+  if (bench.is_given()) return run_bench(bench_options);
+  if (completion.is_given() || man.is_given()) {
+    const std::string text = man.is_given()    ? man_page(rapt.info())
+                             : shell == "bash" ? bash_completion(rapt.info())
+                                               : zsh_completion(rapt.info());
     fmt::print("{}", text);
     return ExitCode::good;
   }
-  if (help->parsed()) {
-    fmt::print("{}", overview);
+  const std::string overview = help_of(rapt.info());
+  if (help.is_given()) {
+    print(overview);
     return ExitCode::good;
   }
   fmt::print(stderr, "{}", overview);
@@ -119,12 +155,15 @@ int main(int argc, char** argv) {
   try {
     code = rapt::cli::run_command(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      code = rapt::cli::complain(ExitCode::failed, "cannot write to stdout");
+      rapt::cli::complain("cannot write to stdout");
+      code = ExitCode::failed;
     }
   } catch (const rapt::cli::UsageError& error) {
-    code = rapt::cli::complain(ExitCode::wrong_usage, error.what());
+    rapt::cli::complain(error.what());
+    code = ExitCode::wrong_usage;
   } catch (const std::exception& error) {
-    code = rapt::cli::complain(ExitCode::failed, error.what());
+    rapt::cli::complain(error.what());
+    code = ExitCode::failed;
   }
   return static_cast<int>(code);
 }

@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "exit_code.h"
 #include "rapt/attention.h"
 #include "rapt/rotary.h"
 
 namespace rapt::cli {
+
+class Command;
 
 enum class MaskTrue : std::uint8_t { unsaid, keep, drop };
 enum class MaskOf : std::uint8_t { unsaid, batch, heads, keys };
@@ -22,16 +22,20 @@ enum class WeightsOf : std::uint8_t { unsaid, all, mean };
 struct RunOptions {
   // Inputs, as files.
   std::string input, query, key, value;
-  std::string model, prefix, mask;
+  std::string model, prefix, mask, sinks;
   MaskTrue mask_true = MaskTrue::unsaid;
   MaskOf mask_of = MaskOf::unsaid;
+  std::optional<double> mask_fill;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   bool length_first = false;
-  std::optional<RotaryPairs> rotary;
-  double rotary_base = 10000.0;
+  bool add_zero_attention = false;
+  std::optional<RotaryOptions> rotary;
+  std::int64_t position = 0;
 
-  AttentionOptions attention;  // causal, alignment, window, key lengths, scale, softcap, threads
+  // All that attention takes and a line of text can say; the rate of dropout is apart, since a layer has its own.
+  AttentionOptions attention;
+  double dropout = 0.0;
   std::optional<DType> dtype;
 
   // Outputs, as files.
@@ -43,7 +47,9 @@ struct RunOptions {
   bool has_input() const { return !input.empty() || !query.empty(); }
 };
 
-CLI::App* add_run(CLI::App& app, RunOptions& options);
+Command add_run(Command& rapt, RunOptions& options);
+void add_attention_flags(Command& command, RunOptions& options);  // cli/run_attention_options.cc
+void add_rotary_flags(Command& command, RunOptions& options);     // cli/run_rotary_options.cc
 // Refuses what does not go together, before any file is opened.
 void check_run_options(const RunOptions& options);
 

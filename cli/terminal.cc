@@ -21,10 +21,8 @@ std::string_view environment(const char* name) {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-int detect_width() {
-  int width = 0;
-  winsize size{};
-  if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) width = size.ws_col;
+int detect_width(int descriptor) {
+  int width = terminal_width(descriptor);
   if (width == 0) width = static_cast<int>(std::strtol(std::string(environment("COLUMNS")).c_str(), nullptr, 10));
   return width <= 0 ? kDefaultWidth : std::clamp(width, kNarrowest, kWidest);
 }
@@ -79,15 +77,20 @@ int pick(const std::array<int, kCount>& palette, double fraction) {
 
 }  // namespace
 
-Terminal detect_terminal(ColorChoice choice) {
+int terminal_width(int descriptor) {
+  winsize size{};
+  return isatty(descriptor) != 0 && ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+Terminal detect_terminal(ColorChoice choice, int descriptor) {
   const bool wanted =
-      choice == ColorChoice::always || (choice == ColorChoice::automatic && isatty(STDOUT_FILENO) != 0 &&
+      choice == ColorChoice::always || (choice == ColorChoice::automatic && isatty(descriptor) != 0 &&
                                         environment("NO_COLOR").empty() && environment("TERM") != "dumb");
   const std::string_view colors = environment("COLORTERM");
   const ColorMode mode = !wanted                                      ? ColorMode::none
                          : colors == "truecolor" || colors == "24bit" ? ColorMode::truecolor
                                                                       : ColorMode::palette256;
-  return {mode, detect_width()};
+  return {mode, detect_width(descriptor)};
 }
 
 std::string Terminal::wrapped(std::string_view code, std::string_view text) const {

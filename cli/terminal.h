@@ -41,8 +41,11 @@ class Terminal {
   int width_;
 };
 
-// Asks stdout and the environment: NO_COLOR, TERM, COLORTERM, COLUMNS. --color always wins over NO_COLOR.
-Terminal detect_terminal(ColorChoice choice);
+int terminal_width(int descriptor);  // in columns; 0 where it is no terminal
+
+// Asks the descriptor (stdout) and the environment: NO_COLOR, TERM, COLORTERM, COLUMNS. --color always wins over
+// NO_COLOR.
+Terminal detect_terminal(ColorChoice choice, int descriptor = 1);
 
 // One colour per head, or per token: neighbours differ, and all read well on dark and light backgrounds.
 Rgb group_color(std::int64_t index);

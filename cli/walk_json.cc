@@ -27,6 +27,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "views.h"
 
 namespace rapt::cli {

@@ -17,7 +17,8 @@ import unittest
 COMMAND = "rapt"
 LIBRARIES = ["libopenblas.so.0", "libopenblas.so", "libdnnl.so.3", "libdnnl.so.2", "libmkl_rt.so.2", "libmkl_rt.so"]
 NO_LIBRARY = "no sgemm to compare with"
-VARIANTS = ["per-head", "separate", "packed", "plain", "mean-weights", "all-weights", "bf16", "f16"]
+VARIANTS = ["per-head", "separate", "packed", "plain", "mean-weights", "all-weights", "bf16", "f16", "training",
+            "training-dropout"]
 SMALL = ("--batch", "2", "--tokens", "37", "--embed", "48", "--heads", "4")
 
 
@@ -79,6 +80,16 @@ class Data(WithoutSgemm):
         self.assertEqual(self.data(*one, "--kv-heads", "1", small=())["flops"],
                          2 * 30 * 32 * (32 + 16 + 32) + 4 * 3 * 4 * 8 * 55)
 
+    def test_backward_is_twice_the_projections_and_five_halves_of_the_pairs(self):
+        packed, training, dropout = self.cases("--variants", "packed,training,training-dropout", "--embed", "32",
+                                               "--heads", "4", "--batch", "3", "--tokens", "10", small=(), rounds=3)
+        projections, pairs = 2 * 30 * 32 * (3 * 32 + 32), 4 * 3 * 4 * 8 * 55
+        self.assertEqual(packed["flops"], projections + pairs)
+        for case in (training, dropout):
+            self.assertEqual(case["flops"], 3 * projections + 3.5 * pairs)
+            self.assertAlmostEqual(case["gflops"], case["flops"] / case["ms_median"] / 1e6,
+                                   delta=1e-6 * case["gflops"])
+
     def test_rates_and_ratios_follow_from_the_times(self):
         # An odd number of rounds: the median of the rates is then the rate of the median.
         found = self.data("--variants", "plain,packed", rounds=3)
@@ -134,7 +145,7 @@ class Words(WithoutSgemm):
         self.assertIn(NO_LIBRARY, result.stderr)
         for words in ("rapt bench mha", "batch 2, 37 tokens, 48 wide, 4 heads, causal", "variant", "GFLOP/s", "/sgemm",
                       "one projection per head", "separate q, k, v", "packed qkv ", "plain formula", "mean weights",
-                      "all weights", "bf16", "f16"):
+                      "all weights", "bf16", "f16", "packed qkv and backward, dropout 0.1"):
             self.assertIn(words, result.stdout)
 
     def test_help_lists_the_options(self):

@@ -269,7 +269,7 @@ class WrongUsage(unittest.TestCase):
         self.refused("attention", "--json", "--csv", because="excludes")
 
     def test_bench_alone_says_what_is_missing(self):
-        self.refused(because="subcommand is required")
+        self.refused(because="needs one of attention")
 
 
 if __name__ == "__main__":

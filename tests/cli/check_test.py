@@ -82,6 +82,10 @@ class Check(unittest.TestCase):
             self.assertGreater(one["cases"], 100)
             self.assertEqual(one["differ"], 0)
             self.assertLess(one["worst_of_allowed"], 1)
+            self.assertGreater(one["gradients"], 100)
+            self.assertLess(one["gradients"], one["cases"])
+            self.assertGreater(one["worst_gradient_of_allowed"], 0)
+            self.assertLess(one["worst_gradient_of_allowed"], 1)
 
     def test_the_table_goes_to_stdout_and_progress_to_stderr(self):
         result = rapt("check", "--random", "0")
@@ -99,7 +103,8 @@ class Check(unittest.TestCase):
     def test_the_same_seed_gives_the_same_numbers(self):
         def worst(seed):
             data = json.loads(rapt("check", "--random", "30", "--seed", seed, "--json").stdout)
-            return [(one["worst_of_allowed"], one["worst_case"]) for one in data["engines"]]
+            return [[one[key] for key in ("worst_of_allowed", "worst_case", "worst_gradient_case")]
+                    for one in data["engines"]]
 
         self.assertEqual(worst("5"), worst("5"))
 

@@ -65,6 +65,15 @@ class Files(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
 
+    def used(self, *arguments):
+        """The exit code of a run, the most memory it had in kilobytes, and its seconds."""
+        start = time.monotonic()
+        process = subprocess.Popen([COMMAND, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return process.returncode, used.ru_maxrss, time.monotonic() - start
+
     def near(self, a, b, bound=1e-5):
         self.assertEqual(len(a), len(b))
         self.assertLess(max(abs(x - y) for x, y in zip(a, b)), bound)
@@ -148,6 +157,30 @@ class Run(Files):
         self.near([weights[0], weights[1]], [1.0, 0.0])
         self.near([lse[0]], [30 * math.tanh(raw[0] / 30)])
 
+    def test_a_layer_gives_lse_and_scores_too(self):
+        # The layer whose projections change nothing is plain attention.
+        one = [float(i == j) for i in range(12) for j in range(12)]
+        self.write("m.safetensors", arrays.safetensors({f"W_{x}.weight": ("F32", [12, 12], one) for x in "qkvo"}))
+        asked = ["--input", "x.npy", "--heads", "3", "--causal"]
+        for prefix, model in (("plain", []), ("layer", ["--model", "m.safetensors"])):
+            self.good("run", *model, *asked, "--lse", f"{prefix}_l.npy", "--scores", f"raw:{prefix}_s.npy",
+                      "--scores", f"masked:{prefix}_m.npy", "--weights", f"{prefix}_w.npy", "--out", f"{prefix}_y.npy")
+        for name in ("l", "s", "m", "w", "y"):
+            self.assertEqual(self.read(f"plain_{name}.npy"), self.read(f"layer_{name}.npy"), name)
+
+    def test_lse_and_scores_have_the_shape_of_the_call(self):
+        asked = ["--heads", "4", "--lse", "l.npy", "--scores", "raw:s.npy"]
+        for file, model, lse, scores in (
+            ("x.npy", "w_q", (2, 4, 5), (2, 4, 5, 5)),
+            ("row.npy", "w_q", (4, 5), (4, 5, 5)),
+        ):
+            self.write("row.npy", arrays.npy((5, 12), self.values[:60]))
+            self.good("run", "--model", self.layer(model), "--input", file, *asked)
+            self.assertEqual(arrays.read_npy(self.read("l.npy"))[0], lse)
+            self.assertEqual(arrays.read_npy(self.read("s.npy"))[0], scores)
+        self.good("run", "--lse", "l.npy", "--scores", "weights:s.npy")  # the example
+        self.assertEqual(arrays.read_npy(self.read("l.npy"))[0], (1, 4, 8))
+
     def test_masks_say_what_true_means(self):
         lower = [j <= i for i in range(5) for j in range(5)]
         self.write("keep.npy", arrays.npy((5, 5), lower, "b1"))
@@ -164,6 +197,98 @@ class Run(Files):
         _, weights = arrays.read_npy(self.read("w.npy"))
         self.assertEqual(weights[3:5], [0.0, 0.0])
         self.assertEqual(weights[2 * 5 : 2 * 5 + 1], [0.0])
+
+    def test_a_mask_may_fill_instead_of_hiding(self):
+        # The notes' masked_fill(mask == 0, -1e9): a row that is filled whole attends evenly, one that is hidden gives 0.
+        keep = [False] * 5 + [j < 2 for _ in range(4) for j in range(5)]
+        self.write("keep.npy", arrays.npy((5, 5), keep, "b1"))
+        self.write("drop.npy", arrays.npy((5, 5), [not seen for seen in keep], "b1"))
+        first = {}
+        for name, more in (("keep", ["--mask-fill", "-1e9"]), ("drop", ["--mask-fill", "-1e9"]), ("keep", [])):
+            self.good("run", "--input", "x.npy", "--heads", "1", "--mask", f"{name}.npy", "--mask-true", name, *more,
+                      "--weights", "w.npy")
+            _, weights = arrays.read_npy(self.read("w.npy"))
+            first[name, bool(more)] = weights[:5]
+            self.assertEqual(weights[7:10], [0.0] * 3)
+        self.near(first["keep", True], [0.2] * 5)
+        self.near(first["drop", True], [0.2] * 5)
+        self.assertEqual(first["keep", False], [0.0] * 5)
+
+    def test_packed_sequences_are_rows_of_their_own(self):
+        self.write("packed.npy", arrays.npy((1, 8, 12), self.values[:36] + self.values[60:]))
+        self.good("run", "--input", "packed.npy", "--heads", "3", "--causal", "--query-starts", "0,3,8", "--out", "y.npy")
+        self.good("run", "--input", "x.npy", "--heads", "3", "--causal", "--key-lengths", "3,5", "--out", "z.npy")
+        packed, padded = (arrays.read_npy(self.read(name))[1] for name in ("y.npy", "z.npy"))
+        self.assertEqual(packed, padded[:36] + padded[60:])
+        self.write("k.npy", arrays.npy((1, 5, 12), self.values[:60]))
+        self.good("run", "--query", "packed.npy", "--key", "k.npy", "--heads", "1", "--query-starts", "0,3,8",
+                  "--key-starts", "0,1,5", "--weights", "w.npy")
+        self.assertEqual(arrays.read_npy(self.read("w.npy"))[1][:5], [1.0, 0.0, 0.0, 0.0, 0.0])
+
+    def test_the_first_query_may_stand_anywhere(self):
+        self.write("q.npy", arrays.npy((2, 1, 2, 12), self.values[:48]))
+        self.write("k.npy", arrays.npy((2, 1, 5, 12), self.values))
+        for offset, seen in (("3", (4, 4)), ("1,2", (2, 3))):
+            self.good("run", "--query", "q.npy", "--key", "k.npy", "--causal", "--offset", offset, "--weights", "w.npy")
+            _, weights = arrays.read_npy(self.read("w.npy"))
+            self.assertEqual(tuple(sum(w > 0 for w in weights[row * 10 : row * 10 + 5]) for row in range(2)), seen)
+
+    def test_alibi_and_sinks_change_the_scores_as_the_formula_does(self):
+        self.write("sinks.npy", arrays.npy((2,), [0.5, -math.inf]))
+        self.good("run", "--input", "x.npy", "--heads", "2", "--alibi-slopes", "0.5,0", "--sinks", "sinks.npy",
+                  "--scores", "raw:r.npy", "--scores", "masked:m.npy", "--scores", "weights:w.npy")
+        raw, masked, weights = (arrays.read_npy(self.read(f"{name}.npy"))[1] for name in "rmw")
+        distance = [abs(i - j) for i in range(5) for j in range(5)]
+        self.near(masked[:25], [s - 0.5 * d for s, d in zip(raw, distance)])
+        self.assertEqual(masked[25:50], raw[25:50])
+        total = sum(math.exp(s) for s in masked[:5])
+        self.near(weights[:5], [math.exp(s) / (total + math.exp(0.5)) for s in masked[:5]])
+        self.near([sum(weights[25:30])], [1.0])
+
+    def test_dropout_is_a_function_of_its_seed(self):
+        def weights(*more):
+            self.good("run", "--input", "x.npy", "--heads", "2", "--weights", "w.npy", *more)
+            return arrays.read_npy(self.read("w.npy"))[1]
+
+        whole, once, again = weights(), weights("--dropout", "0.5"), weights("--dropout", "0.5", "--seed", "0")
+        self.assertEqual(once, again)
+        self.assertNotEqual(once, weights("--dropout", "0.5", "--seed", "1"))
+        self.assertEqual(once, weights("--dropout", "0.5", "--threads", "1", "--engine", "cpu"))
+        self.assertTrue(0 < once.count(0.0) < len(once))
+        for kept, before in zip(once, whole):
+            self.assertAlmostEqual(kept, 2 * before if kept else 0.0, delta=1e-6)
+        layer = ["--model", self.layer("w_q")]  # the same places, whatever the numbers
+        self.assertEqual([w == 0.0 for w in weights(*layer, "--dropout", "0.5")][:50], [w == 0.0 for w in once][:50])
+
+    def test_the_reference_can_be_asked(self):
+        for engine in ("reference", "cpu"):
+            self.good("run", "--input", "x.npy", "--heads", "2", "--engine", engine, "--out", f"{engine}.npy")
+        a, b = (arrays.read_npy(self.read(f"{engine}.npy"))[1] for engine in ("reference", "cpu"))
+        self.near(a, b, 1e-6)
+        self.assertNotEqual(a, b)
+
+    def test_rotary_embedding_has_its_options(self):
+        def answer(*more):
+            self.good("run", "--model", self.layer("w_q"), "--heads", "3", "--input", "x.npy", "--out", "y.npy", *more)
+            return arrays.read_npy(self.read("y.npy"))[1]
+
+        half = ("--rotary", "half")
+        whole = answer(*half)
+        self.near(answer(*half, "--position", "7"), whole)  # only differences of positions count
+        self.near(answer(*half, "--rotary-size", "4"), whole, 0.0 + 1e-12)
+        self.near(answer(*half, "--rotary-scaling", "linear:1"), whole, 1e-12)
+        others = {tuple(answer(*half, *more)): more for more in (
+            (), ("--rotary-size", "2"), ("--rotary-base", "5"), ("--rotary-scaling", "linear:2"),
+            ("--rotary-scaling", "ntk:4"), ("--rotary-scaling", "yarn:4,64"), ("--rotary-scaling", "llama3:8,16"),
+            ("--rotary-scaling", "llama3:8,16,1,2"))}
+        self.assertEqual(len(others), 8, list(others.values()))
+        # dynamic is ntk by 2 · 5 / 2 − (2 − 1) = 4.
+        self.assertEqual(others[tuple(answer(*half, "--rotary-scaling", "dynamic:2,2,5"))], ("--rotary-scaling", "ntk:4"))
+
+    def test_a_layer_may_have_a_key_of_zeros(self):
+        self.good("run", "--model", self.layer("w_q"), "--heads", "4", "--input", "x.npy", "--add-zero-attention",
+                  "--weights", "w.npy")
+        self.assertEqual(arrays.read_npy(self.read("w.npy"))[0], (2, 4, 5, 6))
 
     def test_pipes_carry_arrays(self):
         result = self.good("run", "--input", "-", "--heads", "2", "--out", "-", stdin=self.read("x.npy"), text=False)
@@ -207,12 +332,15 @@ class Run(Files):
         with open(self.path("large.safetensors"), "wb") as file:
             file.write(len(text).to_bytes(8, "little") + text + body)
             file.truncate(8 + len(text) + len(body) + 2**30)
-        arguments = ["run", "--model", "large.safetensors", "--heads", "4", "--input", "x.npy"]
-        process = subprocess.Popen([COMMAND, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = status
-        self.assertEqual(status, 0)
-        self.assertLess(used.ru_maxrss, 300_000, "kilobytes in memory")
+        self.write("small.safetensors", data)
+        seconds = {}
+        for name in ("small", "large"):
+            arguments = ["run", "--model", f"{name}.safetensors", "--heads", "4", "--input", "x.npy"]
+            runs = [self.used(*arguments) for _ in range(5)]
+            self.assertEqual([code for code, _, _ in runs], [0] * 5)
+            self.assertLess(max(kilobytes for _, kilobytes, _ in runs), 300_000, "kilobytes in memory")
+            seconds[name] = min(time for _, _, time in runs)
+        self.assertLess(seconds["large"], seconds["small"] + 0.2)
         shown = self.good("inspect", "large.safetensors").stdout
         self.assertIn("no statistics: the file is larger than", shown)
 
@@ -267,9 +395,22 @@ class Mistakes(Files):
 
     def test_integers_for_tokens(self):
         self.write("i.npy", arrays.npy((2, 5, 12), [1] * 120, "i8"))
-        self.run_model("--heads", "4", "--input", "i.npy", says=["--input: ", "i.npy", "int64"])
+        self.run_model("--heads", "4", "--input", "i.npy", says=["--input: i.npy", "int64", "astype"])
         self.write("b.npy", arrays.npy((2, 5, 12), [True] * 120, "b1"))
         self.run_model("--heads", "4", "--input", "b.npy", says=["b.npy holds bool", "astype"])
+
+    def test_a_claim_of_100_gigabytes_costs_no_memory(self):
+        claimed = 100 * 10**9
+        self.write("header.safetensors", claimed.to_bytes(8, "little") + b"{}")
+        text = json.dumps({"a": {"dtype": "F32", "shape": [claimed // 4], "data_offsets": [0, claimed]}}).encode()
+        self.write("tensor.safetensors", len(text).to_bytes(8, "little") + text)
+        self.write("a.npy", arrays.npy((claimed // 4,), []))
+        for name in ("header.safetensors", "tensor.safetensors", "a.npy"):
+            for arguments in (["inspect", name], ["run", "--input", name, "--heads", "1"]):
+                with self.subTest(arguments=arguments):
+                    code, kilobytes, _ = self.used(*arguments)
+                    self.assertEqual(code, 1)
+                    self.assertLess(kilobytes, 300_000)
 
     def test_a_mask_of_the_wrong_shape(self):
         self.write("m.npy", arrays.npy((4, 5), [True] * 20, "b1"))
@@ -278,6 +419,32 @@ class Mistakes(Files):
         self.write("m3.npy", arrays.npy((2, 5, 5), [True] * 50, "b1"))
         self.run_model("--heads", "4", "--input", "x.npy", "--mask", "m3.npy", "--mask-true", "keep", code=2,
                        says=["two readings", "--mask-of batch"])
+
+    def test_an_odd_head_that_should_turn(self):
+        self.run_model("--heads", "4", "--rotary", "half", "--input", "x.npy",
+                       says=["--rotary: head size is 3", "another number of --heads"])
+        self.good("run", "--model", self.layer("w_q"), "--heads", "6", "--rotary", "half", "--input", "x.npy")
+        self.run_model("--heads", "6", "--rotary", "half", "--rotary-base", "-1", "--input", "x.npy", says=["--rotary-base is -1"])
+
+    def test_an_archive_without_the_name_of_a_member(self):
+        self.good("convert", self.layer("w_q"), "two.npz")
+        self.run_model("--heads", "4", "--input", "two.npz", code=2, says=["two.npz holds", "name one as two.npz:NAME", "input"])
+        self.good("run", "--model", self.layer("w_q"), "--heads", "4", "--input", "two.npz:input")
+
+    def test_an_option_with_nothing_behind_it(self):
+        self.run_model("--heads", "4", "--input", "x.npy", "--weights", code=2, says=["--weights needs something", "--weights FILE"])
+        self.run_model("--heads", "4", "--input", "x.npy", "--weights", "--out", "y.npy", code=2,
+                       says=["--weights: needs something behind it, and --out is an option"])
+        self.refused(2, "inspect", says=["rapt inspect FILE"])
+        self.refused(2, "convert", "x.npy", says=["rapt convert IN OUT"])
+        self.refused(2, "run", "x.npy", says=["x.npy belongs to no option"])
+        self.refused(2, "bench", says=["rapt bench needs one of attention"])
+
+    def test_keys_that_do_not_fit_the_queries(self):
+        self.write("k.npy", arrays.npy((3, 5, 12), self.values + self.values[:60]))
+        self.run_model("--heads", "4", "--query", "x.npy", "--key", "k.npy", says=["rapt: --key has batch size 3"])
+        self.write("v.npy", arrays.npy((2, 4, 12), self.values[:96]))
+        self.run_model("--heads", "4", "--query", "x.npy", "--key", "x.npy", "--value", "v.npy", says=["rapt: --value has shape"])
 
     def test_a_mask_without_a_meaning(self):
         self.write("m.npy", arrays.npy((5, 5), [True] * 25, "b1"))
@@ -302,7 +469,7 @@ class Mistakes(Files):
         self.write("k.npy", arrays.npy((1, 2, 3, 12), self.values[:72]))
         self.write("q.npy", arrays.npy((1, 2, 5, 12), self.values))
         self.refused(1, "run", "--query", "q.npy", "--key", "k.npy", "--causal",
-                     says=["rapt: causal", "5 queries and 3 keys", "--align top-left", "--align bottom-right"])
+                     says=["rapt: --causal", "5 queries and 3 keys", "--align top-left", "--align bottom-right"])
         self.good("run", "--query", "q.npy", "--key", "k.npy", "--window", "1,1", "--align", "bottom-right")
         self.refused(1, "run", "--input", "q.npy", "--key-lengths", "9", says=["rapt: --key-lengths[0] is 9", "5 keys"])
         self.refused(1, "run", "--input", "key_lengths.npy", says=["there is no file key_lengths.npy"])
@@ -323,6 +490,33 @@ class Mistakes(Files):
         self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--window", "3", says=["LEFT,RIGHT"])
         self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--scores", "s.npy", says=["STAGE:FILE"])
         self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--json", "--out", "-", says=["standard output"])
+        self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--mask-fill", "-1e9", says=["give --mask too"])
+        self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--mask", "x.npy", "--mask-of", "batch", "--mask-fill",
+                     "-1e9", says=["--mask-fill: x.npy holds f32"])
+        self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--seed", "3", says=["give --dropout too"])
+        self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--add-zero-attention", says=["give --model too"])
+        self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--rotary-size", "2", says=["give --rotary half"])
+        self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--position", "2", says=["--rotary"])
+        self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--align", "top-left", "--offset", "2", says=["one of them"])
+        self.run_model("--heads", "3", "--input", "x.npy", "--rotary", "half", "--rotary-scaling", "yarn:4", code=2,
+                       says=["'yarn:4' should be yarn:FACTOR,ORIGINAL"])
+        self.run_model("--heads", "3", "--input", "x.npy", "--rotary", "half", "--rotary-scaling", "far:4", code=2,
+                       says=["'far' is none of linear, ntk, dynamic, yarn, llama3"])
+
+    def test_numbers_of_heads_and_rows_that_do_not_fit(self):
+        asked = ["run", "--input", "x.npy", "--heads", "2"]
+        self.write("sinks.npy", arrays.npy((3,), [0.0] * 3))
+        self.refused(1, *asked, "--alibi-slopes", "1", says=["rapt: --alibi-slopes has 1 values for 2 query heads"])
+        self.refused(1, *asked, "--sinks", "sinks.npy", says=["rapt: --sinks has shape (3,)", "(Hq)"])
+        self.refused(1, *asked, "--query-starts", "0,5", says=["rapt: --query-starts: sequences lie in one batch row"])
+        self.refused(1, *asked, "--causal", "--offset", "1,2,3", says=["rapt: --offset has 3 offsets for 2 batch rows"])
+        self.run_model("--heads", "4", "--input", "x.npy", "--alibi-slopes", "1", says=["rapt: --alibi-slopes has 1 values"])
+        self.run_model("--heads", "4", "--input", "x.npy", "--sinks", "sinks.npy", says=["rapt: --sinks has shape (3,)"])
+        self.run_model("--heads", "3", "--input", "x.npy", "--rotary", "half", "--rotary-size", "6",
+                       says=["--rotary-size is 6", "the head size 4"])
+        self.write("row.npy", arrays.npy((1, 5, 12), self.values[:60]))
+        self.refused(1, "run", "--input", "row.npy", "--heads", "2", "--query-starts", "0,2,5", "--key-starts", "0,5",
+                     says=["--query-starts names 2 sequences, --key-starts 1"])
 
 
 class Inspect(Files):
@@ -455,42 +649,6 @@ class Convert(Files):
         result = self.rapt("convert", "a.safetensors", "a.bin")
         self.assertEqual(result.returncode, 2)
         self.assertIn(".safetensors, .npz and .npy", result.stderr)
-
-
-class Shells(Files):
-    def complete(self, *words):
-        script = self.good("completion", "bash").stdout
-        line = " ".join(f"'{word}'" for word in words)
-        ask = f"{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _rapt; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-        result = subprocess.run(["bash", "-c", ask], capture_output=True, cwd=self.folder, encoding="utf-8")
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
-        return result.stdout.split()
-
-    def test_bash_knows_commands_options_values_and_files(self):
-        self.assertEqual(self.complete("rapt", "ins"), ["inspect"])
-        self.assertEqual(self.complete("rapt", "bench", "m"), ["mha"])
-        self.assertIn("--mask-true", self.complete("rapt", "run", "--ma"))
-        self.assertEqual(self.complete("rapt", "run", "--mask-true", "d"), ["drop"])
-        self.assertEqual(self.complete("rapt", "run", "--causal", "bot"), ["bottom-right"])
-        self.assertEqual(self.complete("rapt", "run", "--input", "x"), ["x.npy"])
-        self.assertEqual(self.complete("rapt", "inspect", "x"), ["x.npy"])
-        self.assertIn("zsh", self.complete("rapt", "completion", "z"))
-
-    def test_zsh_reads_its_completion(self):
-        script = self.good("completion", "zsh").stdout
-        self.assertTrue(script.startswith("#compdef rapt\n"))
-        self.assertIn("--mask-true", script)
-        if shutil.which("zsh") is not None:
-            self.write("_rapt", script.encode())
-            self.assertEqual(subprocess.run(["zsh", "-n", self.path("_rapt")]).returncode, 0)
-
-    def test_the_manual_names_every_command_and_option(self):
-        page = self.good("man").stdout.replace("\\-", "-")
-        for word in ("rapt run", "rapt inspect", "rapt convert", "rapt bench mha", "--mask-true", "EXIT STATUS", "NO_COLOR"):
-            self.assertIn(word, page)
-
-    def test_there_is_a_version(self):
-        self.assertRegex(self.good("--version").stdout, r"^rapt \d+\.\d+\.\d+\n$")
 
 
 if __name__ == "__main__":

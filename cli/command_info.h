@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 namespace rapt::cli {
 
 struct OptionInfo {
@@ -16,7 +14,9 @@ struct OptionInfo {
   std::string help;
   bool is_flag = false;
   bool is_file = false;
+  bool is_file_after_colon = false;  // raw|masked:FILE: a choice, a colon and a file
   bool may_lack_value = false;
+  bool may_repeat = false;
 };
 
 struct CommandInfo {
@@ -25,8 +25,8 @@ struct CommandInfo {
   std::string footer;
   std::vector<OptionInfo> options;
   std::vector<CommandInfo> commands;
-};
 
-CommandInfo command_info(const CLI::App& app);
+  std::string name() const { return path.substr(path.rfind(' ') + 1); }  // "mha"
+};
 
 }  // namespace rapt::cli
