@@ -1,12 +1,8 @@
 // Calls from several threads at once, from inside a parallel loop, and after fork: each has the bits of a lone call.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
-#include <signal.h>  // NOLINT(modernize-deprecated-headers): kill is POSIX
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,6 +10,7 @@
 #include "cases/case.h"
 #include "rapt/parallel.h"
 #include "support/every_instruction_set.h"
+#include "support/forked_child.h"
 #include "support/sanitizers.h"
 
 namespace rapt::test {
@@ -113,26 +110,7 @@ TEST_P(Concurrency, ACallAfterForkWorksInTheChildAndInTheParent) {
   set_thread_count(3);
   const Call call(8);
   ASSERT_TRUE(call.has_its_bits());  // the parent's pool is up
-  const pid_t child = fork();
-  if (child == 0) {
-    bool held = false;
-    try {
-      held = call.has_its_bits() && call.has_its_bits();
-    } catch (...) {
-    }
-    _exit(held ? 0 : 1);
-  }
-  int status = 0;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (waitpid(child, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
-      FAIL() << "the child hangs";
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(test::holds_in_forked_child([&] { return call.has_its_bits() && call.has_its_bits(); }));
   EXPECT_TRUE(call.has_its_bits());
 }
 

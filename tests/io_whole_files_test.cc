@@ -16,6 +16,7 @@
 #include "rapt/npy.h"
 #include "rapt/safetensors.h"
 #include "support/files.h"
+#include "support/forked_child.h"
 
 namespace rapt::test {
 namespace {
@@ -85,28 +86,17 @@ TEST(WholeFiles, AnOpenFileOutlivesItsReplacement) {
 TEST(WholeFiles, AWriteThatFailsHalfwayLeavesTheOldFileAndNoOther) {
   const TemporaryFolder folder;
   write_npy(folder / "x.npy", filled(1.0F));
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {  // files of this process may have 100 kB
+  EXPECT_TRUE(test::holds_in_forked_child([&] {  // files of this process may have 100 kB
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{100'000, 100'000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
-    int failures = 0;
     const std::string expected = ": cannot be written past byte 100000: File too large";
+    const std::string path = folder / "x.npy";
     const Tensor two = filled(2.0F);
-    failures += refusal_of([&] { write_npy(folder / "x.npy", two); }) != "npy: " + (folder / "x.npy") + expected;
-    failures += refusal_of([&] {
-                  write_npz(folder / "x.npy", {{"a", two}});
-                }) != "npz: " + (folder / "x.npy") + expected;
-    failures += refusal_of([&] {
-                  write_safetensors(folder / "x.npy", {{"a", two}});
-                }) != "safetensors: " + (folder / "x.npy") + expected;
-    ::_exit(failures);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    return refusal_of([&] { write_npy(path, two); }) == "npy: " + path + expected &&
+           refusal_of([&] { write_npz(path, {{"a", two}}); }) == "npz: " + path + expected &&
+           refusal_of([&] { write_safetensors(path, {{"a", two}}); }) == "safetensors: " + path + expected;
+  }));
   EXPECT_EQ(folder.file_count(), 1);
   expect_same(read_npy(folder / "x.npy").view(), filled(1.0F));
 }

@@ -10,12 +10,9 @@
 #include <mutex>
 #include <sched.h>
 #include <set>
-#include <signal.h>  // NOLINT(modernize-deprecated-headers): kill is POSIX
 #include <stdexcept>
 #include <string>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 #include "core/cpu_limits.h"
@@ -23,10 +20,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rapt/error.h"
+#include "support/forked_child.h"
 #include "support/sanitizers.h"
 
 namespace rapt {
 namespace {
+
+using test::holds_in_forked_child;
 
 constexpr std::array<int, 5> kThreadCounts{1, 2, 3, 7, 16};
 
@@ -67,31 +67,6 @@ std::set<std::thread::id> threads_that_run(std::int64_t count) {
     ids.insert(std::this_thread::get_id());
   });
   return ids;
-}
-
-// Runs `check` in a forked child. True where it returned true there, false where it did not, crashed or hung.
-template <class Check>
-bool holds_in_forked_child(const Check& check) {
-  const pid_t child = fork();
-  if (child == 0) {
-    bool held = false;
-    try {
-      held = check();
-    } catch (...) {
-    }
-    _exit(held ? 0 : 1);
-  }
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  int status = 0;
-  while (waitpid(child, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
-      return false;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 TEST_F(Parallel, EveryIndexIsCalledExactlyOnceForManyCountsAndThreads) {
@@ -297,7 +272,7 @@ TEST_F(Parallel, ForkWhileAnotherThreadIsInsideAParallelForIsSafe) {
   set_thread_count(3);
   ASSERT_TRUE(runs_on_at_least(3));
   std::atomic<bool> done = false;
-  std::thread busy([&] {  // allocates nothing: a sanitizer's heap, unlike the real one, may be locked in the child
+  std::thread busy([&] {
     while (!done.load()) parallel_for(50, [&](std::int64_t) { std::this_thread::yield(); });
   });
   for (int repeat = 0; repeat < 10; ++repeat) {
