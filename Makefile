@@ -16,8 +16,9 @@ help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build/release/build.ninja ## build the command, then walk a sentence through attention: rapt explain
+run: build/release/build.ninja ## build the command, then see a trained model at work and a sentence walked through attention
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
+	build/release/rapt generate
 	build/release/rapt explain
 
 .PHONY: build
@@ -32,16 +33,58 @@ test-sanitize: ## every test, built by clang++ under AddressSanitizer and Undefi
 test-tsan: ## what uses threads, under ThreadSanitizer
 test-shared: ## the installed package once more, with a shared library
 
-test-dev test-release test-shared test-sanitize test-tsan: test-%: build-%
+test-dev test-release test-shared test-sanitize test-tsan: test-%: setup-test build-%
 	ctest --preset $* --parallel $(JOBS) $(TESTS)
+
+# The package as pip builds and installs it, in an environment of its own. The build folder stays, so that only what
+# changed is compiled again. Passed to pytest, for example: make test-python PYTESTS='-k mask'
+PYTHON ?= python3
+PYTESTS ?=
+.PHONY: test-python
+test-python: build/venv/installed.txt ## the Python package: build and install it in build/venv, run its tests
+	CXX=$${CXX:-c++} build/venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
+	RAPT_TEST_INSTALLED=1 build/venv/bin/python -X dev -m pytest --quiet $(PYTESTS)
+build/venv/installed.txt: bindings/python/tests/requirements.txt | setup-python
+	rm -rf build/venv
+	$(PYTHON) -m venv build/venv
+	build/venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	cp $< $@
+
+# Tests of the package that need PyTorch, and blocks of the guide: test-python leaves them out.
+wanting_torch := $(addprefix bindings/python/tests/test_,torch.py layer_torch.py show_inputs.py guide.py)
+# PyTorch and its like come from PyPI into build/peers-venv (some gigabytes).
+.PHONY: test-interop
+test-interop: setup-python ## PyTorch, transformers and ONNX on rapt, and their own tests
+	venv=$$(scripts/peers.sh) && \
+	CXX=$${CXX:-c++} $$venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall . && \
+	RAPT_TEST_INSTALLED=1 $$venv/bin/python -m pytest --quiet bindings/python/interop $(wanting_torch) $(PYTESTS)
+
+# Where the distribution puts what Emscripten needs of JavaScript: not every Node looks there.
+emscripten := NODE_PATH=/usr/share/nodejs
+.PHONY: wasm test-wasm
+wasm: setup-wasm ## the engine for browsers and Node, build/wasm/rapt_engine.js
+	[ -f build/wasm/build.ninja ] || $(emscripten) emcmake cmake -S bindings/wasm -B build/wasm -G Ninja
+	$(emscripten) cmake --build build/wasm --parallel $(JOBS)
+test-wasm: wasm ## the case list in Node, and the engine as pages use it
+	node build/wasm/rapt_check.js 100
+	node --test bindings/wasm/tests
+
+# Wheels are made for these, or for this machine's own Python and a newer one: make dist PYTHONS='python3.10 python3.12'
+PYTHONS ?=
+.PHONY: dist test-dist
+dist: setup-python ## the sources, the library with the command, and wheels, packed in build/dist
+	PYTHONS='$(PYTHONS)' scripts/dist.sh
+test-dist: dist ## use what was packed, elsewhere: from CMake, pkg-config, the shell, and Python without a compiler
+	PYTHONS='$(PYTHONS)' scripts/check-dist.sh
 
 # How many random configurations, and the seed of the first: a failure names its own, which `rapt check --case` repeats.
 LONG_CASES ?= 20000
 LONG_SEED ?= 1
 LONG_CASES_EMULATED ?= 20000
 .PHONY: test-long
-test-long: build-release setup-cross ## thousands of random cases on every instruction set here, and on an emulated Arm
+test-long: build-release setup-cross ## thousands of random cases here and on an emulated Arm; training killed 50 times
 	build/release/rapt check --random $(LONG_CASES) --seed $(LONG_SEED)
+	RAPT_KILLS=50 python3 -B tests/cli/train_test.py build/release/rapt Resume
 	cmake -S tests/long -B build/aarch64 -G Ninja --toolchain $(CURDIR)/cmake/aarch64.cmake
 	cmake --build build/aarch64 --parallel $(JOBS)
 	qemu-aarch64 build/aarch64/rapt_check $(LONG_CASES_EMULATED) $(LONG_SEED)
@@ -58,8 +101,12 @@ bench: build/release/build.ninja ## time rapt beside sgemm, PyTorch and ONNX Run
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli rapt_peer_api
 	bench/peers/run.sh build/release
 
+.PHONY: reference
+reference: ## the API reference, from the comments of the headers: build/reference/index.html
+	python3 -B scripts/reference.py . build/reference
+
 .PHONY: lint
-lint: setup-lint ## formatting, clang-tidy, shell and Python: no finding allowed
+lint: setup-lint build/venv/installed.txt ## formatting, clang-tidy, shell and Python: no finding allowed
 	scripts/lint.sh
 
 .PHONY: format
@@ -70,11 +117,17 @@ format: setup-lint ## format every C++ file in place
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: setup setup-lint setup-cross
+.PHONY: setup setup-test setup-lint setup-cross setup-python setup-wasm
 setup: ## install what is missing (Debian and its relatives)
 	@scripts/setup.sh build
+setup-test:
+	@scripts/setup.sh build test
 setup-lint:
 	@scripts/setup.sh build lint
+setup-python:
+	@scripts/setup.sh build python
+setup-wasm:
+	@scripts/setup.sh build wasm
 setup-cross:
 	@scripts/setup.sh build cross
 

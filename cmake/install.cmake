@@ -5,7 +5,11 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rapt)
 
-install(TARGETS rapt EXPORT raptTargets
+set(installed rapt)
+if(RAPT_SHARED_TOO AND TARGET rapt_shared)
+  list(APPEND installed rapt_shared)
+endif()
+install(TARGETS ${installed} EXPORT raptTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -29,12 +33,26 @@ endif()
 get_target_property(library_type rapt TYPE)
 set(RAPT_IS_STATIC OFF)
 set(RAPT_PC_LIBS "-L\${libdir} -lrapt")
+set(RAPT_PC_LIBS_PRIVATE "")
 if(library_type STREQUAL "STATIC_LIBRARY")
-  # A static library carries no list of what it needs, so its users link the threads, and zlib, themselves.
+  # A static library carries no list of what it needs, so its users link the threads, zlib, and what C++ itself needs:
+  # a program in C would not have it.
   set(RAPT_IS_STATIC ON)
-  string(APPEND RAPT_PC_LIBS " -pthread")
+  set(RAPT_CXX_RUNTIME stdc++ m)
+  if("c++" IN_LIST CMAKE_CXX_IMPLICIT_LINK_LIBRARIES)
+    set(RAPT_CXX_RUNTIME c++ m)
+  endif()
+  set(needed "-pthread")
   if(RAPT_ZLIB)
-    string(APPEND RAPT_PC_LIBS " -lz")
+    string(APPEND needed " -lz")
+  endif()
+  foreach(name ${RAPT_CXX_RUNTIME})
+    string(APPEND needed " -l${name}")
+  endforeach()
+  if(RAPT_SHARED_TOO)
+    set(RAPT_PC_LIBS_PRIVATE ${needed})  # -lrapt finds the shared one, which has its own list
+  else()
+    string(APPEND RAPT_PC_LIBS " ${needed}")
   endif()
 endif()
 

@@ -2,12 +2,23 @@
 # multiply-add, so the compiler must not make or break one by itself.
 add_library(rapt_options INTERFACE)
 target_compile_options(rapt_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
+  $<$<COMPILE_LANGUAGE:CXX>:-Wold-style-cast> $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
   -ffp-contract=off
+  # Addresses of 32 bits: sizes are compared with what there is, in 64 bits, before they are taken for one.
+  $<$<BOOL:${EMSCRIPTEN}>:-Wno-shorten-64-to-32>
   $<$<BOOL:${RAPT_WERROR}>:-Werror>)
 
 if(RAPT_SANITIZE)
   target_compile_options(rapt_options INTERFACE
     -fsanitize=${RAPT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
   target_link_options(rapt_options INTERFACE -fsanitize=${RAPT_SANITIZE})
+endif()
+
+if(RAPT_PORTABLE)
+  # Programs and modules bring the C++ library with them. A shared library must not: its exceptions and strings are
+  # those of the program that uses it. What it does bring, zlib, stays inside.
+  set(is_shared $<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>)
+  target_link_options(rapt_options INTERFACE
+    $<IF:${is_shared},-Wl$<COMMA>--exclude-libs$<COMMA>ALL,-static-libstdc++$<SEMICOLON>-static-libgcc>)
 endif()

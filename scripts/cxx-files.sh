@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints every C++ file of the project, or those whose name matches a pattern: scripts/cxx-files.sh '*.cc'
+# Prints every C++ and C file of the project, or those whose name matches a pattern: scripts/cxx-files.sh '*.cc'
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folders=()
@@ -9,5 +9,5 @@ done
 if [ $# -gt 0 ]; then
   find "${folders[@]}" -type f -name "$1" | sort
 else
-  find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' \) | sort
+  find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.c' \) | sort
 fi

@@ -16,7 +16,7 @@ if command -v shellcheck >/dev/null; then shellcheck "${shell[@]}"; fi
 echo "lint: python"
 folders=()
 for folder in scripts tests bench bindings examples docs fuzz; do [ -d "$folder" ] && folders+=("$folder"); done
-find "${folders[@]}" -name '*.py' -print0 | xargs -0 --no-run-if-empty python3 -c '
+find "${folders[@]}" \( -name '*.py' -o -name '*.pyi' \) -print0 | xargs -0 --no-run-if-empty python3 -c '
 import ast, sys
 for path in sys.argv[1:]:
     ast.parse(open(path, encoding="utf-8").read(), path)'  # parsed only: compiling would leave files in the tree
@@ -29,12 +29,39 @@ cmake --build build/dev --target build.ninja >/dev/null  # compile_commands.json
 stamps=build/lint
 mkdir -p "$stamps"
 common=$({ cat .clang-tidy scripts/lint.sh; scripts/cxx-files.sh '*.h' | xargs cat; } | sha256sum)
+# The Python package has a build of its own; its flags are few.
+python=build/venv/bin/python
+python_flags=
+if [ -x "$python" ]; then
+  python_flags="-std=c++20 -DRAPT_VERSION=0 -Iinclude -isystem $("$python" -m nanobind --include_dir)"
+  python_flags+=" -isystem $("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')"
+else
+  echo "lint: no build/venv (make build/venv/installed.txt): bindings/python is left out" >&2
+fi
+# And so has the module for pages.
+sysroot=/usr/share/emscripten/cache/sysroot
+wasm_flags=
+if [ -d "$sysroot" ]; then
+  wasm_flags="-std=c++20 -DRAPT_VERSION=\"0\" -Iinclude -Isrc -Ibindings/wasm -include bindings/wasm/missing_std.h"
+  wasm_flags+=" --target=wasm32-unknown-emscripten --sysroot=$sysroot -D__EMSCRIPTEN__"
+else
+  echo "lint: no Emscripten (make wasm): bindings/wasm is left out" >&2
+fi
 tidy() {
   local stamp
+  local build=(-p build/dev "$1")
+  if [[ $1 == bindings/python/* ]]; then
+    [ -n "$python_flags" ] || return 0
+    read -ra build <<<"$1 -- $python_flags"
+  elif [[ $1 == bindings/wasm/* ]]; then
+    [ -n "$wasm_flags" ] || return 0
+    # Its target has one thread, and then a constant in a header seems to be made at run time.
+    read -ra build <<<"--checks=-bugprone-dynamic-static-initializers $1 -- $wasm_flags"
+  fi
   stamp=$stamps/$({ echo "$common $1"; cat "$1"; } | sha256sum | cut -c1-32)
   [ -f "$stamp" ] && return
   # Notes on how many warnings of foreign headers were left out go to stderr; findings go to stdout.
-  if ! clang-tidy --quiet -p build/dev "$1" 2>"$stamp.log"; then
+  if ! clang-tidy --quiet "${build[@]}" 2>"$stamp.log"; then
     grep -v 'warnings generated' "$stamp.log" >&2 || true
     rm -f "$stamp.log"
     return 1
@@ -43,7 +70,7 @@ tidy() {
   touch "$stamp"
 }
 export -f tidy
-export stamps common
+export stamps common python_flags wasm_flags
 # Only what the build compiles: tests/consumer, tests/long and the fuzzers have builds of their own.
 # shellcheck disable=SC2016  # $1 is for the inner shell
 scripts/cxx-files.sh '*.cc' | grep -v -e '^tests/consumer/' -e '^tests/long/' -e '^fuzz/entry.cc' |

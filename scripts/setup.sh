@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing rapt needs and this machine lacks, from the distribution's own packages.
 #
-#   scripts/setup.sh [group…]      groups: build (the default), lint, cross, bench
+#   scripts/setup.sh [group…]      groups: build (the default), test, python, wasm, lint, cross, bench
 #
 # Idempotent. Prints every package it installs, and touches no network when none is missing.
 set -euo pipefail
@@ -9,12 +9,16 @@ set -euo pipefail
 packages_of() {
   case "$1" in
     build) echo "g++ cmake ninja-build pkg-config libhwy-dev zlib1g-dev libgtest-dev libgmock-dev libfmt-dev libcli11-dev nlohmann-json3-dev python3" ;;
+    # What a few tests need besides, and are skipped without.
+    test) echo "valgrind libdlpack-dev" ;;
+    python) echo "python3-dev python3-venv" ;;
+    wasm) echo "emscripten nodejs" ;;
     lint) echo "clang libclang-rt-14-dev clang-format clang-tidy shellcheck" ;;
     # Two matrix products: which is the faster depends on the CPU, and rapt is held against that one.
     bench) echo "libopenblas0-pthread libdnnl2 python3-venv" ;;
     cross) echo "g++-aarch64-linux-gnu qemu-user" ;;
     *)
-      echo "setup: unknown group '$1'; the groups are build, lint, cross and bench" >&2
+      echo "setup: unknown group '$1'; the groups are build, test, python, wasm, lint, cross and bench" >&2
       return 1
       ;;
   esac
@@ -34,6 +38,9 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   for group in "$@"; do
     case "$group" in
       build) programs="c++ cmake ninja pkg-config python3" ;;
+      test) programs="" ;;
+      python) programs="python3" ;;
+      wasm) programs="emcmake node" ;;
       lint) programs="clang++ clang-format clang-tidy" ;;
       bench) programs="python3" ;;
       cross) programs="aarch64-linux-gnu-g++ qemu-aarch64" ;;
@@ -48,6 +55,9 @@ setup: this is not a Debian-like system, so nothing was installed. Not found her
 rapt needs:
   to build  a C++20 compiler (g++ 12 or clang 14, or later), CMake 3.25 or later, Ninja, pkg-config, Python 3,
             and the development files of Highway, zlib, GoogleTest with GoogleMock, {fmt}, CLI11 and nlohmann-json 3
+  to test   valgrind and the header of DLPack, without which some tests are skipped
+  to build the Python package   Python's headers and its venv
+  to build for browsers         Emscripten 3.1.6 or later, and Node 18 or later
   to lint   clang, clang-format 14 and clang-tidy 14
   to bench  OpenBLAS or oneDNN, as a library to load, and Python's venv
   to run the long tests   a g++ that builds for aarch64, and qemu's user-mode emulator of it

@@ -1,261 +1,55 @@
 // Every refusal, with its exact words, and nothing written.
-#include <cmath>
-#include <functional>
-#include <limits>
+#include <algorithm>
 #include <set>
+#include <string>
 
 #include <gtest/gtest.h>
 
 #include "rapt/attention.h"
+#include "support/bad_calls.h"
+#include "support/expect_error.h"
 
-namespace rapt {
+namespace rapt::test {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-// A good call, from which each bad one differs in one thing. q is (2, 4, 3, 8) on (2, 2, 5, 8) keys, values of size 6.
-struct Call {
-  Tensor q{{2, 4, 3, 8}}, k{{2, 2, 5, 8}}, v{{2, 2, 5, 6}}, out_memory{{2, 4, 3, 6}}, lse_memory{{2, 4, 3}};
-  Tensor weights{{2, 4, 3, 5}}, hide{{3, 5}, DType::boolean}, bias{{3, 5}}, sinks{{4}};
-  Tensor dq{{2, 4, 3, 8}}, dk{{2, 2, 5, 8}}, dv{{2, 2, 5, 6}}, dbias{{3, 5}}, dsinks{{4}}, dout{{2, 4, 3, 6}};
-  Tensor spare{{64, 64}};  // for tensors of a wrong shape
-
-  std::vector<std::int32_t> table{2, 0, 1, 99};  // the last is past a key length
-
-  ConstTensorView query = q, key = k, value = v;
-  AttentionOptions options{};
-  AttentionOutputs outputs{.out = out_memory, .lse = lse_memory};
-  AttentionUpstream upstream{.dout = dout};
-  AttentionGradients gradients{.dquery = dq, .dkey = dk, .dvalue = dv};
-
-  std::vector<Tensor*> written() { return {&out_memory, &lse_memory, &weights, &dq, &dk, &dv, &dbias, &dsinks}; }
-  TensorView shaped(const Dims& shape, DType dtype = DType::f32) { return {spare.view().data(), dtype, shape}; }
-  TensorView on_gpu(const Dims& shape) {
-    return {spare.view().data(), DType::f32, shape, Device{Device::Kind::cuda, 1}};
-  }
-  // Three pages of 16 keys, two for each row, of which row 0 has 20 and row 1 has 5.
-  void in_pages(std::int64_t pages = 3, std::int64_t size = 16) {
-    key = shaped({pages, 2, size, 8}), value = shaped({pages, 2, size, 6});
-    options.pages = {table, 2}, options.key_lengths = {20, 5};
-  }
-  // The same in i8, with scales.
-  void in_i8() {
-    key = shaped({2, 2, 5, 8}, DType::i8), value = shaped({2, 2, 5, 6}, DType::i8);
-    options.key_scales = options.value_scales = shaped({2, 2, 5});
-  }
-  void one_row() {
-    query = query.slice(0, 0, 1), key = key.slice(0, 0, 1), value = value.slice(0, 0, 1);
-    outputs = {.out = out_memory.view().slice(0, 0, 1)};
-  }
-};
-
-struct BadCall {
-  const char* name;
-  std::function<void(Call&)> spoil;
-  const char* message;
-};
-
-void PrintTo(const BadCall& bad, std::ostream* stream) { *stream << bad.name; }
-
-// clang-format off
-const std::vector<BadCall> kBadForward = {
-    {"QueryMissing", [](Call& c) { c.query = {}; }, "attention: query is missing; give a tensor"},
-    {"KeyMissing", [](Call& c) { c.key = {}; }, "attention: key is missing; give a tensor"},
-    {"ValueMissing", [](Call& c) { c.value = {}; }, "attention: value is missing; give a tensor"},
-    {"QueryWithoutMemory", [](Call& c) { c.query = ConstTensorView(nullptr, DType::f32, {2, 4, 3, 8}); }, "attention: query of shape (2, 4, 3, 8) has no memory: its pointer is null"},
-    {"QueryOnGpu", [](Call& c) { c.query = c.on_gpu({2, 4, 3, 8}); }, "attention: query is on cuda:1; the engines of this build read cpu memory"},
-    {"QueryRank3", [](Call& c) { c.query = c.shaped({2, 3, 32}); }, "attention: query has shape (2, 3, 32); it must be (B, Hq, Lq, D): split_heads(x, heads) makes that of a (B, L, E) tensor"},
-    {"KeyRank2", [](Call& c) { c.key = c.shaped({5, 8}); }, "attention: key has shape (5, 8); it must be (B, Hkv, Lk, D)"},
-    {"ValueRank5", [](Call& c) { c.value = c.shaped({1, 2, 2, 5, 6}); }, "attention: value has shape (1, 2, 2, 5, 6); it must be (B, Hkv, Lk, Dv)"},
-    {"QueryBool", [](Call& c) { c.query = c.shaped({2, 4, 3, 8}, DType::boolean); }, "attention: query is bool; it must be f32, f64, bf16 or f16"},
-    {"KeyBatch", [](Call& c) { c.key = c.key.slice(0, 0, 1); }, "attention: key has batch size 1, query has 2; they must be equal"},
-    {"ValueBatch", [](Call& c) { c.value = c.value.slice(0, 0, 1); }, "attention: value has batch size 1, query has 2; they must be equal"},
-    {"KeyHeadSize", [](Call& c) { c.key = c.shaped({2, 2, 5, 7}); }, "attention: key has head size 7, query has 8; they must be equal"},
-    {"ValueHeads", [](Call& c) { c.value = c.value.slice(1, 0, 1); }, "attention: value has 1 heads, key has 2; they must be equal"},
-    {"ValueLength", [](Call& c) { c.value = c.value.slice(2, 0, 4); }, "attention: value has length 4, key has 5; they must be equal"},
-    {"HeadsNotMultiple", [](Call& c) { c.query = c.query.slice(1, 0, 3); }, "attention: query has 3 heads, key has 2; the first must be a multiple of the second"},
-    {"NoKvHeads", [](Call& c) { c.key = c.key.slice(1, 0, 0), c.value = c.value.slice(1, 0, 0); }, "attention: query has 4 heads, key has 0; the first must be a multiple of the second"},
-    {"HeadSizeZero", [](Call& c) { c.query = c.shaped({2, 4, 3, 0}), c.key = c.shaped({2, 2, 5, 0}); }, "attention: query has head size 0; it must be at least 1"},
-    {"ValueSizeZero", [](Call& c) { c.value = c.shaped({2, 2, 5, 0}); }, "attention: value has head size 0; it must be at least 1"},
-    {"KeyAndValueTypes", [](Call& c) { c.value = c.shaped({2, 2, 5, 6}, DType::bf16); }, "attention: value is bf16, key is f32; they must be equal"},
-    {"F64WithF32", [](Call& c) { c.query = c.shaped({2, 4, 3, 8}, DType::f64); }, "attention: query is f64, key is f32; f64 does not mix with other types"},
-    {"ScaleNan", [](Call& c) { c.options.scale = std::nan(""); }, "attention: scale is nan; it must be finite"},
-    {"ScaleInfinite", [](Call& c) { c.options.scale = -kInf; }, "attention: scale is -inf; it must be finite"},
-    {"ScaleBeyondF32", [](Call& c) { c.options.scale = 1e39; }, "attention: scale is 1e+39, which is not finite in f32, the type of these sums"},
-    {"SoftcapBeyondF32", [](Call& c) { c.options.softcap = 1e39; }, "attention: softcap is 1e+39; it and 1/softcap must be finite in f32, the type of these sums"},
-    {"SoftcapTooSmall", [](Call& c) { c.options.softcap = 1e-39; }, "attention: softcap is 1e-39; it and 1/softcap must be finite in f32, the type of these sums"},
-    {"QueryMisaligned", [](Call& c) { c.query = ConstTensorView(static_cast<const std::byte*>(c.spare.view().data()) + 2, DType::f32, {2, 4, 3, 8}); }, "attention: query begins at an address that is no multiple of 4, the size of f32"},
-    {"SoftcapNegative", [](Call& c) { c.options.softcap = -1.0; }, "attention: softcap is -1; it must be positive, or 0 for none"},
-    {"SoftcapInfinite", [](Call& c) { c.options.softcap = kInf; }, "attention: softcap is inf; it must be positive, or 0 for none"},
-    {"MaskMissing", [](Call& c) { c.options.masks = {Mask::keep(ConstTensorView())}; }, "attention: masks[0] is missing; give a tensor"},
-    {"MaskRank3", [](Call& c) { c.options.masks = {Mask::drop(c.shaped({2, 3, 5}, DType::boolean))}; }, "attention: masks[0] has shape (2, 3, 5), which is ambiguous; make it (B, 1, Lq, Lk) with unsqueeze(1) or (1, Hq, Lq, Lk) with unsqueeze(0)"},
-    {"MaskRank1", [](Call& c) { c.options.masks = {Mask::drop(c.shaped({5}, DType::boolean))}; }, "attention: masks[0] has shape (5,); it must be (Lq, Lk) or broadcast to (B, Hq, Lq, Lk) = (2, 4, 3, 5)"},
-    {"MaskTransposed", [](Call& c) { c.options.masks = {Mask::keep(c.hide), Mask::add(c.bias.view().transpose(0, 1))}; }, "attention: masks[1] has shape (5, 3), which does not broadcast to (B, Hq, Lq, Lk) = (2, 4, 3, 5)"},
-    {"MaskHeads", [](Call& c) { c.options.masks = {Mask::add(c.shaped({2, 2, 3, 5}))}; }, "attention: masks[0] has shape (2, 2, 3, 5), which does not broadcast to (B, Hq, Lq, Lk) = (2, 4, 3, 5)"},
-    {"MaskAddBool", [](Call& c) { c.options.masks = {Mask::add(c.hide)}; }, "attention: masks[0] is a Mask::add of bool; use Mask::keep or Mask::drop to say what true means"},
-    {"MaskKeepFloat", [](Call& c) { c.options.masks = {Mask::keep(c.bias)}; }, "attention: masks[0] is f32 and says which keys; it must be bool (a float mask is a Mask::add)"},
-    {"MaskFillNan", [](Call& c) { c.options.masks = {Mask::fill(c.hide, std::nan(""))}; }, "attention: masks[0] fills with nan; it must be finite or −inf"},
-    {"MaskFillPlusInfinity", [](Call& c) { c.options.masks = {Mask::fill(c.hide, kInf)}; }, "attention: masks[0] fills with inf; it must be finite or −inf"},
-    {"MaskFillBeyondF32", [](Call& c) { c.options.masks = {Mask::fill(c.hide, -1e300)}; }, "attention: masks[0] fills with -1e+300, which is not finite in f32, the type of these sums"},
-    {"MaskOnGpu", [](Call& c) { c.options.masks = {Mask::add(c.on_gpu({3, 5}))}; }, "attention: masks[0] is on cuda:1; the engines of this build read cpu memory"},
-    {"WindowLeftNegative", [](Call& c) { c.options.window.left = -1; }, "attention: window.left is -1; it must not be negative (leave it absent for an open side)"},
-    {"WindowRightNegative", [](Call& c) { c.options.window.right = -2; }, "attention: window.right is -2; it must not be negative (leave it absent for an open side)"},
-    {"CausalWithoutAlignment", [](Call& c) { c.options.causal = true; }, "attention: causal, window or ALiBi with 3 queries and 5 keys needs an alignment: Alignment::top_left() (query 0 at key 0) or Alignment::bottom_right() (last query at last key)"},
-    {"AlibiWithoutAlignment", [](Call& c) { c.options.alibi_slopes = {1, 1, 1, 1}; }, "attention: causal, window or ALiBi with 3 queries and 5 keys needs an alignment: Alignment::top_left() (query 0 at key 0) or Alignment::bottom_right() (last query at last key)"},
-    {"OffsetCount", [](Call& c) { c.options.alignment = Alignment::offsets({1, 2, 3}); }, "attention: alignment has 3 offsets for 2 batch rows; give one, or one for each"},
-    {"OffsetHuge", [](Call& c) { c.options.alignment = Alignment::offset(std::int64_t{1} << 41); }, "attention: alignment has offset 2199023255552; it must be within ±2^40"},
-    {"OffsetLowest", [](Call& c) { c.options.alignment = Alignment::offset(std::numeric_limits<std::int64_t>::min()); }, "attention: alignment has offset -9223372036854775808; it must be within ±2^40"},
-    {"KeyLengthsCount", [](Call& c) { c.options.key_lengths = {5}; }, "attention: key_lengths has 1 values for 2 batch rows; give one for each"},
-    {"KeyLengthNegative", [](Call& c) { c.options.key_lengths = {5, -1}; }, "attention: key_lengths[1] is -1; it must not be negative"},
-    {"KeyLengthTooLong", [](Call& c) { c.options.key_lengths = {6, 5}; }, "attention: key_lengths[0] is 6, more than the 5 keys there are"},
-    {"PagesPerRow", [](Call& c) { c.in_pages(), c.options.pages.per_row = 0; }, "attention: pages.per_row is 0; it must be positive"},
-    {"PagesPerRowNegative", [](Call& c) { c.in_pages(), c.options.pages.per_row = -2; }, "attention: pages.per_row is -2; it must be positive"},
-    {"PagesTableSize", [](Call& c) { c.in_pages(), c.table.pop_back(), c.options.pages.table = c.table; }, "attention: pages.table has 3 values for 2 batch rows; each needs per_row = 2"},
-    {"PagesPerRowHuge", [](Call& c) { c.in_pages(), c.options.pages.per_row = std::int64_t{1} << 62; }, "attention: pages.table has 4 values for 2 batch rows; each needs per_row = 4611686018427387904"},
-    {"PagesHugeWithoutBatch", [](Call& c) { c.in_pages(), c.query = c.query.slice(0, 0, 0), c.options.pages = {{}, std::int64_t{1} << 62}; }, "attention: pages.per_row is 4611686018427387904; with pages of 16 keys a row must stay within 2^40 of them"},
-    {"PageSizeNoPower", [](Call& c) { c.in_pages(3, 24); }, "attention: key has pages of 24 keys; the page size must be a power of two from 16, or anything where pages.per_row is 1"},
-    {"PageSizeSmall", [](Call& c) { c.in_pages(3, 8); }, "attention: key has pages of 8 keys; the page size must be a power of two from 16, or anything where pages.per_row is 1"},
-    {"PageMissing", [](Call& c) { c.in_pages(), c.table[1] = 3; }, "attention: pages.table names page 3 for batch row 0, place 1; there are 3, from 0"},
-    {"PageNegative", [](Call& c) { c.in_pages(), c.table[2] = -1; }, "attention: pages.table names page -1 for batch row 1, place 0; there are 3, from 0"},
-    {"PagesWithoutLengths", [](Call& c) { c.in_pages(), c.options.key_lengths = {}; }, "attention: pages need key_lengths, one for each batch row: how many of its keys exist"},
-    {"PagesLengthTooLong", [](Call& c) { c.in_pages(), c.options.key_lengths = {33, 5}; }, "attention: key_lengths[0] is 33, more than the 32 keys there are"},
-    {"PagesPacked", [](Call& c) { c.in_pages(), c.options.packed = {{0, 3}, {0, 5}}; }, "attention: pages and packed sequences are both given; keys lie in one or the other"},
-    {"PagesOfValue", [](Call& c) { c.in_pages(), c.value = c.value.slice(0, 0, 2); }, "attention: value has 2 pages, key has 3; they must be equal"},
-    {"PagesKeyRank", [](Call& c) { c.in_pages(), c.key = c.shaped({3, 16}); }, "attention: key has shape (3, 16); it must be (P, Hkv, page size, D)"},
-    {"PagesMask", [](Call& c) { c.in_pages(), c.options.masks = {Mask::add(c.bias)}; }, "attention: masks[0] has shape (3, 5), which does not broadcast to (B, Hq, Lq, Lk) = (2, 4, 3, 32)"},
-    {"KeyBool", [](Call& c) { c.key = c.shaped({2, 2, 5, 8}, DType::boolean); }, "attention: key is bool; it must be f32, f64, bf16, f16 or i8"},
-    {"QueryI8", [](Call& c) { c.query = c.shaped({2, 4, 3, 8}, DType::i8); }, "attention: query is i8; it must be f32, f64, bf16 or f16"},
-    {"I8WithoutKeyScales", [](Call& c) { c.in_i8(), c.options.key_scales = {}; }, "attention: key is i8 and has no key_scales; give them, (B, Hkv, Lk) in f32"},
-    {"I8WithoutValueScales", [](Call& c) { c.in_i8(), c.options.value_scales = {}; }, "attention: value is i8 and has no value_scales; give them, (B, Hkv, Lk) in f32"},
-    {"I8ScalesShape", [](Call& c) { c.in_i8(), c.options.key_scales = c.shaped({2, 2, 4}); }, "attention: key_scales has shape (2, 2, 4); it must be (B, Hkv, Lk) = (2, 2, 5)"},
-    {"I8ScalesType", [](Call& c) { c.in_i8(), c.options.value_scales = c.shaped({2, 2, 5}, DType::bf16); }, "attention: value_scales is bf16; it must be f32"},
-    {"I8PagesScalesShape", [](Call& c) { c.in_pages(), c.key = c.shaped({3, 2, 16, 8}, DType::i8), c.value = c.shaped({3, 2, 16, 6}, DType::i8), c.options.key_scales = c.shaped({2, 2, 32}); }, "attention: key_scales has shape (2, 2, 32); it must be (P, Hkv, page size) = (3, 2, 16)"},
-    {"ScalesWithoutI8", [](Call& c) { c.options.key_scales = c.shaped({2, 2, 5}); }, "attention: key_scales are given, but key is f32; only i8 has scales"},
-    {"I8ForF64", [](Call& c) { c.in_i8(), c.query = c.shaped({2, 4, 3, 8}, DType::f64); }, "attention: query is f64, key is i8; f64 does not mix with other types"},
-    {"MaskAddI8", [](Call& c) { c.options.masks = {Mask::add(c.shaped({3, 5}, DType::i8))}; }, "attention: masks[0] is i8; it must be f32, f64, bf16 or f16"},
-    {"MaskKeepI8", [](Call& c) { c.options.masks = {Mask::keep(c.shaped({3, 5}, DType::i8))}; }, "attention: masks[0] is i8 and says which keys; it must be bool (a float mask is a Mask::add)"},
-    {"PackedBatch", [](Call& c) { c.options.packed = {{0, 3}, {0, 5}}; }, "attention: packed sequences lie in one batch row; query has batch size 2"},
-    {"PackedQueriesOnly", [](Call& c) { c.one_row(), c.options.packed.query_starts = {0, 3}; }, "attention: packed.key_starts has 0 values; N sequences need N + 1, from 0 to the length"},
-    {"PackedTooFew", [](Call& c) { c.one_row(), c.options.packed = {{0}, {0, 5}}; }, "attention: packed.query_starts has 1 values; N sequences need N + 1, from 0 to the length"},
-    {"PackedBegin", [](Call& c) { c.one_row(), c.options.packed = {{1, 3}, {0, 5}}; }, "attention: packed.query_starts begins with 1; it must begin with 0"},
-    {"PackedFalling", [](Call& c) { c.one_row(), c.options.packed = {{0, 2, 3}, {0, 6, 5}}; }, "attention: packed.key_starts falls from 6 to 5 at place 2; it must ascend"},
-    {"PackedEnd", [](Call& c) { c.one_row(), c.options.packed = {{0, 2}, {0, 5}}; }, "attention: packed.query_starts ends with 2, query has length 3; they must be equal"},
-    {"PackedCounts", [](Call& c) { c.one_row(), c.options.packed = {{0, 1, 3}, {0, 5}}; }, "attention: packed.query_starts names 2 sequences, packed.key_starts 1; they must be equal"},
-    {"PackedCausalWithoutAlignment", [](Call& c) { c.one_row(), c.options.packed = {{0, 1, 3}, {0, 1, 5}}, c.options.causal = true; }, "attention: causal, window or ALiBi with 2 queries and 4 keys needs an alignment: Alignment::top_left() (query 0 at key 0) or Alignment::bottom_right() (last query at last key)"},
-    {"AlibiCount", [](Call& c) { c.options.alibi_slopes = {1.0, 0.5}; }, "attention: alibi_slopes has 2 values for 4 query heads; give one for each"},
-    {"AlibiBeyondF32", [](Call& c) { c.options.alibi_slopes = {1, 1e300, 1, 1}; }, "attention: alibi_slopes[1] is 1e+300; it must be finite"},
-    {"AlibiNan", [](Call& c) { c.options.alibi_slopes = {1, 1, std::nan(""), 1}; }, "attention: alibi_slopes[2] is nan; it must be finite"},
-    {"SinksShape", [](Call& c) { c.options.sinks = c.shaped({2}); }, "attention: sinks has shape (2,); it must be (Hq) = (4,)"},
-    {"SinksType", [](Call& c) { c.options.sinks = c.shaped({4}, DType::f64); }, "attention: sinks is f64; it must be f32, bf16 or f16"},
-    {"DropoutNegative", [](Call& c) { c.options.dropout.rate = -0.1; }, "attention: dropout.rate is -0.1; it must be from 0 to 1"},
-    {"DropoutOverOne", [](Call& c) { c.options.dropout.rate = 1.5; }, "attention: dropout.rate is 1.5; it must be from 0 to 1"},
-    {"DropoutNan", [](Call& c) { c.options.dropout.rate = std::nan(""); }, "attention: dropout.rate is nan; it must be from 0 to 1"},
-    {"DropoutBatchStart", [](Call& c) { c.options.dropout.batch_start = -1; }, "attention: dropout.batch_start is -1; with 2 more it must stay within 0 to 2^32"},
-    {"DropoutHeadStart", [](Call& c) { c.options.dropout.head_start = (std::int64_t{1} << 32) - 3; }, "attention: dropout.head_start is 4294967293; with 4 more it must stay within 0 to 2^32"},
-    {"DropoutQueryStart", [](Call& c) { c.options.dropout.query_start = -7; }, "attention: dropout.query_start is -7; with 3 more it must stay within 0 to 2^32"},
-    {"ThreadsNegative", [](Call& c) { c.options.threads = -2; }, "attention: threads is -2; it must be positive, or 0 for all"},
-    {"OutMissing", [](Call& c) { c.outputs.out = {}; }, "attention: out is missing; give a tensor"},
-    {"OutShape", [](Call& c) { c.outputs.out = c.shaped({2, 4, 3, 8}); }, "attention: out has shape (2, 4, 3, 8); it must be (B, Hq, Lq, Dv) = (2, 4, 3, 6)"},
-    {"OutType", [](Call& c) { c.outputs.out = c.shaped({2, 4, 3, 6}, DType::bf16); }, "attention: out is bf16; it must be f32"},
-    {"OutOverlapsItself", [](Call& c) { c.outputs.out = c.shaped({2, 1, 3, 6}).expand({2, 4, 3, 6}); }, "attention: out has strides (18, 0, 6, 1) for shape (2, 4, 3, 6), which put several elements in one place; it is written to, so each needs its own"},
-    {"OutIsQuery", [](Call& c) { c.outputs.out = TensorView(c.q.view().data(), DType::f32, {2, 4, 3, 6}); }, "attention: out begins where query does; it needs memory of its own"},
-    {"LseIsOut", [](Call& c) { c.outputs.lse = TensorView(c.out_memory.view().data(), DType::f32, {2, 4, 3}); }, "attention: lse begins where out does; it needs memory of its own"},
-    {"LseShape", [](Call& c) { c.outputs.lse = c.shaped({2, 4, 3, 1}); }, "attention: lse has shape (2, 4, 3, 1); it must be (B, Hq, Lq) = (2, 4, 3)"},
-    {"LseType", [](Call& c) { c.outputs.lse = c.shaped({2, 4, 3}, DType::f64); }, "attention: lse is f64; it must be f32"},
-    {"CaptureMissing", [](Call& c) { c.outputs.captures = {{}}; }, "attention: captures[0].to is missing; give a tensor"},
-    {"CaptureShape", [](Call& c) { c.outputs.captures = {{.to = c.weights, .of = {.mean_over_heads = true}}}; }, "attention: captures[0].to has shape (2, 4, 3, 5); it must be (B, queries, Lk) = (2, 3, 5)"},
-    {"CaptureType", [](Call& c) { c.outputs.captures = {{.to = c.shaped({2, 4, 3, 5}, DType::f16)}}; }, "attention: captures[0].to is f16; it must be f32"},
-    {"CaptureHead", [](Call& c) { c.outputs.captures = {{.to = c.weights, .of = {.heads = {0, 4}}}}; }, "attention: captures[0].of.heads names 4; there are 0 to 3"},
-    {"CaptureQuery", [](Call& c) { c.outputs.captures = {{.to = c.weights, .of = {.queries = {-1}}}}; }, "attention: captures[0].of.queries names -1; there are 0 to 2"},
-    {"CaptureTwice", [](Call& c) { c.outputs.captures = {{.to = c.weights}, {.stage = Stage::raw, .to = c.weights}}; }, "attention: captures[1].to begins where captures[0].to does; it needs memory of its own"},
-};
-
-const std::vector<BadCall> kBadBackward = {
-    {"QueryMissing", [](Call& c) { c.query = {}; }, "attention_backward: query is missing; give a tensor"},
-    {"Pages", [](Call& c) { c.in_pages(); }, "attention_backward: pages are given; gradients need k and v as (B, H, L, D) tensors"},
-    {"I8", [](Call& c) { c.in_i8(); }, "attention_backward: key is i8; gradients need f32, f64, bf16 or f16"},
-    {"NothingArrives", [](Call& c) { c.upstream = {}; }, "attention_backward: no gradient arrives; give dout, dlse or dweights"},
-    {"DoutShape", [](Call& c) { c.upstream.dout = c.shaped({2, 4, 3, 8}); }, "attention_backward: dout has shape (2, 4, 3, 8); it must be (B, Hq, Lq, Dv) = (2, 4, 3, 6)"},
-    {"DoutType", [](Call& c) { c.upstream.dout = c.shaped({2, 4, 3, 6}, DType::f16); }, "attention_backward: dout is f16; it must be f32"},
-    {"OutShape", [](Call& c) { c.upstream.out = c.shaped({2, 4, 2, 6}); }, "attention_backward: out has shape (2, 4, 2, 6); it must be (B, Hq, Lq, Dv) = (2, 4, 3, 6)"},
-    {"DlseShape", [](Call& c) { c.upstream.dlse = c.shaped({2, 3, 4}); }, "attention_backward: dlse has shape (2, 3, 4); it must be (B, Hq, Lq) = (2, 4, 3)"},
-    {"LseType", [](Call& c) { c.upstream.lse = c.shaped({2, 4, 3}, DType::bf16); }, "attention_backward: lse is bf16; it must be f32"},
-    {"DweightsStage", [](Call& c) { c.upstream.dweights = {{.stage = Stage::raw, .from = c.weights}}; }, "attention_backward: dweights[0] arrives at a stage of scores; gradients are taken at Stage::weights and Stage::dropped_weights"},
-    {"DweightsShape", [](Call& c) { c.upstream.dweights = {{.from = c.shaped({2, 4, 5, 3})}}; }, "attention_backward: dweights[0].from has shape (2, 4, 5, 3); it must be (B, heads, queries, Lk) = (2, 4, 3, 5)"},
-    {"DweightsHead", [](Call& c) { c.upstream.dweights = {{.from = c.weights, .of = {.heads = {9}}}}; }, "attention_backward: dweights[0].of.heads names 9; there are 0 to 3"},
-    {"DweightsBool", [](Call& c) { c.upstream.dweights = {{.from = c.shaped({2, 4, 3, 5}, DType::boolean)}}; }, "attention_backward: dweights[0].from is bool; it must be a float type"},
-    {"DqueryShape", [](Call& c) { c.gradients.dquery = c.shaped({2, 2, 3, 8}); }, "attention_backward: dquery has shape (2, 2, 3, 8); it must be the query's = (2, 4, 3, 8)"},
-    {"DkeyType", [](Call& c) { c.gradients.dkey = c.shaped({2, 2, 5, 8}, DType::bf16); }, "attention_backward: dkey is bf16; it must be f32"},
-    {"DvalueIsDkey", [](Call& c) { c.gradients.dvalue = TensorView(c.dk.view().data(), DType::f32, {2, 2, 5, 6}); }, "attention_backward: dvalue begins where dkey does; it needs memory of its own"},
-    {"DoutIsDquery", [](Call& c) { c.gradients.dquery = TensorView(c.dout.view().data(), DType::f32, {2, 4, 3, 8}); }, "attention_backward: dquery begins where dout does; it needs memory of its own"},
-    {"DkeyOverlapsItself", [](Call& c) { c.gradients.dkey = c.shaped({2, 2, 1, 8}).expand({2, 2, 5, 8}); }, "attention_backward: dkey has strides (16, 8, 0, 1) for shape (2, 2, 5, 8), which put several elements in one place; it is written to, so each needs its own"},
-    {"DsinksWithoutSinks", [](Call& c) { c.gradients.dsinks = c.dsinks; }, "attention_backward: dsinks is asked for, but the call has no sinks"},
-    {"DmaskOfNoMask", [](Call& c) { c.gradients.dmasks = {{2, c.dbias}}; }, "attention_backward: dmasks[0] belongs to masks[2], but the call has 0 masks"},
-    {"DmaskOfKeep", [](Call& c) { c.options.masks = {Mask::keep(c.hide)}, c.gradients.dmasks = {{0, c.dbias}}; }, "attention_backward: dmasks[0] belongs to masks[0], which is not a Mask::add and has no gradient"},
-    {"DmaskShape", [](Call& c) { c.options.masks = {Mask::add(c.bias)}, c.gradients.dmasks = {{0, c.shaped({1, 1, 3, 5})}}; }, "attention_backward: dmasks[0].to has shape (1, 1, 3, 5); it must be the mask's = (3, 5)"},
-    {"WorkspaceTooSmall", [](Call& c) { c.options.workspace = {reinterpret_cast<std::byte*>(c.spare.view().data()), 8}; }, "attention_backward: workspace has 8 bytes; this call needs "},
-};
-// clang-format on
-
-template <class Attempt>
-void expect_refusal(const BadCall& bad, const Attempt& attempt) {
-  Call call;
-  for (Tensor* tensor : call.written()) {
-    for (float& value : tensor->values<float>()) value = 7.0F;
-  }
-  bad.spoil(call);
-  const Tensor spare = call.spare.clone();
-  try {
-    attempt(call);
-    FAIL() << "was not refused";
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    const std::string wanted = bad.message;
-    EXPECT_EQ(wanted.back() == ' ' ? message.substr(0, wanted.size()) : message, wanted);
-  }
-  for (Tensor* tensor : call.written()) {
-    for (const float value : tensor->values<float>()) ASSERT_EQ(value, 7.0F) << "something was written";
-  }
-  ASSERT_TRUE(
-      std::equal(spare.values<float>().begin(), spare.values<float>().end(), call.spare.values<float>().begin()));
-}
 
 class BadForward : public testing::TestWithParam<BadCall> {};
 class BadBackward : public testing::TestWithParam<BadCall> {};
 const auto name_of_call = [](const auto& instance) { return std::string(instance.param.name); };
-INSTANTIATE_TEST_SUITE_P(Calls, BadForward, testing::ValuesIn(kBadForward), name_of_call);
-INSTANTIATE_TEST_SUITE_P(Calls, BadBackward, testing::ValuesIn(kBadBackward), name_of_call);
+INSTANTIATE_TEST_SUITE_P(Calls, BadForward, testing::ValuesIn(bad_forward_calls()), name_of_call);
+INSTANTIATE_TEST_SUITE_P(Calls, BadBackward, testing::ValuesIn(bad_backward_calls()), name_of_call);
 
 TEST_P(BadForward, IsRefusedWithItsOwnMessage) {
-  expect_refusal(GetParam(),
-                 [](Call& call) { attention(call.outputs, call.query, call.key, call.value, call.options); });
+  expect_refusal(GetParam(), [](AttentionCall& call) {
+    return refusal([&] { attention(call.outputs, call.query, call.key, call.value, call.options); });
+  });
 }
 
 TEST_P(BadBackward, IsRefusedWithItsOwnMessage) {
-  expect_refusal(GetParam(), [](Call& call) {
-    attention_backward(call.gradients, call.upstream, call.query, call.key, call.value, call.options);
+  expect_refusal(GetParam(), [](AttentionCall& call) {
+    return refusal(
+        [&] { attention_backward(call.gradients, call.upstream, call.query, call.key, call.value, call.options); });
   });
 }
 
 TEST(BadCalls, AreManyAndTheGoodOneIsGood) {
   std::set<std::string> messages;
-  for (const BadCall& bad : kBadForward) messages.insert(bad.message);
-  for (const BadCall& bad : kBadBackward) messages.insert(bad.message);
+  for (const BadCall& bad : bad_forward_calls()) messages.insert(bad.message);
+  for (const BadCall& bad : bad_backward_calls()) messages.insert(bad.message);
   EXPECT_GE(messages.size(), 90U);
-  Call call;
+  AttentionCall call;
   attention(call.outputs, call.query, call.key, call.value, call.options);
   attention_backward(call.gradients, call.upstream, call.query, call.key, call.value, call.options);
 }
 
 TEST(BadCalls, GetTheirErrorFromTheAllocatingCallToo) {
-  Call call;
+  AttentionCall call;
   call.query = call.query.select(0, 0);
   EXPECT_THROW(attention(call.query, call.key, call.value), Error);
   EXPECT_THROW(attention({}, {}, {}), Error);
 }
 
 TEST(Workspace, ServesAtItsSizeFromAnyAddressAndNotBelow) {
-  Call call;
+  AttentionCall call;
   const Tensor wanted = attention(call.query, call.key, call.value);
   const std::size_t bytes = attention_workspace_bytes(call.outputs, call.query, call.key, call.value);
   std::vector<std::byte> memory(bytes + 64);
@@ -270,7 +64,7 @@ TEST(Workspace, ServesAtItsSizeFromAnyAddressAndNotBelow) {
 }
 
 TEST(Workspace, ServesBackwardToo) {
-  Call call;
+  AttentionCall call;
   const std::size_t bytes =
       attention_backward_workspace_bytes(call.gradients, call.upstream, call.query, call.key, call.value);
   std::vector<std::byte> memory(bytes);
@@ -282,4 +76,4 @@ TEST(Workspace, ServesBackwardToo) {
 }
 
 }  // namespace
-}  // namespace rapt
+}  // namespace rapt::test

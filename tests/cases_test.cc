@@ -224,8 +224,15 @@ TEST_P(EveryCaseWithBatchRows, GivesARowAloneTheBitsOfTheWhole) {
   }
 }
 
+// Sanitized builds are many times slower, and look for other faults than wrong numbers.
+#if defined(NDEBUG)
+constexpr std::uint64_t kRandomCases = 300;
+#else
+constexpr std::uint64_t kRandomCases = 60;
+#endif
+
 TEST(RandomCases, AreNearTheTruth) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < kRandomCases; ++seed) {
     const Case test(cases::random_case(seed));
     bool untouched = false;
     const Answer got = cases::run(test, &untouched);
@@ -250,6 +257,23 @@ double per_cent(const Predicate& predicate) {
 
 bool is_decoding(const CaseSpec& spec) {
   return spec.batch > 0 && spec.queries >= 1 && spec.queries <= 64 && spec.keys >= 256 && spec.keys >= 4 * spec.queries;
+}
+
+using Option = std::pair<const char*, std::function<bool(const CaseSpec&)>>;
+
+// The options of every kind of call, and those of one kind.
+std::vector<Option> common_options_and(std::vector<Option> more) {
+  more.insert(more.end(), {
+                              {"causal", [](const CaseSpec& s) { return s.causal; }},
+                              {"window", [](const CaseSpec& s) { return s.window.left.has_value(); }},
+                              {"softcap", [](const CaseSpec& s) { return s.softcap > 0.0; }},
+                              {"ALiBi", [](const CaseSpec& s) { return s.alibi; }},
+                              {"sinks", [](const CaseSpec& s) { return s.sinks; }},
+                              {"dropout", [](const CaseSpec& s) { return s.dropout.rate > 0.0; }},
+                              {"key lengths", [](const CaseSpec& s) { return !s.key_lengths.empty(); }},
+                              {"packed", [](const CaseSpec& s) { return !s.packed.key_starts.empty(); }},
+                          });
+  return more;
 }
 
 TEST(RandomCases, AreOftenInEachPairOfTypes) {
@@ -289,25 +313,46 @@ TEST(RandomCases, OftenAskForEachStage) {
 
 TEST(RandomCases, AreOftenFewQueriesOnALongCacheWithEachOption) {
   EXPECT_GE(per_cent(is_decoding), 15.0);
-  const std::pair<const char*, std::function<bool(const CaseSpec&)>> options[] = {
+  const std::vector<Option> options = common_options_and({
       {"one query", [](const CaseSpec& s) { return s.queries == 1; }},
       {"9 to 64 queries", [](const CaseSpec& s) { return s.queries > 8; }},
       {"2000 keys", [](const CaseSpec& s) { return s.keys >= 2000; }},
       {"groups", [](const CaseSpec& s) { return s.query_heads >= 4 * s.kv_heads; }},
-      {"causal", [](const CaseSpec& s) { return s.causal; }},
-      {"window", [](const CaseSpec& s) { return s.window.left.has_value(); }},
-      {"softcap", [](const CaseSpec& s) { return s.softcap > 0.0; }},
-      {"ALiBi", [](const CaseSpec& s) { return s.alibi; }},
-      {"sinks", [](const CaseSpec& s) { return s.sinks; }},
-      {"dropout", [](const CaseSpec& s) { return s.dropout.rate > 0.0; }},
       {"masks", [](const CaseSpec& s) { return !s.masks.empty(); }},
-      {"key lengths", [](const CaseSpec& s) { return !s.key_lengths.empty(); }},
-      {"packed", [](const CaseSpec& s) { return !s.packed.key_starts.empty(); }},
       {"pages", [](const CaseSpec& s) { return s.page_size > 0; }},
       {"i8", [](const CaseSpec& s) { return s.kv_type == DType::i8; }},
-  };
+  });
   for (const auto& [name, has] : options) {
     EXPECT_GE(per_cent([&has = has](const CaseSpec& spec) { return is_decoding(spec) && has(spec); }), 1.5) << name;
+  }
+}
+
+TEST(RandomCases, OftenHaveGradientsWithEachOption) {
+  EXPECT_GE(per_cent(cases::has_backward), 60.0);
+  const auto has_mask = [](const CaseSpec& s, Mask::Kind kind) {
+    return std::any_of(s.masks.begin(), s.masks.end(), [&](const cases::MaskSpec& mask) { return mask.kind == kind; });
+  };
+  const auto asks = [](const CaseSpec& s, Stage stage) {
+    return std::any_of(s.captures.begin(), s.captures.end(), [&](const auto& one) { return one.first == stage; });
+  };
+  const std::vector<Option> options = common_options_and({
+      {"keep", [&](const CaseSpec& s) { return has_mask(s, Mask::Kind::keep); }},
+      {"drop", [&](const CaseSpec& s) { return has_mask(s, Mask::Kind::drop); }},
+      {"fill", [&](const CaseSpec& s) { return has_mask(s, Mask::Kind::fill); }},
+      {"dmask", [&](const CaseSpec& s) { return has_mask(s, Mask::Kind::add); }},
+      {"groups", [](const CaseSpec& s) { return s.query_heads > s.kv_heads; }},
+      {"another Dv", [](const CaseSpec& s) { return s.value_size != s.head_size; }},
+      {"bf16", [](const CaseSpec& s) { return s.query_type == DType::bf16; }},
+      {"f16", [](const CaseSpec& s) { return s.query_type == DType::f16; }},
+      {"dlse", [](const CaseSpec& s) { return s.lse; }},
+      {"dweights", [&](const CaseSpec& s) { return asks(s, Stage::weights); }},
+      {"dweights after dropout", [&](const CaseSpec& s) { return asks(s, Stage::dropped_weights); }},
+      {"out and lse handed over",
+       [](const CaseSpec& s) { return cases::handed_to_backward(s) == cases::Handed::out_and_lse; }},
+  });
+  for (const auto& [name, has] : options) {
+    const auto both = [&has = has](const CaseSpec& spec) { return cases::has_backward(spec) && has(spec); };
+    EXPECT_GE(per_cent(both), 5.0) << name;
   }
 }
 

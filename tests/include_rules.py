@@ -10,7 +10,7 @@ import re
 import sys
 import tempfile
 
-# Everything C++20 calls a header, and the C headers a C99 interface may need.
+# Everything C++20 calls a header, and the C headers that a C99 interface and its examples may need.
 STANDARD = set(
     """
     algorithm any array atomic barrier bit bitset charconv chrono codecvt compare complex concepts condition_variable
@@ -22,7 +22,7 @@ STANDARD = set(
     vector version
     cassert cctype cerrno cfenv cfloat cinttypes climits clocale cmath csetjmp csignal cstdarg cstddef cstdint cstdio
     cstdlib cstring ctime cuchar cwchar cwctype
-    stdbool.h stddef.h stdint.h
+    stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h
     """.split()
 )
 
@@ -40,8 +40,9 @@ RULES = {
     "attention": (["core", "include", "reference:engine.h", "cpu:engine.h"], [], False),
     "nn": (["attention", "io", "core", "include"], [], False),
     "cases": (["include", "reference"], [], False),
-    "bindings": (["include"], ["nanobind/", "emscripten"], True),
-    "cli": (["include", "cases"], ["CLI/", "fmt/", "nlohmann/"], True),
+    "train": (["include", "core"], [], False),
+    "bindings": (["include", "train"], ["nanobind/", "emscripten"], True),
+    "cli": (["include", "cases", "train"], ["CLI/", "fmt/", "nlohmann/"], True),
     "examples": (["include"], [], False),
     "fuzz": (["include"], [], False),
     "bench": (["include", "cases"], ["CLI/", "fmt/", "nlohmann/"], True),
@@ -142,6 +143,7 @@ def self_test():
                          '#include "reference/forward.h"  // BREACH', '#include "cases/list.h"  // BREACH'],
         "src/cases/list.h": ['#include "rapt/a.h"', '#include "reference/forward.h"', '#include "core/c.h"  // BREACH',
                              '#include "attention/resolve.h"  // BREACH'],
+        "src/train/task.h": ['#include "rapt/a.h"', '#include "nn/mha.h"  // BREACH', "#include <unistd.h>  // BREACH"],
         "src/unknown/x.h": ["#include <vector>  // BREACH"],
         "bindings/python/module.cc": ["#include <nanobind/nanobind.h>", "#include <rapt/a.h>",
                                       '#include "core/c.h"  // BREACH', '#include "nn/mha.h"  // BREACH'],

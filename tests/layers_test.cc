@@ -9,6 +9,7 @@
 
 #include "rapt/error.h"
 #include "rapt/multi_head_attention.h"
+#include "support/expect_error.h"
 #include "support/random_tensor.h"
 #include "support/safetensors.h"
 
@@ -237,16 +238,6 @@ TEST(StepBits, DoNotDependOnThreads) {
 }
 
 // ---------------------------------------------------------------- what is refused
-
-template <class Call>
-void expect_error(const Call& call, const std::string& message) {
-  try {
-    call();
-    ADD_FAILURE() << "nothing was thrown; expected: " << message;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.what(), message);
-  }
-}
 
 TEST(StepErrors, SayWhatWouldWork) {
   Tensor x({2, 3}), y({2, 3}), other({3, 2}), wide({2, 3}, DType::f64), weight({3}), flat({3});

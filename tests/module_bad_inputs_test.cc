@@ -1,196 +1,77 @@
 // Every refusal of a layer, with its exact words, and nothing written.
-#include <cmath>
-#include <functional>
-#include <ostream>
 #include <set>
 #include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "rapt/multi_head_attention.h"
+#include "support/bad_layers.h"
+#include "support/expect_error.h"
 
 namespace rapt::test {
 namespace {
 
-struct BadConfig {
-  const char* name;
-  std::function<void(MultiHeadAttentionConfig&)> spoil;
-  const char* message;
-};
-
-void PrintTo(const BadConfig& bad, std::ostream* stream) { *stream << bad.name; }
-
-using Config = MultiHeadAttentionConfig;
-
-// clang-format off
-const std::vector<BadConfig> kBadConfigs = {
-    {"NoEmbedSize", [](Config& c) { c.embed_size = 0; }, "MultiHeadAttention: embed_size is 0; it must be positive"},
-    {"NoHeads", [](Config& c) { c.heads = 0; }, "MultiHeadAttention: heads is 0; it must be positive"},
-    {"NegativeHeads", [](Config& c) { c.heads = -2; }, "MultiHeadAttention: heads is -2; it must be positive"},
-    {"NegativeKvHeads", [](Config& c) { c.kv_heads = -1; }, "MultiHeadAttention: kv_heads is -1; it must be positive, or 0 for its default"},
-    {"NegativeHeadSize", [](Config& c) { c.head_size = -4; }, "MultiHeadAttention: head_size is -4; it must be positive, or 0 for its default"},
-    {"NegativeKeySize", [](Config& c) { c.key_size = -4; }, "MultiHeadAttention: key_size is -4; it must be positive, or 0 for its default"},
-    {"NegativeValueSize", [](Config& c) { c.value_size = -4; }, "MultiHeadAttention: value_size is -4; it must be positive, or 0 for its default"},
-    {"NegativeOutputSize", [](Config& c) { c.output_size = -4; }, "MultiHeadAttention: output_size is -4; it must be positive, or 0 for its default"},
-    {"NegativeContext", [](Config& c) { c.context_length = -1; }, "MultiHeadAttention: context_length is -1; it must be positive, or 0 for its default"},
-    {"HeadsDoNotDivide", [](Config& c) { c.heads = 5; }, "MultiHeadAttention: embed_size 8 is no multiple of heads 5; give head_size, or sizes that divide"},
-    {"KvHeadsDoNotDivide", [](Config& c) { c.kv_heads = 3; }, "MultiHeadAttention: heads 4 is no multiple of kv_heads 3; each kv head serves as many query heads"},
-    {"DropoutTooLarge", [](Config& c) { c.dropout = 1.5; }, "MultiHeadAttention: dropout is 1.5; it must lie between 0 and 1"},
-    {"DropoutNan", [](Config& c) { c.dropout = std::nan(""); }, "MultiHeadAttention: dropout is nan; it must lie between 0 and 1"},
-    {"OutputDropoutNegative", [](Config& c) { c.output_dropout = -0.1; }, "MultiHeadAttention: output_dropout is -0.1; it must lie between 0 and 1"},
-    {"BoolParameters", [](Config& c) { c.dtype = DType::boolean; }, "MultiHeadAttention: dtype is bool; it must be f32, bf16, f16 or f64"},
-    {"NoSlices", [](Config& c) { c.slice.count = 0; }, "MultiHeadAttention: slice.count is 0; it must be positive"},
-    {"SliceOutside", [](Config& c) { c.slice = {2, 2}; }, "MultiHeadAttention: slice.index is 2; it must be at least 0 and less than slice.count, 2"},
-    {"SliceNegative", [](Config& c) { c.slice = {-1, 2}; }, "MultiHeadAttention: slice.index is -1; it must be at least 0 and less than slice.count, 2"},
-    {"SlicesDoNotDivideHeads", [](Config& c) { c.slice = {0, 3}; }, "MultiHeadAttention: slice.count 3 does not divide heads 4; every slice has as many heads"},
-    {"SlicesDoNotDivideKvHeads", [](Config& c) { c.slice = {0, 4}; }, "MultiHeadAttention: slice.count 4 does not divide kv_heads 2; every slice has as many kv heads"},
-    {"OddHeadsCannotTurn", [](Config& c) { c.head_size = 3, c.rotary = RotaryOptions{}; }, "rotary: "},
-};
-// clang-format on
+template <class Attempt>
+void expect_refused(const char* expected, const Attempt& attempt) {
+  expect_words(expected, refusal(attempt));
+}
 
 class BadLayer : public testing::TestWithParam<BadConfig> {};
-INSTANTIATE_TEST_SUITE_P(Configs, BadLayer, testing::ValuesIn(kBadConfigs),
+INSTANTIATE_TEST_SUITE_P(Configs, BadLayer, testing::ValuesIn(bad_configs()),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
-// Where the expected text ends in a space, it is how the message begins.
-template <class Attempt>
-void expect_refusal(const char* expected, const Attempt& attempt) {
-  const std::string wanted = expected;
-  try {
-    attempt();
-    FAIL() << "was not refused";
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(wanted.back() == ' ' ? message.substr(0, wanted.size()) : message, wanted);
-  }
-}
-
 TEST_P(BadLayer, IsRefusedWithItsOwnMessage) {
-  Config config{.embed_size = 8, .heads = 4, .kv_heads = 2};
+  MultiHeadAttentionConfig config = good_config();
   GetParam().spoil(config);
-  expect_refusal(GetParam().message, [&] { const MultiHeadAttention layer(config); });
+  expect_refused(GetParam().message, [&] { const MultiHeadAttention layer(config); });
 }
 
-// A good call, from which each bad one differs in one thing: two rows of three tokens on five of the key.
-struct Call {
-  Config config{.embed_size = 8, .heads = 4, .kv_heads = 2, .batch_first = true};
-  Tensor x{{2, 3, 8}}, memory{{2, 5, 8}}, out{{2, 3, 8}}, weights{{2, 3, 5}}, mask{{3, 5}, DType::boolean},
-      spare{{64, 64}};
-  ConstTensorView query = x, key = memory, value{};
-  LayerOutputs outputs{out, weights};
-  LayerOptions options{.weights = ReturnWeights::mean};
-  std::vector<std::byte> bytes = std::vector<std::byte>(16);
-  KvCache* cache = nullptr;
-
-  TensorView shaped(const Dims& shape, DType dtype = DType::f32) { return {spare.view().data(), dtype, shape}; }
-};
-
-struct BadCall {
-  const char* name;
-  std::function<void(Call&)> spoil;
-  const char* message;
-};
-
-void PrintTo(const BadCall& bad, std::ostream* stream) { *stream << bad.name; }
-
-// clang-format off
-const std::vector<BadCall> kBadCalls = {
-    {"QueryMissing", [](Call& c) { c.query = {}; }, "MultiHeadAttention::forward: query is missing; give a tensor"},
-    {"QueryRank4", [](Call& c) { c.query = c.shaped({2, 4, 3, 2}); }, "MultiHeadAttention::forward: query has shape (2, 4, 3, 2); it must be (B, L, E), or (L, E) without a batch"},
-    {"QueryRank1", [](Call& c) { c.config.batch_first = false, c.query = c.shaped({8}); }, "MultiHeadAttention::forward: query has shape (8,); it must be (L, B, E), or (L, E) without a batch"},
-    {"QuerySize", [](Call& c) { c.query = c.shaped({2, 3, 7}); }, "MultiHeadAttention::forward: query has tokens of 7 numbers, the layer has embed_size = 8; they must be equal"},
-    {"QueryBool", [](Call& c) { c.query = c.shaped({2, 3, 8}, DType::boolean); }, "MultiHeadAttention::forward: query is bool; it must be f32, bf16 or f16"},
-    {"QueryF64", [](Call& c) { c.query = c.shaped({2, 3, 8}, DType::f64); }, "MultiHeadAttention::forward: query is f64; it must be f32, bf16 or f16"},
-    {"QueryF32ForF64", [](Call& c) { c.config.dtype = DType::f64; }, "MultiHeadAttention::forward: query is f32, the layer's parameters are f64; f64 does not mix with other types"},
-    {"QueryWithoutMemory", [](Call& c) { c.query = ConstTensorView(nullptr, DType::f32, {2, 3, 8}); }, "MultiHeadAttention::forward: query of shape (2, 3, 8) has no memory: its pointer is null"},
-    {"KeySize", [](Call& c) { c.key = c.shaped({2, 5, 6}); }, "MultiHeadAttention::forward: key has tokens of 6 numbers, the layer has key_size = 8; they must be equal"},
-    {"ValueSize", [](Call& c) { c.value = c.shaped({2, 5, 6}); }, "MultiHeadAttention::forward: value has tokens of 6 numbers, the layer has value_size = 8; they must be equal"},
-    {"SelfWithKeysOfTheirOwnSize", [](Call& c) { c.config.key_size = 5, c.key = {}; }, "MultiHeadAttention::forward: query, which is the key too, has tokens of 8 numbers, the layer has key_size = 5; they must be equal"},
-    {"KeyIsValueOfAnotherSize", [](Call& c) { c.config.value_size = 5; }, "MultiHeadAttention::forward: key, which is the value too, has tokens of 8 numbers, the layer has value_size = 5; they must be equal"},
-    {"ValueWithoutKey", [](Call& c) { c.key = {}, c.value = c.memory; }, "MultiHeadAttention::forward: value is given without key; give both, or neither for self-attention"},
-    {"KeyWithoutBatch", [](Call& c) { c.key = c.shaped({5, 8}); }, "MultiHeadAttention::forward: key has shape (5, 8), query has (2, 3, 8); all have a batch dimension, or none has"},
-    {"ValueWithoutBatch", [](Call& c) { c.value = c.shaped({5, 8}); }, "MultiHeadAttention::forward: value has shape (5, 8), query has (2, 3, 8); all have a batch dimension, or none has"},
-    {"KeyBatch", [](Call& c) { c.key = c.shaped({3, 5, 8}); }, "MultiHeadAttention::forward: key has batch size 3, query has 2; they must be equal"},
-    {"KeyBatchInTheOtherOrder", [](Call& c) { c.config.batch_first = false; }, "MultiHeadAttention::forward: key has batch size 5, query has 3; they must be equal (batch_first is off: inputs are (L, B, E))"},
-    {"ValueLength", [](Call& c) { c.value = c.shaped({2, 4, 8}); }, "MultiHeadAttention::forward: value has shape (2, 4, 8), key has (2, 5, 8); they must have as many tokens and batch rows"},
-    {"OutMissing", [](Call& c) { c.outputs.out = {}; }, "MultiHeadAttention::forward: out is missing; give a tensor"},
-    {"OutShape", [](Call& c) { c.outputs.out = c.shaped({2, 3, 6}); }, "MultiHeadAttention::forward: out has shape (2, 3, 6); it must be (B, Lq, O) = (2, 3, 8)"},
-    {"OutBool", [](Call& c) { c.outputs.out = c.shaped({2, 3, 8}, DType::boolean); }, "MultiHeadAttention::forward: out is bool; it must be f32, bf16 or f16"},
-    {"OutOverlapsItself", [](Call& c) { c.outputs.out = c.shaped({2, 1, 8}).expand({2, 3, 8}); }, "MultiHeadAttention::forward: out has strides (8, 0, 1) for shape (2, 3, 8), which put several elements in one place; it is written to, so each needs its own"},
-    {"WeightsWithoutRoom", [](Call& c) { c.outputs.weights = {}; }, "MultiHeadAttention::forward: options.weights asks for weights, and outputs.weights has no room"},
-    {"WeightsNotAskedFor", [](Call& c) { c.options.weights = ReturnWeights::none; }, "MultiHeadAttention::forward: weights are given room, and options.weights asks for none"},
-    {"WeightsOfMean", [](Call& c) { c.outputs.weights = c.shaped({2, 4, 3, 5}); }, "MultiHeadAttention::forward: weights has shape (2, 4, 3, 5); it must be (B, Lq, Lk) = (2, 3, 5)"},
-    {"WeightsOfEveryHead", [](Call& c) { c.options.weights = ReturnWeights::per_head; }, "MultiHeadAttention::forward: weights has shape (2, 3, 5); it must be (B, Hq, Lq, Lk) = (2, 4, 3, 5)"},
-    {"WeightsBf16", [](Call& c) { c.outputs.weights = c.shaped({2, 3, 5}, DType::bf16); }, "MultiHeadAttention::forward: weights is bf16; it must be f32"},
-    {"MaskRank3", [](Call& c) { c.options.attention.masks = {Mask::drop(c.shaped({8, 3, 5}, DType::boolean))}; }, "MultiHeadAttention::forward: attention.masks[0] has shape (8, 3, 5), and rank 3 has two readings; say mask_of_batch for (B, Lq, Lk) or mask_of_heads for PyTorch's (B·Hq, Lq, Lk)"},
-    {"MaskShape", [](Call& c) { c.options.attention.masks = {Mask::drop(c.shaped({3, 4}, DType::boolean))}; }, "MultiHeadAttention::forward: masks[0] has shape "},
-    {"DropoutInTheCall", [](Call& c) { c.options.attention.dropout.rate = 0.1; }, "MultiHeadAttention::forward: attention.dropout.rate is 0.1; the rate is the layer's, set config.dropout"},
-    {"WorkspaceOfAttention", [](Call& c) { c.options.attention.workspace = c.bytes; }, "MultiHeadAttention::forward: attention.workspace is given; a layer's memory is LayerOptions::workspace"},
-    {"SlopesForOneHead", [](Call& c) { c.options.attention.alibi_slopes = {0.5}; }, "MultiHeadAttention::forward: attention.alibi_slopes has 1 values; it must have one for each of the 4 heads"},
-    {"SinksForTwoHeads", [](Call& c) { c.options.attention.sinks = c.shaped({2}); }, "MultiHeadAttention::forward: attention.sinks has shape (2,); it must be (Hq) = (4)"},
-    {"NegativePosition", [](Call& c) { c.options.position = -1; }, "MultiHeadAttention::forward: position is -1; it must be at least 0"},
-    {"WindowWithLearnedKey", [](Call& c) { c.config.add_bias_kv = true, c.options.attention.window.left = 2; }, "MultiHeadAttention::forward: attention.window does not go with add_bias_kv: the added key stands at no position"},
-    {"SlopesWithZeroKey", [](Call& c) { c.config.add_zero_attention = true, c.options.attention.alibi_slopes = {1, 1, 1, 1}; }, "MultiHeadAttention::forward: attention.alibi_slopes do not go with add_zero_attention: the added key stands at no position"},
-    {"PackedWithLearnedKey", [](Call& c) { c.config.add_bias_kv = true, c.options.attention.packed = {{0, 3}, {0, 5}}; }, "MultiHeadAttention::forward: attention.packed does not go with add_bias_kv: give the sequences as batch rows"},
-    {"LongerThanTheStoredMask", [](Call& c) { c.config.context_length = 4; }, "MultiHeadAttention::forward: the sequence has 5 tokens, the stored causal mask is for 4; shorten it, or make the layer with a larger context_length"},
-    {"SequencesWithoutCache", [](Call& c) { static const std::int64_t ids[] = {0, 1}; c.options.sequences = ids; }, "MultiHeadAttention::forward: sequences are given without a cache; they name its sequences"},
-    {"CausalWithoutAlignment", [](Call& c) { c.options.attention.causal = true; }, "MultiHeadAttention::forward: causal, "},
-    {"NegativeThreads", [](Call& c) { c.options.attention.threads = -1; }, "MultiHeadAttention::forward: attention.threads is -1; it must be positive, or 0 for all"},
-};
-// clang-format on
-
-class BadForwardOfLayer : public testing::TestWithParam<BadCall> {};
-INSTANTIATE_TEST_SUITE_P(Calls, BadForwardOfLayer, testing::ValuesIn(kBadCalls),
+class BadForwardOfLayer : public testing::TestWithParam<BadLayerCall> {};
+INSTANTIATE_TEST_SUITE_P(Calls, BadForwardOfLayer, testing::ValuesIn(bad_layer_calls()),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST_P(BadForwardOfLayer, IsRefusedWithItsOwnMessage) {
-  Call call;
-  for (float& value : call.out.values<float>()) value = 7.0F;
-  for (float& value : call.weights.values<float>()) value = 7.0F;
-  GetParam().spoil(call);
-  const MultiHeadAttention layer(call.config);
-  expect_refusal(GetParam().message,
-                 [&] { layer.forward(call.outputs, call.query, call.key, call.value, call.options); });
-  for (const float value : call.out.values<float>()) ASSERT_EQ(value, 7.0F) << "something was written";
-  for (const float value : call.weights.values<float>()) ASSERT_EQ(value, 7.0F) << "something was written";
+  expect_refusal(GetParam(), [](LayerCall& call) {
+    const MultiHeadAttention layer(call.config);
+    return refusal([&] { layer.forward(call.outputs, call.query, call.key, call.value, call.options); });
+  });
 }
 
 TEST(BadLayers, AreManyAndTheGoodOneIsGood) {
   std::set<std::string> messages;
-  for (const BadConfig& bad : kBadConfigs) messages.insert(bad.message);
-  for (const BadCall& bad : kBadCalls) messages.insert(bad.message);
+  for (const BadConfig& bad : bad_configs()) messages.insert(bad.message);
+  for (const BadLayerCall& bad : bad_layer_calls()) messages.insert(bad.message);
   EXPECT_GE(messages.size(), 60U);
-  Call call;
+  LayerCall call;
   MultiHeadAttention(call.config).forward(call.outputs, call.query, call.key, call.value, call.options);
 }
 
 TEST(BadLayers, RefuseParametersTheyDoNotHave) {
   MultiHeadAttention layer({.embed_size = 8, .heads = 4});
-  expect_refusal(
+  expect_refused(
       "MultiHeadAttention::set_parameter: there is no parameter \"W_q\"; this layer has in_proj_weight, in_proj_bias, "
       "out_proj.weight, out_proj.bias",
       [&] {
         layer.set_parameter("W_q", Tensor({8, 8}));
       });
-  expect_refusal(
+  expect_refused(
       "MultiHeadAttention::set_parameter: in_proj_weight has shape (8, 8); it must be that of the layer = (24, 8)",
       [&] {
         layer.set_parameter("in_proj_weight", Tensor({8, 8}));
       });
-  expect_refusal("MultiHeadAttention::set_parameter: in_proj_bias is bool; it must be f32, bf16, f16 or f64",
+  expect_refused("MultiHeadAttention::set_parameter: in_proj_bias is bool; it must be f32, bf16, f16 or f64",
                  [&] { layer.set_parameter("in_proj_bias", Tensor({24}, DType::boolean)); });
-  expect_refusal("MultiHeadAttention::slice: this layer is slice 1 of 2 already; slice the whole layer",
+  expect_refused("MultiHeadAttention::slice: this layer is slice 1 of 2 already; slice the whole layer",
                  [&] { layer.slice(1, 2).slice(0, 2); });
 }
 
 TEST(BadLayers, RefuseMasksOfAnotherRank) {
   const Tensor plane({3, 5}), planes({6, 3, 5});
-  expect_refusal("mask_of_batch: mask has shape (3, 5); it must be (B, Lq, Lk)", [&] { mask_of_batch(plane); });
-  expect_refusal("mask_of_heads: mask has shape (3, 5); it must be (B·Hq, Lq, Lk)", [&] { mask_of_heads(plane, 3); });
-  expect_refusal("mask_of_heads: mask has 6 planes, no multiple of 4 heads; it must be (B·Hq, Lq, Lk)",
+  expect_refused("mask_of_batch: mask has shape (3, 5); it must be (B, Lq, Lk)", [&] { mask_of_batch(plane); });
+  expect_refused("mask_of_heads: mask has shape (3, 5); it must be (B·Hq, Lq, Lk)", [&] { mask_of_heads(plane, 3); });
+  expect_refused("mask_of_heads: mask has 6 planes, no multiple of 4 heads; it must be (B·Hq, Lq, Lk)",
                  [&] { mask_of_heads(planes, 4); });
-  expect_refusal("mask_of_keys: mask has shape (6, 3, 5); it must be (B, Lk)", [&] { mask_of_keys(planes); });
+  expect_refused("mask_of_keys: mask has shape (6, 3, 5); it must be (B, Lk)", [&] { mask_of_keys(planes); });
 }
 
 }  // namespace

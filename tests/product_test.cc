@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <string>
 #include <thread>
@@ -15,6 +14,7 @@
 #include "rapt/packed_matrix.h"
 #include "support/allocations.h"
 #include "support/every_instruction_set.h"
+#include "support/expect_error.h"
 #include "support/random_tensor.h"
 
 namespace rapt::test {
@@ -448,15 +448,6 @@ TEST(ProductCopies, ShareThePackedNumbers) {
   EXPECT_EQ(copied.dtype(), DType::f32);
   EXPECT_GE(copied.bytes(), 20U * 30U * 4U);
   EXPECT_EQ(PackedMatrix().bytes(), 0U);
-}
-
-void expect_error(const std::function<void()>& call, const std::string& message) {
-  try {
-    call();
-    ADD_FAILURE() << "nothing was thrown; expected: " << message;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.what(), message);
-  }
 }
 
 TEST(ProductErrors, SayWhatAMatrixMustBe) {

@@ -1,15 +1,18 @@
 // What tensors refuse, and the exact words in which they do.
 #include <cstdint>
-#include <functional>
 #include <limits>
+#include <locale>
 #include <numeric>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rapt/safetensors.h"
 #include "rapt/tensor.h"
+#include "support/expect_error.h"
 
-namespace rapt {
+namespace rapt::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -18,15 +21,6 @@ Tensor counting(const Dims& shape) {
   Tensor tensor(shape);
   std::iota(tensor.values<float>().begin(), tensor.values<float>().end(), 0.0F);
   return tensor;
-}
-
-void expect_error(const std::function<void()>& step, const std::string& message) {
-  try {
-    step();
-    ADD_FAILURE() << "nothing was thrown; expected: " << message;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.what(), message);
-  }
 }
 
 TEST(TensorErrors, SayWhatWasAskedAndWhatWasFound) {
@@ -133,5 +127,25 @@ TEST(TensorErrors, StridesThatReachBeyondAllMemoryAreRefused) {
   EXPECT_NO_THROW(TensorView(&value, {1}, {kFar}));
 }
 
+// A program's locale, as many set it: 1.000.000,5.
+struct Grouped : std::numpunct<char> {
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+  char do_decimal_point() const override { return ','; }
+};
+
+TEST(Texts, AreTheSameInEveryLocale) {
+  const Tensor x = counting({1, 5000});
+  const std::vector<std::byte> written = safetensors_bytes({{"x", x}});
+  const std::locale before = std::locale::global(std::locale(std::locale::classic(), new Grouped));
+  const std::string shape = to_string(Dims{1, 5000});
+  const std::string words = refusal([&] { (void)x.view().slice(1, 2, 7000); });
+  const bool same = safetensors_bytes({{"x", x}}) == written;
+  std::locale::global(before);
+  EXPECT_EQ(shape, "(1, 5000)");
+  EXPECT_EQ(words, "slice: 2 to 7000 of dimension 1, which has size 5000");
+  EXPECT_TRUE(same);
+}
+
 }  // namespace
-}  // namespace rapt
+}  // namespace rapt::test

@@ -12,6 +12,7 @@
 #include "cases/case.h"
 #include "rapt/error.h"
 #include "rapt/safetensors.h"
+#include "support/expect_error.h"
 #include "support/random_tensor.h"
 
 namespace rapt::test {
@@ -123,6 +124,36 @@ TEST(TransformerBits, MicroBatchesTrainAsOneBatch) {
   }
 }
 
+// Where each row has as many targets, a power of two, and so has the batch, shares are exact, dlogits have the same
+// bits, and every sum goes on where the row before left it.
+TEST(TransformerBits, OfGradientsOfMicroBatchesAreThoseOfOneBatch) {
+  const std::int64_t length = 20;
+  Data data(standard(), 8, length);
+  for (std::size_t n = 0; n < data.targets.size(); ++n) {
+    data.targets[n] = n % 20 < 16 ? static_cast<std::int32_t>((7 * n) % 20) : kNoTarget;
+  }
+  const auto gradients_by = [&](std::int64_t rows, int threads) {
+    set_thread_count(threads);
+    Transformer model(standard(), 1);
+    for (std::int64_t b = 0; b < 8; b += rows) {
+      const auto part = [&](const std::vector<std::int32_t>& all) {
+        return std::span(all).subspan(static_cast<std::size_t>(b * length), static_cast<std::size_t>(rows * length));
+      };
+      model.add_gradients(part(data.tokens), part(data.targets), rows, static_cast<double>(rows) / 8.0, 5, b);
+    }
+    set_thread_count(0);
+    return model;
+  };
+  const Transformer whole = gradients_by(8, 1);
+  for (const auto& [rows, threads] : {std::pair(1, 1), std::pair(1, 7), std::pair(2, 2), std::pair(4, 3)}) {
+    const Transformer parts = gradients_by(rows, threads);
+    const std::vector<NamedTensor> a = whole.gradients(), b = parts.gradients();
+    for (std::size_t n = 0; n < a.size(); ++n) {
+      EXPECT_TRUE(same_bits(a[n].value, b[n].value)) << a[n].name << ", " << rows << " rows, " << threads << " threads";
+    }
+  }
+}
+
 TEST(TransformerBits, DoNotDependOnThreads) {
   const Data data(standard(), 4, 30);
   const auto trained = [&](int threads) {
@@ -191,8 +222,30 @@ TEST(TransformerFiles, ThatAreNoneOfOursAreRefused) {
   };
   refused({}, R"( is no model of rapt's: its metadata says format "" instead of "rapt.transformer.1")");
   refused({{"format", "rapt.transformer.1"}}, ": the metadata has no vocabulary");
+  // Sizes that no tensor has are refused before memory is taken for them.
+  refused({{"format", "rapt.transformer.1"},
+           {"vocabulary", "1000000000000"},
+           {"context", "4"},
+           {"width", "2"},
+           {"layers", "1"},
+           {"heads", "1"},
+           {"hidden", "0"},
+           {"dropout", "0"}},
+          ": tokens.weight has shape (2, 2), the metadata says (1000000000000, 2)");
   refused({{"format", "rapt.transformer.1"}, {"vocabulary", "4x"}},
           R"(: the metadata has vocabulary "4x", which is no number)");
+  std::filesystem::remove(path);
+}
+
+TEST(TransformerFiles, CarryTheCallersMetadata) {
+  const std::string path = testing::TempDir() + "rapt_transformer_metadata.safetensors";
+  const Transformer model({.vocabulary = 3, .context = 4, .width = 4, .layers = 1, .heads = 1}, 1);
+  model.save(path, /*training=*/false, {{"mine", "a\nb"}});
+  EXPECT_EQ(SafetensorsFile(path).metadata().at("mine"), "a\nb");
+  EXPECT_TRUE(same_parameters(model, Transformer::load(SafetensorsFile(path), "m")));
+  for (const char* key : {"format", "width", "steps"}) {
+    EXPECT_THROW(model.save(path, false, {{key, "1"}}), Error) << key;
+  }
   std::filesystem::remove(path);
 }
 
@@ -220,14 +273,6 @@ TEST(TransformerWeights, AreCausalAndSumToOne) {
 }
 
 TEST(TransformerErrors, SayWhatWouldWork) {
-  const auto expect_error = [](const auto& call, const std::string& message) {
-    try {
-      call();
-      ADD_FAILURE() << "nothing was thrown; expected: " << message;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.what(), message);
-    }
-  };
   TransformerConfig config = standard();
   config.width = 33;
   expect_error([&] { (void)Transformer(config); },

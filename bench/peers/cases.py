@@ -102,6 +102,7 @@ class LayerCase:
     causal: bool = True
     weights: bool = False  # also their mean over heads, (B, L, L)
     dtype: str = "f32"
+    dropout = 0.0  # none outside training
 
     def inputs(self):
         return LayerInputs(self)
@@ -135,6 +136,78 @@ class LayerInputs:
         self.x = torch.randn(case.batch, case.length, case.embed)
         self.module = torch.nn.MultiheadAttention(case.embed, case.heads, bias=False, batch_first=True).eval()
         self.module.out_proj.bias = torch.nn.Parameter(torch.randn(case.embed))
+
+
+@dataclasses.dataclass(frozen=True)
+class BackwardCase:
+    """dq, dk and dv of attention in f32, from what forward gave."""
+
+    batch: int = 1
+    heads: int = 8
+    length: int = 1024
+    dim: int = 64
+    causal: bool = False
+    dtype: str = "f32"
+
+    def inputs(self):
+        return BackwardInputs(self)
+
+    @property
+    def forward(self):
+        return Case(self.batch, self.heads, self.length, self.dim, self.causal)
+
+    @property
+    def name(self):
+        return self.forward.name + " backward"
+
+    @property
+    def flops(self):
+        """Five products to forward's two."""
+        return 2.5 * self.forward.flops
+
+    @property
+    def bytes(self):
+        return self.forward.bytes
+
+
+class BackwardInputs:
+    """q, k, v and dout as (B, H, L, D)."""
+
+    def __init__(self, case):
+        torch.manual_seed(1)
+        self.q, self.k, self.v, self.dout = (
+            torch.randn(case.batch, case.heads, case.length, case.dim) for _ in range(4))
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingCase(LayerCase):
+    """Forward and backward of the layer, to its input and its parameters."""
+
+    dropout: float = 0.0
+
+    def inputs(self):
+        return TrainingInputs(self)
+
+    @property
+    def name(self):
+        return super().name + " training" + (f" dropout {self.dropout}" if self.dropout else "")
+
+    @property
+    def flops(self):
+        """Backward has two products for each projection's one, and five for the two of a pair."""
+        projections = 8.0 * self.batch * self.length * self.embed**2
+        return 3.0 * projections + 3.5 * (super().flops - projections)
+
+
+class TrainingInputs(LayerInputs):
+    """Also dout, as (B, L, E)."""
+
+    def __init__(self, case):
+        super().__init__(case)
+        self.dout = torch.randn(self.x.shape)
+        self.x.requires_grad_()
+        self.module.dropout = case.dropout
+        self.module.train()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,6 +251,16 @@ def groups(quick):
     case = Case(1, 12, long // 8, 64)
     found.append(Group("weights", (case, dataclasses.replace(case, weights=True)), peers=("PyTorch",)))
 
+    for dim in dims:
+        for length in lengths:
+            case = BackwardCase(1, 8, length, dim)
+            found.append(Group("backward", (case, dataclasses.replace(case, causal=True)), peers=("PyTorch",),
+                               most_rounds=7))
+    for length in lengths[1:] or lengths:
+        case = BackwardCase(1, 1, length, dims[0])
+        found.append(Group("backward of one head", (case, dataclasses.replace(case, causal=True)), threads=(2,),
+                           peers=("PyTorch",), most_rounds=7))
+
     # The notes' comparison. Its calls take half a second, the plain formula two: few rounds do.
     layer = LayerCase(2, 64, 64, 4) if quick else LayerCase()
     found.append(Group("layer", (layer,), peers=("PyTorch",), most_rounds=5))
@@ -185,4 +268,8 @@ def groups(quick):
                        most_rounds=5))
     found.append(Group("layer as classes", (layer,), threads=(1,), peers=("PyTorch, SDPA", "PyTorch, plain formula"),
                        most_rounds=3))
+    sizes = (layer.batch, layer.length, layer.embed, layer.heads)
+    for dropout in (0.0, 0.1):
+        found.append(Group("training with dropout" if dropout else "training", (TrainingCase(*sizes, dropout=dropout),),
+                           peers=("PyTorch", "PyTorch, SDPA"), most_rounds=5))
     return found

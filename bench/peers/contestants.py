@@ -115,11 +115,11 @@ class PyTorch:
         return out, weights.view(case.batch, case.heads, case.length, case.keys).mean(dim=1)
 
     @staticmethod
-    def _call(threads, compute):
+    def _call(threads, compute, mode=torch.inference_mode):
         def run():
             if torch.get_num_threads() != threads:
                 torch.set_num_threads(threads)
-            with torch.inference_mode():
+            with mode():
                 return compute()
 
         return run

@@ -86,8 +86,8 @@ def second_thread(peers):
 def goals(runs, peers):
     """(what, floor, target, the worst measured, does more mean better), a measure being None where nothing was. `runs`
     are those of `rapt bench`, by name."""
-    own, decode, prefill, product, mha, layer_decode = (
-        runs[name] for name in ("own", "decode", "prefill", "product", "mha", "layer_decode"))
+    own, decode, prefill, product, mha, layer_decode, backward = (
+        runs[name] for name in ("own", "decode", "prefill", "product", "mha", "layer_decode", "backward"))
     with_weights = lambda threads: lambda group, entry: not is_first(group, entry) and entry["threads"] == threads
     long = (1024, 2048, 4096)
     big = lambda entry: entry["length"] > 128
@@ -136,6 +136,25 @@ def goals(runs, peers):
          measured(layer_decode, "time_over_contiguous", paged=True), False),
         ("i8 cache: bytes over f32's", 0.3, 0.28, measured(layer_decode, "cache_bytes_over_f32", type="i8"), False),
         ("i8 cache: error of the output", 0.01, 0.005, measured(layer_decode, "error", type="i8"), False),
+        ("backward, full, n 1024–4096, d64: rate over sgemm's", 0.74, 0.80, over_sgemm(backward, long, 64, False), True),
+        ("backward, full, n 1024–4096, d128", 0.80, 0.88, over_sgemm(backward, long, 128, False), True),
+        ("backward, causal, n ≥ 1024, both d", 0.70, 0.80,
+         over_sgemm(backward, long, 64, True) + over_sgemm(backward, long, 128, True), True),
+        ("backward over PyTorch, full", 1.0, 1.15,
+         over_peer_in(peers, "PyTorch", "backward", lambda group, entry: not entry["causal"]), True),
+        ("backward over PyTorch, causal, n ≤ 1024", 1.3, 1.5,
+         over_peer_in(peers, "PyTorch", "backward", lambda group, entry: entry["causal"] and entry["length"] <= 1024),
+         True),
+        ("backward over PyTorch, causal, n > 1024", 1.1, 1.2,
+         over_peer_in(peers, "PyTorch", "backward", lambda group, entry: entry["causal"] and entry["length"] > 1024),
+         True),
+        ("backward of 1 head on 2 threads, over PyTorch", 1.6, 1.9,
+         over_peer_in(peers, "PyTorch", "backward of one head"), True),
+        ("training the notes' layer, over PyTorch's layer and class", 1.15, 1.3,
+         over_peer_in(peers, "PyTorch", "training") + over_peer_in(peers, "PyTorch, SDPA", "training"), True),
+        ("training it with dropout 0.1", 2.0, 3.0,
+         over_peer_in(peers, "PyTorch", "training with dropout")
+         + over_peer_in(peers, "PyTorch, SDPA", "training with dropout"), True),
     ]
     return [(what, floor, target, (min if more else max)(found) if found else None, more)
             for what, floor, target, found, more in rows]

@@ -14,7 +14,7 @@ class _Layer(ctypes.Structure):
 
     _fields_ = (
         [(name, ctypes.c_void_p) for name in ("in_proj_weight", "out_proj_weight", "out_proj_bias")]
-        + [(name, ctypes.c_int64) for name in ("embed", "heads")]
+        + [(name, ctypes.c_int64) for name in ("embed", "heads")] + [("dropout", ctypes.c_double)]
     )
 
 
@@ -42,35 +42,35 @@ class RaptLayer:
         out = torch.empty_like(inputs.x)
         weights = torch.empty(case.batch, case.length, case.length) if case.weights else None
         answer = (out,) if weights is None else (out, weights)
-        handle = self._new(case, inputs.module)
+        handle = self.new(case, inputs.module)
         call = _LayerCall(inputs.x.data_ptr(), out.data_ptr(), None if weights is None else weights.data_ptr(),
                           case.batch, case.length, case.causal, threads)
         forward, reference = self._library.rapt_peer_layer_forward, ctypes.byref(call)
 
         def run():
-            self._require_good(forward(handle, reference))
+            self.require_good(forward(handle, reference))
             return answer
 
-        run.keep = (call, inputs, _Deleted(self._library, handle))  # whose memory the call points to
+        run.keep = (call, inputs, Deleted(self._library, handle))  # whose memory the call points to
         return run
 
-    def _new(self, case, module):
+    def new(self, case, module, dropout=0.0):
         out = module.out_proj
         layer = _Layer(module.in_proj_weight.data_ptr(), out.weight.data_ptr(), out.bias.data_ptr(), case.embed,
-                       case.heads)
+                       case.heads, dropout)
         handle = ctypes.c_void_p()
-        self._require_good(self._library.rapt_peer_layer_new(ctypes.byref(layer), ctypes.byref(handle)))
+        self.require_good(self._library.rapt_peer_layer_new(ctypes.byref(layer), ctypes.byref(handle)))
         return handle
 
     @staticmethod
-    def _require_good(message):
+    def require_good(message):
         if message is not None:
             raise RuntimeError(message.decode())
 
     array = staticmethod(contestants.PyTorch.array)
 
 
-class _Deleted:
+class Deleted:
     """Deletes a layer when it goes."""
 
     def __init__(self, library, handle):
@@ -90,12 +90,17 @@ class PyTorchLayer(contestants.PyTorch):
         mask = torch.zeros(hidden.shape).masked_fill(hidden, -math.inf)  # as it is added: nothing to convert
         x, module = inputs.x, inputs.module
         if case.weights:
-            return self._call(threads, lambda: module(x, x, x, attn_mask=mask, need_weights=True))
+            return self._finish(inputs, threads, lambda: module(x, x, x, attn_mask=mask, need_weights=True))
 
         def without_weights(**more):
-            return self._call(threads, lambda: module(x, x, x, attn_mask=mask, need_weights=False, **more)[:1])
+            return self._finish(inputs, threads,
+                                lambda: module(x, x, x, attn_mask=mask, need_weights=False, **more)[:1])
 
         return {"is_causal": without_weights(is_causal=True), "attn_mask": without_weights()}
+
+    def _finish(self, _inputs, threads, forward):
+        """The call that is timed."""
+        return self._call(threads, forward)
 
 
 class PyTorchClass(contestants.PyTorch):
@@ -110,24 +115,26 @@ class PyTorchClass(contestants.PyTorch):
         def forward():
             qkv = torch.nn.functional.linear(inputs.x, weight).view(case.batch, case.length, 3, case.heads, case.dim)
             q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (3, B, H, L, D)
-            context = self._attend(q, k, v, hidden)
+            context = self._attend(case, q, k, v, hidden)
             return (out_proj(context.transpose(1, 2).reshape(inputs.x.shape)),)
 
-        return self._call(threads, forward)
+        return self._finish(inputs, threads, forward)
+
+    _finish = PyTorchLayer._finish
 
 
 class PyTorchSdpaClass(PyTorchClass):
     name = "PyTorch, SDPA"
 
     @staticmethod
-    def _attend(q, k, v, _hidden):
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    def _attend(case, q, k, v, _hidden):
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=case.dropout)
 
 
 class PyTorchPlainClass(PyTorchClass):
     name = "PyTorch, plain formula"
 
     @staticmethod
-    def _attend(q, k, v, hidden):
+    def _attend(_case, q, k, v, hidden):
         scores = (q @ k.transpose(-2, -1)).masked_fill(hidden, -math.inf)
         return torch.softmax(scores / k.shape[-1]**0.5, dim=-1) @ v

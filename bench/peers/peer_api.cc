@@ -1,10 +1,13 @@
 // rapt as its peers' benchmark calls it: C functions over plain pointers, loaded by compare.py, so that rapt and its
 // peers take turns in one process.
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "rapt/attention.h"
 #include "rapt/cpu.h"
@@ -74,6 +77,49 @@ const char* rapt_peer_attention(const RaptPeerCall* call) {
   });
 }
 
+// training.py declares the same fields in the same order. f32, contiguous and (B, H, L, D); lse is (B, H, L).
+struct RaptPeerBackward {
+  const float* query;
+  const float* key;
+  const float* value;
+  const float* dout;
+  float* out;  // of forward, and lse
+  float* lse;
+  float* dquery;
+  float* dkey;
+  float* dvalue;
+  std::int64_t batch, heads, length, dim;
+  std::int32_t causal, threads;
+
+  rapt::Dims shape() const { return {batch, heads, length, dim}; }
+  rapt::ConstTensorView view(const float* data) const { return {data, shape()}; }
+  rapt::TensorView view(float* data) const { return {data, shape()}; }
+  rapt::TensorView lse_view() const { return {lse, {batch, heads, length}}; }
+  rapt::AttentionOptions options() const {
+    rapt::AttentionOptions options{.causal = causal != 0};
+    options.threads = threads;
+    return options;
+  }
+};
+
+// What training has done by the time backward comes.
+const char* rapt_peer_forward_of_backward(const RaptPeerBackward* call) {
+  return message_of([&] {
+    const RaptPeerBackward& c = *call;
+    rapt::attention({.out = c.view(c.out), .lse = c.lse_view()}, c.view(c.query), c.view(c.key), c.view(c.value),
+                    c.options());
+  });
+}
+
+const char* rapt_peer_backward(const RaptPeerBackward* call) {
+  return message_of([&] {
+    const RaptPeerBackward& c = *call;
+    rapt::attention_backward({.dquery = c.view(c.dquery), .dkey = c.view(c.dkey), .dvalue = c.view(c.dvalue)},
+                             {.dout = c.view(c.dout), .out = c.view(c.out), .lse = c.lse_view()}, c.view(c.query),
+                             c.view(c.key), c.view(c.value), c.options());
+  });
+}
+
 // layers.py declares the same fields in the same order. Self-attention; f32, contiguous, batch first; E numbers in a
 // token.
 struct RaptPeerLayer {
@@ -81,6 +127,7 @@ struct RaptPeerLayer {
   const float* out_proj_weight;  // (E, E)
   const float* out_proj_bias;    // (E)
   std::int64_t embed, heads;
+  double dropout;  // of the weights, in training
 };
 
 struct RaptPeerLayerCall {
@@ -94,6 +141,9 @@ struct RaptPeerLayerCall {
 struct RaptPeerLayerHandle {
   rapt::MultiHeadAttention layer;
   rapt::LayerWorkspace workspace{};
+  rapt::LayerActivations kept{};
+  std::vector<rapt::Tensor> gradients{};
+  std::uint64_t step = 0;
 };
 
 // Without biases of q, k and v. The parameters are copied.
@@ -104,6 +154,7 @@ const char* rapt_peer_layer_new(const RaptPeerLayer* from, RaptPeerLayerHandle**
     config.bias = false;
     config.output_bias = true;
     config.batch_first = true;
+    config.dropout = from->dropout;
     auto handle = std::make_unique<RaptPeerLayerHandle>(RaptPeerLayerHandle{rapt::MultiHeadAttention(config)});
     handle->layer.set_parameter("in_proj_weight", rapt::ConstTensorView(from->in_proj_weight, {3 * e, e}));
     handle->layer.set_parameter("out_proj.weight", rapt::ConstTensorView(from->out_proj_weight, {e, e}));
@@ -129,6 +180,44 @@ const char* rapt_peer_layer_forward(RaptPeerLayerHandle* handle, const RaptPeerL
     }
     handle->layer.forward(outputs, rapt::ConstTensorView(c.x, shape), {}, {}, options);
   });
+}
+
+// training.py declares the same fields in the same order. All are (B, L, E).
+struct RaptPeerStep {
+  const float* x;
+  const float* dout;
+  float* out;
+  float* dx;
+  std::int64_t batch, length;
+  std::int32_t causal, threads;
+};
+
+// Forward and backward, as after an optimizer's step: what was packed of the parameters is made anew, dropout draws
+// again, and gradients begin at zero.
+const char* rapt_peer_layer_train(RaptPeerLayerHandle* handle, const RaptPeerStep* call) {
+  return message_of([&] {
+    const RaptPeerStep& c = *call;
+    handle->layer.change_parameters([](std::size_t, const rapt::TensorView&) {});
+    if (handle->gradients.empty()) handle->gradients = handle->layer.zero_gradients();
+    for (rapt::Tensor& each : handle->gradients) std::ranges::fill(each.values<float>(), 0.0F);
+    const rapt::Dims shape{c.batch, c.length, handle->layer.config().embed_size};
+    const rapt::ConstTensorView x(c.x, shape);
+    rapt::LayerOptions options;
+    options.attention.causal = c.causal != 0;
+    options.attention.threads = c.threads;
+    options.attention.dropout.seed = ++handle->step;
+    options.training = true;
+    options.workspace = &handle->workspace;
+    options.keep = &handle->kept;
+    handle->layer.forward({.out = rapt::TensorView(c.out, shape)}, x, {}, {}, options);
+    handle->layer.backward({.dquery = rapt::TensorView(c.dx, shape), .parameters = handle->gradients},
+                           {rapt::ConstTensorView(c.dout, shape), {}}, handle->kept, x, {}, {}, options);
+  });
+}
+
+// Of in_proj_weight, out_proj.weight and out_proj.bias: 0, 1 and 2, as the last step found them.
+const float* rapt_peer_layer_gradient(const RaptPeerLayerHandle* handle, std::int32_t which) {
+  return handle->gradients[static_cast<std::size_t>(which)].values<float>().data();
 }
 
 const char* rapt_peer_instruction_set() {

@@ -4,8 +4,8 @@
     report.py FOLDER PAGE.md
 
 FOLDER holds what run.sh put there: own.json, decode.json and prefill.json as `rapt bench attention` printed them,
-product.json as `rapt bench gemm` did, mha.json and layer_decode.json as `rapt bench mha` and
-`rapt bench decode` did, and peers.json as compare.py wrote it.
+backward.json as `rapt bench backward` did, product.json as `rapt bench gemm` did, mha.json and layer_decode.json as
+`rapt bench mha` and `rapt bench decode` did, and peers.json as compare.py wrote it. The page's words are in page.md.
 """
 
 import json
@@ -14,109 +14,6 @@ import statistics
 import sys
 
 import goals
-
-PAGE = """# Benchmarks
-
-Written by `make bench` on {date}. Numbers belong to the machine they were measured on: run it on yours.
-
-| | |
-|---|---|
-| CPU | {cpu}, {cores} cores |
-| rapt | {version}, {isa} kernels |
-| sgemm | {sgemm} |
-{peers}
-
-All forward, and in f32 where no other type is named. GFLOP/s count useful work: 4·D operations for every (query, key)
-pair that causal and window leave visible, so causal counts half. GB/s count keys and values, each read once. Whatever is
-compared took turns in one run, every answer was checked before it was timed, and every ratio is the median of ratios
-within a round: {own_rounds} rounds for `rapt bench`, {peer_rounds} for the comparisons with others.
-
-## Over the matrix product
-
-How near attention comes to a plain sgemm of 2048³ on the same threads, and to the machine's FMA peak.
-
-{own}
-
-{baseline}
-
-## Decoding
-
-One query of 32 heads on 8 kv heads against a cache of 32768 keys. Every key and value must be read; a streaming read of the
-same memory, from its first byte to its last by the fastest of several loops of vector loads, is what it is held against.
-Reading in four or eight places at once can be faster still, and is shown besides.
-
-{decode}
-
-PyTorch through `scaled_dot_product_attention`, in the faster of two ways: with `enable_gqa`, or with heads of k and v
-that were repeated before the call, which takes four times their memory. *Folded* is what a program can do by hand where
-nothing is masked: the query heads of a group become queries of one head.
-
-{decode_peers}
-
-Then 64 queries on 8192 cached keys, as in prefill by chunks:
-
-{prefill}
-
-## The packed product
-
-x·Wᵀ, 1024 × 1024 weights packed once, beside the sgemm of each library at hand, which packs them in every call; for one
-row also beside a plain read of as many bytes.
-
-{product}
-
-## Over PyTorch and ONNX Runtime
-
-PyTorch through `scaled_dot_product_attention`, ONNX Runtime through the faster of its `Attention` and
-`MultiHeadAttention` operators, each in its own default settings. rapt and ONNX Runtime write to memory they are given;
-PyTorch returns new memory, as its call does. Above 1, rapt is faster.
-
-{peer_table}
-
-A window is a bool mask to `scaled_dot_product_attention`, which takes no window.
-
-## 16 bits
-
-{sixteen_bits}
-
-## Weights
-
-The output, and the weights' mean over heads. PyTorch's is what `multi_head_attention_forward` does between its
-projections with `need_weights=True`: q scaled, `bmm`, `softmax`, `bmm`, and the mean over heads. Without weights it is
-`scaled_dot_product_attention`.
-
-{weights}
-
-## The layer
-
-The notes' comparison of ways to build multi-head attention: {layer_sizes}, f32 where no
-other type is named, no bias of q, k and v, a bias of the output. Useful work, {layer_gflop} GFLOP, is the four projections
-and the pairs that are seen. {layer_rounds} rounds.
-
-{layer}
-
-Beside PyTorch: `torch.nn.MultiheadAttention` with the same parameters, without weights in the faster of two ways, with
-`is_causal` or with the mask alone; and the notes' own classes around one projection for q, k and v, with
-`scaled_dot_product_attention` and with the formula as it reads. Calls are long and rounds fewer: at most 5.
-
-{layer_peers}
-
-Decoding with the layer: {decode_sizes}. Its matrices, keys and
-values are read once; a streaming read of as many bytes is what can be had. The error is the output's, against a cache in
-f32.
-
-{layer_decode}
-
-## Masks, window, threads
-
-{own_ratios}
-
-## Against our goals
-
-The worst of the cases that each line speaks of.
-
-{goal_table}
-"""
-
 
 PART_ONE = ("lengths", "masks", "window")  # what the tables with both peers are about
 
@@ -260,6 +157,26 @@ def layer_peers(peers):
     return table(["", "threads", "ms", "rapt, ms", "rapt is faster by"], rows)
 
 
+def backward_peers(peers):
+    rows = [[ours["case"].removesuffix(" backward"), str(ours["threads"]), milliseconds(ours),
+             *beside(group, ours, "PyTorch")]
+            for group, ours in goals.entries_of(peers, "backward", "backward of one head", contestant="rapt")]
+    return table(["case", "threads", "rapt, ms", "PyTorch, ms", "rapt is faster by"], rows)
+
+
+def training_table(mha, peers):
+    own = {(case["variant"], case["threads"]): case for case in mha["cases"]}
+    rows = []
+    for group, ours in goals.entries_of(peers, "training", "training with dropout", contestant="rapt"):
+        dropout = group["about"] == "training with dropout"
+        alone = own.get(("training-dropout" if dropout else "training", ours["threads"]))
+        rows.append(["0.1" if dropout else "none", str(ours["threads"]), milliseconds(ours),
+                     ratio(alone and alone["time_over_sgemm"]), *beside(group, ours, "PyTorch"),
+                     *beside(group, ours, "PyTorch, SDPA")])
+    return table(["dropout", "threads", "rapt, ms", "over its work at sgemm's rate", "PyTorch's layer, ms",
+                  "rapt is faster by", "PyTorch's class, ms", "rapt is faster by"], rows)
+
+
 def peer_table(peers):
     names = list(peers["versions"])
     header = ["case", "threads", "rapt, ms"]
@@ -309,10 +226,11 @@ def main():
     def read(name):
         return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
-    runs = {name: read(name) for name in ("own", "decode", "prefill", "product", "mha", "layer_decode")}
+    runs = {name: read(name) for name in ("own", "decode", "prefill", "backward", "product", "mha", "layer_decode")}
     own, mha, peers = runs["own"], runs["mha"], read("peers")
     libraries = sorted({each["sgemm_library"] or "none found" for each in own["baselines"]})
-    page = PAGE.format(
+    words = pathlib.Path(__file__).with_name("page.md").read_text(encoding="utf-8")
+    page = words.format(
         date=peers["date"],
         cpu=own["machine"]["cpu"],
         cores=own["machine"]["cores"],
@@ -338,6 +256,9 @@ def main():
         layer_peers=layer_peers(peers),
         layer_decode=layer_decode_table(runs["layer_decode"]),
         decode_sizes=decode_sizes(runs["layer_decode"]),
+        backward=own_table(runs["backward"]),
+        backward_peers=backward_peers(peers),
+        training=training_table(mha, peers),
         own_ratios=own_ratios(peers),
         goal_table=goal_table(runs, peers),
     )

@@ -4,7 +4,7 @@
 #   bench/peers/run.sh BUILD [--quick]     BUILD: where rapt was built with RAPT_BUILD_BENCH=ON
 #
 # --quick takes small cases, to try the scripts, and writes the page beside the results instead.
-# RAPT_PEERS_VENV names a virtual environment that has requirements.txt installed; otherwise build/peers-venv is made.
+# scripts/peers.sh makes the environment with the peers.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=bench/peers
@@ -17,24 +17,15 @@ fi
 results=build/bench
 mkdir -p "$results"
 
-venv=${RAPT_PEERS_VENV:-}
-if [ -z "$venv" ]; then
-  venv=build/peers-venv
-  # Made again when the versions change.
-  if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then
-    echo "peers: installing into $venv" >&2
-    rm -rf "$venv"
-    python3 -m venv "$venv"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$here/requirements.txt"
-    cp "$here/requirements.txt" "$venv/installed.txt"
-  fi
-fi
+venv=$(scripts/peers.sh)
 
 # Contention hits unequally: a peer whose threads spin at a barrier waits for the one that has no core.
 read -r load _ </proc/loadavg
 if [ "${load%.*}" -ge 1 ]; then echo "peers: this machine is busy (load $load); wait, or do not trust the ratios" >&2; fi
 
 sizes=(--queries "512,1024,2048,4096" --dim "64,128")
+backward_sizes=(--queries "1024,2048,4096" --dim "64,128")
+backward_rounds=7  # a call takes up to two seconds
 layer=()
 cached=8192
 rounds=11
@@ -42,6 +33,8 @@ layer_rounds=5  # a call takes half a second
 page=docs/benchmarks.md
 if [ -n "$quick" ]; then
   sizes=(--queries "64,128" --dim 32)
+  backward_sizes=("${sizes[@]}")
+  backward_rounds=3
   layer=(--batch 2 --tokens 64 --embed 64 --heads 4)
   cached=256
   rounds=3
@@ -50,11 +43,13 @@ if [ -n "$quick" ]; then
 fi
 threads=1
 if [ "$(nproc)" -gt 1 ]; then threads=1,2; fi
-rm -f "$results"/{own,decode,prefill,product,mha,layer_decode,peers}.json  # a page must not show an older run
+rm -f "$results"/{own,decode,prefill,backward,product,mha,layer_decode,peers}.json  # a page must not show an older run
 bench=("$build/rapt" bench attention --threads "$threads" --reps "$rounds" --baseline --json)
 "${bench[@]}" "${sizes[@]}" --causal both --plot "$results/own.svg" >"$results/own.json"
 "${bench[@]}" --decode --keys $((4 * cached)) >"$results/decode.json"
 "${bench[@]}" --decode --dtype f32 --queries 64 --keys "$cached" --causal both >"$results/prefill.json"
+"$build/rapt" bench backward --threads "$threads" --reps "$backward_rounds" --baseline --json \
+  "${backward_sizes[@]}" --causal both >"$results/backward.json"
 "$build/rapt" bench gemm --rows 1,32,512 --threads "$threads" --reps "$rounds" --json >"$results/product.json"
 "$build/rapt" bench mha "${layer[@]}" --reps "$layer_rounds" --json >"$results/mha.json"
 "$build/rapt" bench decode --cached "$cached" --threads "$threads" --reps "$rounds" --json >"$results/layer_decode.json"

@@ -4,7 +4,8 @@
     make_accuracy.py        needs torch and numpy
 
 Inputs come from a formula that tests/accuracy_test.cc computes too, so only the errors are stored. An error is the norm
-of the difference from the f64 answer, over the norm of that answer, as everywhere in the tests.
+of the difference from the f64 answer, over the norm of that answer, as everywhere in the tests. Errors of gradients are
+those of dq, dk and dv.
 """
 
 import json
@@ -45,9 +46,9 @@ def bell(seed, number, count):
 
 
 def inputs(seed, length, size, spread):
-    """q, k, v of (1, 2, L, D) in f32; q is `spread` times as wide, and so are the scores."""
+    """q, k, v and dout of (1, 2, L, D) in f32; q is `spread` times as wide, and so are the scores."""
     count = 2 * length * size
-    values = [bell(seed, n, count) * (spread if n == 1 else 1.0) for n in (1, 2, 3)]
+    values = [bell(seed, n, count) * (spread if n == 1 else 1.0) for n in (1, 2, 3, 4)]
     return [torch.from_numpy(x.astype(numpy.float32).reshape(1, 2, length, size)) for x in values]
 
 
@@ -64,6 +65,25 @@ def error(got, wanted):
     return float((got.double() - wanted).norm() / wanted.norm())
 
 
+def gradients(attend, tensors, dout):
+    """Of q, k and v, for what arrives at the output."""
+    leaves = [each.detach().clone().requires_grad_() for each in tensors]
+    return torch.autograd.grad(attend(*leaves), leaves, dout.to(leaves[0].dtype))
+
+
+def gradient_errors(q, k, v, causal, dout):
+    def fused(*tensors):
+        return torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=causal)
+
+    def plain(*tensors):
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            return fused(*tensors)
+
+    wanted = gradients(lambda *tensors: exact(*tensors, causal)[0], [each.double() for each in (q, k, v)], dout)
+    return {name: [error(got, right) for got, right in zip(gradients(attend, (q, k, v), dout), wanted)]
+            for name, attend in (("torch_fused_gradient_errors", fused), ("torch_plain_gradient_errors", plain))}
+
+
 def main():
     cases = []
     for length in (256, 577, 1024):
@@ -71,14 +91,15 @@ def main():
             for spread in (1.0, 20.0):
                 for causal in (False, True):
                     seed = 1000 + len(cases)
-                    q, k, v = inputs(seed, length, size, spread)
+                    q, k, v, dout = inputs(seed, length, size, spread)
                     wanted, largest = exact(q, k, v, causal)
                     fused = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
                     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
                         plain = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
                     cases.append({"seed": seed, "length": length, "size": size, "spread": spread, "causal": causal,
                                   "largest_score": round(largest, 1), "torch_fused_error": error(fused, wanted),
-                                  "torch_plain_error": error(plain, wanted)})
+                                  "torch_plain_error": error(plain, wanted),
+                                  **gradient_errors(q, k, v, causal, dout)})
     first = [float(x) for x in inputs(1000, 256, 64, 1.0)[0].flatten()[:4]]
     data = {"made_by": "tests/data/make_accuracy.py", "torch": torch.__version__, "first_inputs": first, "cases": cases}
     text = json.dumps(data).replace(", {\"seed\"", ",\n  {\"seed\"").replace("[{\"seed\"", "[\n  {\"seed\"")

@@ -50,9 +50,12 @@ int check(const std::vector<std::string>& arguments) {
   std::printf("the list and %lld random cases, seeds from %llu, %.1f s\n", static_cast<long long>(plan.random),
               static_cast<unsigned long long>(plan.seed), report.seconds);
   for (const rapt::cli::CheckScore& score : report.scores) {
-    std::printf("%-12s %6lld cases, %lld differ, worst error %.2f of what is allowed (%s), %.1f s\n",
-                score.target.name().c_str(), static_cast<long long>(score.cases), static_cast<long long>(score.differ),
-                score.worst, score.worst_case.c_str(), score.seconds);
+    std::printf(
+        "%-12s %6lld cases, %lld with gradients, %lld differ, worst error %.2f of what is allowed (%s), %.1f s\n",
+        score.target.name().c_str(), static_cast<long long>(score.cases), static_cast<long long>(score.gradients),
+        static_cast<long long>(score.differ), score.worst, score.worst_case.c_str(), score.seconds);
+    std::printf("%-12s worst error of a gradient %.2f of what is allowed (%s)\n", "", score.worst_gradient,
+                score.worst_gradient_case.c_str());
   }
   for (const rapt::cli::CheckFailure& failure : report.failures) {
     std::printf("%s: %s\n  %s\n", failure.target.name().c_str(), failure.what.c_str(), failure.description.c_str());

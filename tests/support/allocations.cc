@@ -10,15 +10,29 @@ namespace {
 constinit std::atomic<std::int64_t> count = 0;
 constinit std::atomic<std::int64_t> bytes_asked_for = 0;
 
-[[maybe_unused]] void record(std::size_t bytes) {
+constexpr std::int64_t kNoLimit = -1;
+constinit thread_local std::int64_t left = kNoLimit;
+
+// Whether there is memory for this one.
+[[maybe_unused]] bool record(std::size_t bytes) {
   ++count;
   bytes_asked_for += static_cast<std::int64_t>(bytes);
+  if (left == kNoLimit) return true;
+  if (left == 0) {
+    errno = ENOMEM;
+    return false;
+  }
+  --left;
+  return true;
 }
 
 }  // namespace
 
 std::int64_t allocation_count() { return count.load(); }
 std::int64_t allocated_bytes() { return bytes_asked_for.load(); }
+
+HeapWithRoomFor::HeapWithRoomFor(std::int64_t more) { left = more; }
+HeapWithRoomFor::~HeapWithRoomFor() { left = kNoLimit; }
 
 }  // namespace rapt::test
 
@@ -33,29 +47,21 @@ void* __libc_calloc(std::size_t items, std::size_t bytes);
 void* __libc_realloc(void* memory, std::size_t bytes);
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 
-void* malloc(std::size_t bytes) noexcept {
-  rapt::test::record(bytes);
-  return __libc_malloc(bytes);
-}
+void* malloc(std::size_t bytes) noexcept { return rapt::test::record(bytes) ? __libc_malloc(bytes) : nullptr; }
 void* calloc(std::size_t items, std::size_t bytes) noexcept {
-  rapt::test::record(items * bytes);
-  return __libc_calloc(items, bytes);
+  return rapt::test::record(items * bytes) ? __libc_calloc(items, bytes) : nullptr;
 }
 void* realloc(void* memory, std::size_t bytes) noexcept {
-  rapt::test::record(bytes);
-  return __libc_realloc(memory, bytes);
+  return rapt::test::record(bytes) ? __libc_realloc(memory, bytes) : nullptr;
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
-  rapt::test::record(bytes);
-  return __libc_memalign(alignment, bytes);
+  return rapt::test::record(bytes) ? __libc_memalign(alignment, bytes) : nullptr;
 }
 void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
-  rapt::test::record(bytes);
-  return __libc_memalign(alignment, bytes);
+  return rapt::test::record(bytes) ? __libc_memalign(alignment, bytes) : nullptr;
 }
 int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) noexcept {
-  rapt::test::record(bytes);
-  *memory = __libc_memalign(alignment, bytes);
+  *memory = rapt::test::record(bytes) ? __libc_memalign(alignment, bytes) : nullptr;
   return *memory == nullptr ? ENOMEM : 0;
 }
 }

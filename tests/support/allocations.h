@@ -1,4 +1,4 @@
-// How often the process asked for heap memory, and for how much.
+// How often the process asked for heap memory, and for how much; and a heap that has none left.
 #pragma once
 
 #include <cstdint>
@@ -18,5 +18,14 @@ inline constexpr bool kCountsAllocations = false;
 std::int64_t allocation_count();
 // How many bytes they asked for, all together.
 std::int64_t allocated_bytes();
+
+// While it lives, this thread gets memory `more` times, and then none.
+class HeapWithRoomFor {
+ public:
+  explicit HeapWithRoomFor(std::int64_t more);
+  HeapWithRoomFor(const HeapWithRoomFor&) = delete;
+  HeapWithRoomFor& operator=(const HeapWithRoomFor&) = delete;
+  ~HeapWithRoomFor();
+};
 
 }  // namespace rapt::test

@@ -1,0 +1,143 @@
+"""The code blocks of README.md and docs/guide, as the tests run them.
+
+A page is Markdown. In it:
+
+    ```cpp …```             is run: cpp, c, python or sh. Blocks of one language on one page follow one another, so that
+                            a later one knows the names of an earlier. A cmake block is a file for the shell.
+    ```text …```            directly below a block is what it prints. A line that is … stands for any lines, and …
+                            within a line for anything.
+    <!-- cpp                at the beginning of a line opens a block that is run and not shown: what a reader has.
+    …
+    -->
+    <!-- file first.cc -->  above a block: it is also the file of that name, in the folder where the page's shell runs.
+    *Not run by the tests: why.*   above a block: it is not run. How many there may be is written in check_test.py.
+
+A block that contains main() is a program of its own. Other cpp and c blocks are the body of a function; a heading of
+the second level begins a new scope in it, on top of what came before the first such heading.
+"""
+
+import dataclasses
+import pathlib
+import re
+
+LANGUAGES = ("cpp", "c", "python", "sh", "cmake")
+NOT_RUN = "*Not run by the tests: "
+
+
+class BadPage(Exception):
+    """Something in a page that would be left out silently."""
+
+
+@dataclasses.dataclass
+class Block:
+    page: str  # "docs/guide/masks.md"
+    line: int  # of the first line of code
+    language: str
+    text: str
+    hidden: bool = False
+    section: int = 0  # headings of the second level above it
+    file: str = ""
+    expected: str | None = None
+    why_not_run: str = ""
+
+    @property
+    def place(self):
+        return f"{self.page}:{self.line}"
+
+    @property
+    def is_program(self):
+        return self.language in ("cpp", "c") and re.search(r"^int main\(", self.text, re.M) is not None
+
+
+class Reader:
+    """Reads one page, line by line."""
+
+    def __init__(self, page, text):
+        self.page, self.lines, self.at = page, text.splitlines(), 0
+        self.blocks = []
+        self.above = ""  # the last line that was not empty
+        self.section = 0
+
+    def refuse(self, what):
+        raise BadPage(f"{self.page}:{self.at}: {what}")
+
+    def until(self, end):
+        """The lines to the one that is `end`, which is passed."""
+        begin = self.at
+        while self.at < len(self.lines) and self.lines[self.at].rstrip() != end:
+            self.at += 1
+        if self.at == len(self.lines):
+            self.refuse(f"no {end} to the end of the page")
+        self.at += 1
+        return "".join(line + "\n" for line in self.lines[begin : self.at - 1])
+
+    def take_fence(self, language):
+        line = self.at + 1
+        text = self.until("```")
+        if language == "text":
+            if not self.blocks or self.above != "```" or self.blocks[-1].expected is not None:
+                self.refuse("a block of text is what the block directly above it prints; indent other text by four")
+            self.blocks[-1].expected = text
+            return
+        if language not in LANGUAGES:
+            self.refuse(f"a block of {language or 'no language'}; the tests run {', '.join(LANGUAGES)}")
+        block = Block(self.page, line, language, text, section=self.section)
+        if self.above.startswith("<!-- file "):
+            block.file = self.above.removeprefix("<!-- file ").removesuffix(" -->")
+        elif language == "cmake":
+            self.refuse("a block of cmake needs the name of its file above it, so that a block of sh can use it")
+        if self.above.startswith(NOT_RUN):
+            block.why_not_run = self.above.removeprefix(NOT_RUN).rstrip("*")
+        self.blocks.append(block)
+
+    def read(self):
+        while self.at < len(self.lines):
+            line = self.lines[self.at].rstrip()
+            self.at += 1
+            if line.startswith("```"):
+                self.take_fence(line[3:])
+                line = "```"
+            elif line.startswith("<!-- ") and line[5:] in LANGUAGES:
+                first = self.at + 1
+                self.blocks.append(
+                    Block(self.page, first, line[5:], self.until("-->"), hidden=True, section=self.section)
+                )
+                line = "-->"
+            elif line.startswith("<!--") and not re.fullmatch(r"<!-- file [\w.]+ -->", line):
+                self.refuse(f"{line}: no comment that the tests know")
+            elif "```" in line:
+                self.refuse("a fence that does not begin its line")
+            elif line.startswith("## "):
+                self.section += 1
+            if line:
+                self.above = line
+        return self.blocks
+
+
+def read_page(page, text):
+    return Reader(page, text).read()
+
+
+def read_pages(root):
+    """{page: blocks}, of every page there is."""
+    root = pathlib.Path(root)
+    paths = [root / "README.md", *sorted((root / "docs" / "guide").glob("*.md"))]
+    pages = {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in paths}
+    return {page: read_page(page, text) for page, text in pages.items()}
+
+
+def matches(expected, printed):
+    """Whether a block printed what its page shows."""
+    pattern = ""
+    for line in expected.strip("\n").splitlines():
+        anything = "…".join(re.escape(part) for part in line.rstrip().split("…")).replace("…", "[^\n]*")
+        pattern += r"(?:[^\n]*\n)*" if line.strip() == "…" else anything + r"\n"
+    text = "".join(line.rstrip() + "\n" for line in printed.strip("\n").splitlines())
+    return re.fullmatch(pattern, text) is not None
+
+
+def complaint(block, printed):
+    """What to say of a block that printed something else; None where all is well."""
+    if block.expected is None or matches(block.expected, printed):
+        return None
+    return f"{block.place}: the page shows\n{block.expected}\nand what it prints is\n{printed}"

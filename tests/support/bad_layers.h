@@ -1,0 +1,53 @@
+// Every layer and every call of one that is refused, with the exact words: the one table, for C++ and for every
+// binding.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "rapt/multi_head_attention.h"
+
+namespace rapt::test {
+
+struct BadConfig {
+  const char* name;
+  std::function<void(MultiHeadAttentionConfig&)> spoil;
+  const char* message;  // where it ends in a space: how the text begins
+};
+
+inline void PrintTo(const BadConfig& bad, std::ostream* stream) { *stream << bad.name; }
+
+// What a bad one differs from in one thing.
+inline MultiHeadAttentionConfig good_config() { return {.embed_size = 8, .heads = 4, .kv_heads = 2}; }
+const std::vector<BadConfig>& bad_configs();
+
+// A good call, from which each bad one differs in one thing: two rows of three tokens on five of the key.
+struct LayerCall {
+  MultiHeadAttentionConfig config{.embed_size = 8, .heads = 4, .kv_heads = 2, .batch_first = true};
+  Tensor x{{2, 3, 8}}, memory{{2, 5, 8}}, out{{2, 3, 8}}, weights{{2, 3, 5}}, mask{{3, 5}, DType::boolean},
+      spare{{64, 64}};
+  ConstTensorView query = x, key = memory, value{};
+  LayerOutputs outputs{out, weights};
+  LayerOptions options{.weights = ReturnWeights::mean};
+  std::vector<std::byte> bytes = std::vector<std::byte>(16);
+
+  TensorView shaped(const Dims& shape, DType dtype = DType::f32) { return {spare.view().data(), dtype, shape}; }
+};
+
+struct BadLayerCall {
+  const char* name;
+  std::function<void(LayerCall&)> spoil;
+  const char* message;
+};
+
+inline void PrintTo(const BadLayerCall& bad, std::ostream* stream) { *stream << bad.name; }
+
+const std::vector<BadLayerCall>& bad_layer_calls();
+
+// As expect_refusal of support/bad_calls.h.
+void expect_refusal(const BadLayerCall& bad, const std::function<std::string(LayerCall&)>& attempt);
+
+}  // namespace rapt::test

@@ -1,0 +1,101 @@
+// Parts of dq that wait for their turn.
+#include "cpu/turns.h"
+
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace rapt::cpu {
+namespace {
+
+constexpr std::int64_t kRows = 2;
+constexpr std::int64_t kWidth = 4;
+constexpr std::int64_t kNumbers = kRows * kWidth;
+
+// A worker's room for `room` parts.
+struct Worker {
+  explicit Worker(std::int64_t room) : memory(static_cast<std::size_t>(room * kNumbers)) {
+    parts.begin(memory, kRows, kWidth);
+  }
+  void add(const QueryPart& part, float value) {
+    parts.add(part, [&](float* to, std::int64_t stride) {
+      for (std::int64_t r = 0; r < part.rows; ++r) {
+        for (std::int64_t d = 0; d < kWidth; ++d) to[r * stride + d] += value;
+      }
+    });
+  }
+
+  std::vector<float> memory;
+  WaitingParts parts;
+};
+
+// Some tiles of dq, and whose turn it is in each.
+struct Tiles {
+  explicit Tiles(std::size_t count) : numbers(count * kNumbers), turns(count) {}
+  QueryPart part(std::size_t tile, std::int64_t chunk) {
+    return {&turns[tile], chunk, numbers.data() + tile * kNumbers, kWidth, kRows};
+  }
+
+  std::vector<float> numbers;
+  std::vector<std::atomic<std::int64_t>> turns;
+};
+
+TEST(Turns, APartWhoseTurnItIsIsAddedAtOnce) {
+  Tiles tiles(1);
+  Worker worker(0);  // which could keep nothing
+  worker.add(tiles.part(0, 0), 1.0F);
+  worker.add(tiles.part(0, 1), 2.0F);
+  EXPECT_EQ(tiles.numbers, std::vector<float>(kNumbers, 3.0F));
+  EXPECT_EQ(tiles.turns[0].load(), 2);
+}
+
+TEST(Turns, APartWaitsUntilThoseBeforeItAreAdded) {
+  Tiles tiles(2);
+  Worker first(4), second(4);
+  second.add(tiles.part(0, 1), 2.0F);
+  second.add(tiles.part(1, 1), 4.0F);
+  EXPECT_EQ(tiles.numbers, std::vector<float>(2 * kNumbers, 0.0F));
+  first.add(tiles.part(1, 0), 1.0F);
+  EXPECT_EQ(tiles.numbers.back(), 1.0F);
+  second.add(tiles.part(0, 2), 8.0F);  // looks at what waits
+  EXPECT_EQ(tiles.numbers.back(), 5.0F);
+  EXPECT_EQ(tiles.numbers.front(), 0.0F);
+  first.add(tiles.part(0, 0), 1.0F);
+  second.parts.finish();
+  EXPECT_EQ(tiles.numbers.front(), 11.0F);
+  EXPECT_EQ(tiles.turns[0].load(), 3);
+}
+
+// Sums whose bits depend on their order, by workers that are at different chunks and tiles, with little room.
+TEST(Turns, ManyWorkersAddInAscendingOrder) {
+  constexpr std::size_t kTiles = 7;
+  constexpr std::int64_t kChunks = 60;
+  const auto value = [](std::size_t tile, std::int64_t chunk) {
+    return 1.0F / static_cast<float>(1 + (chunk * 7 + static_cast<std::int64_t>(tile)) % 13);
+  };
+  Tiles expected(kTiles);
+  Worker alone(0);
+  for (std::int64_t chunk = 0; chunk < kChunks; ++chunk) {
+    for (std::size_t tile = 0; tile < kTiles; ++tile) alone.add(expected.part(tile, chunk), value(tile, chunk));
+  }
+  for (const std::int64_t room : {0, 1, 3, 16, 40}) {
+    Tiles tiles(kTiles);
+    std::atomic<std::int64_t> next = 0;
+    std::vector<std::thread> threads;
+    for (int n = 0; n < 4; ++n) {
+      threads.emplace_back([&] {
+        Worker worker(room);
+        for (std::int64_t chunk = next++; chunk < kChunks; chunk = next++) {
+          for (std::size_t tile = 0; tile < kTiles; ++tile) worker.add(tiles.part(tile, chunk), value(tile, chunk));
+        }
+        worker.parts.finish();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(tiles.numbers, expected.numbers) << room;
+  }
+}
+
+}  // namespace
+}  // namespace rapt::cpu
