@@ -8,15 +8,20 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "exhibits/tokens.h"
+#include "exhibits/toy_model.h"
+#include "exhibits/walk.h"
+#include "exhibits/walk_json.h"
+#include "exhibits/wrong_split.h"
 #include "page.h"
-#include "tokens.h"
-#include "toy_model.h"
 #include "views.h"
-#include "walk.h"
-#include "wrong_split.h"
 
 namespace rapt::cli {
 namespace {
+
+using exhibits::split_wrongly;
+using exhibits::take_walk;
+using exhibits::tokenize;
 
 constexpr std::array<std::pair<std::string_view, Lang>, 2> kLanguages{{{"en", Lang::en}, {"zh", Lang::zh}}};
 
@@ -72,8 +77,8 @@ ExitCode run_explain(const ExplainOptions& options) {
   const Walk walk = take_walk(checked_sentence(options, words), options.heads, options.causal);
 
   if (options.json) {
-    nlohmann::ordered_json data = walk_as_json(walk);
-    if (options.wrong_split) data["wrong_split"] = wrong_split_as_json(walk, split_wrongly(walk));
+    nlohmann::ordered_json data = exhibits::walk_as_json(walk);
+    if (options.wrong_split) data["wrong_split"] = exhibits::wrong_split_as_json(walk, split_wrongly(walk));
     const std::string text = data.dump() + "\n";
     std::fwrite(text.data(), 1, text.size(), stdout);
   } else {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "exhibits/toy_model.h"
 #include "exit_code.h"
 #include "terminal.h"
-#include "toy_model.h"
 #include "words.h"
 
 namespace rapt::cli {
@@ -16,7 +16,7 @@ class Command;
 
 struct ExplainOptions {
   std::optional<std::string> text;  // absent: the built-in sentence
-  std::int64_t heads = kDefaultHeads;
+  std::int64_t heads = exhibits::kDefaultHeads;
   bool causal = false;
   bool wrong_split = false;
   bool json = false;

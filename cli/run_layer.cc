@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 
 #include "error_words.h"
+#include "exhibits/tokens.h"
+#include "exhibits/toy_model.h"
 #include "exit_code.h"
 #include "output.h"
 #include "rapt/multi_head_attention.h"
 #include "run_steps.h"
 #include "statistics.h"
-#include "tokens.h"
-#include "toy_model.h"
 #include "words.h"
 
 namespace rapt::cli {
@@ -156,15 +156,15 @@ RunResult run_model(const RunOptions& options, ArrayFiles& files) {
 
 RunResult run_example(const RunOptions& options) {
   const std::string sentence(words(Lang::en).sentence);
-  if (kEmbedding % std::max<std::int64_t>(options.heads, 1) != 0) {
+  if (exhibits::kEmbedding % std::max<std::int64_t>(options.heads, 1) != 0) {
     throw UsageError(
         fmt::format("--heads: the example has tokens of {} numbers, which do not divide into {} heads; take "
                     "2, 3, 4, 6 or 8, or give an --input of your own",
-                    kEmbedding, options.heads));
+                    exhibits::kEmbedding, options.heads));
   }
-  const Projections projections = make_projections();
-  MultiHeadAttention layer({.embed_size = kEmbedding,
-                            .heads = options.heads > 0 ? options.heads : kDefaultHeads,
+  const exhibits::Projections projections = exhibits::make_projections();
+  MultiHeadAttention layer({.embed_size = exhibits::kEmbedding,
+                            .heads = options.heads > 0 ? options.heads : exhibits::kDefaultHeads,
                             .bias = false,
                             .separate_projections = true,
                             .dropout = options.dropout,
@@ -174,7 +174,7 @@ RunResult run_example(const RunOptions& options) {
   layer.set_parameter("k_proj_weight", projections.w_k);
   layer.set_parameter("v_proj_weight", projections.w_v);
   layer.set_parameter("out_proj.weight", projections.w_o);
-  const Tensor x = Tensor::copy_of(embed(tokenize(sentence)), layer.config().dtype);
+  const Tensor x = Tensor::copy_of(exhibits::embed(exhibits::tokenize(sentence)), layer.config().dtype);
   const LayerOptions call = call_of(options);
   RunResult result = run_layer(options, layer, {x, x, x}, call);
   result.title = fmt::format("no --input, so an example: \"{}\" in rapt explain's model, {} heads of {}", sentence,

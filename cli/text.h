@@ -1,27 +1,17 @@
-// Text as a terminal sees it: UTF-8 in, columns out. A CJK character takes two columns, a combining mark none.
+// Text and its columns, as exhibits have them, by the names that the command's files use.
 #pragma once
 
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "exhibits/text.h"
 
 namespace rapt::cli {
 
-inline constexpr char32_t kReplacement = 0xFFFD;
-
-// The code point at `at`, which moves past it. A byte that is not UTF-8 reads as U+FFFD.
-char32_t next_code_point(std::string_view text, std::size_t& at);
-std::string to_utf8(char32_t code_point);
-
-int columns(char32_t code_point);
-int columns(std::string_view text);
-
-std::string pad_right(std::string_view text, int width);  // text, then spaces
-std::string pad_left(std::string_view text, int width);   // spaces, then text
-std::string clip(std::string_view text, int width);       // at most `width` columns, "…" where something was cut
-
-// Breaks at spaces, and between CJK characters, so that no line takes more than `width` columns where that is possible.
-std::vector<std::string> wrap(std::string_view text, int width);
+using exhibits::clip;
+using exhibits::columns;
+using exhibits::kReplacement;
+using exhibits::next_code_point;
+using exhibits::pad_left;
+using exhibits::pad_right;
+using exhibits::to_utf8;
+using exhibits::wrap;
 
 }  // namespace rapt::cli

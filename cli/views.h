@@ -1,21 +1,25 @@
-// The three ways `rapt explain` shows a walk: as a page, as a page about the wrong split, and as data.
+// The two ways `rapt explain` draws a walk: as a page, and as a page about the wrong split.
 #pragma once
 
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "exhibits/walk.h"
+#include "exhibits/wrong_split.h"
 #include "page.h"
-#include "walk.h"
 #include "words.h"
-#include "wrong_split.h"
 
 namespace rapt::cli {
 
+using exhibits::Habit;
+using exhibits::HeadSummary;
+using exhibits::kEmbedding;
+using exhibits::Piece;
+using exhibits::Sentence;
+using exhibits::Walk;
+using exhibits::WrongSplit;
+
 void show_walk(Page& page, const Walk& walk, const Words& words);
 void show_wrong_split(Page& page, const Walk& walk, const WrongSplit& wrong, const Words& words);
-nlohmann::ordered_json walk_as_json(const Walk& walk);
-nlohmann::ordered_json wrong_split_as_json(const Walk& walk, const WrongSplit& wrong);
 
 // "head 2 · first word 71%"
 std::string head_title(const Words& words, const Walk& walk, std::int64_t head);

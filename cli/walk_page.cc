@@ -113,11 +113,11 @@ class WalkPage {
 
 void WalkPage::embedding() {
   page_.heading("1  embedding", fmt::format("x (B, L, E) = {}", to_string(walk_.x.shape())));
-  page_.prose(say(words_.embedding, kWho - 1, kWho, kEmbedding - 1));
-  const int half = strip_cell(terminal_) * static_cast<int>(kWho) + 1;  // and the gap
+  page_.prose(say(words_.embedding, exhibits::kWho - 1, exhibits::kWho, kEmbedding - 1));
+  const int half = strip_cell(terminal_) * static_cast<int>(exhibits::kWho) + 1;  // and the gap
   page_.line(
       terminal_.dim(fmt::format("{:{}}{}{}", "", labels_.row_width() + 2, pad_right(words_.who, half), words_.where)));
-  strips(walk_.x, kWho);
+  strips(walk_.x, exhibits::kWho);
 }
 
 void WalkPage::projections() {
@@ -183,8 +183,9 @@ void WalkPage::scale() {
   page_.heading("5  scale", fmt::format("× 1/sqrt(d_k) = 1/sqrt({}) = {:.4f}", walk_.head_size,
                                         1 / std::sqrt(static_cast<double>(walk_.head_size))));
   rows_of_heads(walk_.scaled);
-  page_.prose(say(words_.scale, variance(walk_.scores), variance(walk_.scaled), walk_.head_size,
-                  100 * mean_largest_weight(walk_.unscaled_weights), 100 * mean_largest_weight(walk_.weights)));
+  page_.prose(say(words_.scale, exhibits::variance(walk_.scores), exhibits::variance(walk_.scaled), walk_.head_size,
+                  100 * exhibits::mean_largest_weight(walk_.unscaled_weights),
+                  100 * exhibits::mean_largest_weight(walk_.weights)));
 }
 
 void WalkPage::mask() {

@@ -2,15 +2,16 @@
 // language may order them as it likes.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include "exhibits/exhibit.h"
+
 namespace rapt::cli {
 
-enum class Lang : std::uint8_t { en, zh };
+using exhibits::Lang;
 
 struct Words {
   std::string_view sentence;  // the built-in one

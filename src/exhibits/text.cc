@@ -1,10 +1,10 @@
-#include "text.h"
+#include "exhibits/text.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 
-namespace rapt::cli {
+namespace rapt::exhibits {
 namespace {
 
 struct Range {
@@ -159,4 +159,4 @@ std::vector<std::string> wrap(std::string_view text, int width) {
   return lines;
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::exhibits

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "exhibits/tokens.h"
+#include "exhibits/toy_model.h"
 #include "rapt/tensor.h"
-#include "tokens.h"
-#include "toy_model.h"
 
-namespace rapt::cli {
+namespace rapt::exhibits {
 
 // What a head mostly looks at, read off its weights.
 // `blinded`: it would look at the next word, but a causal mask hides that.
@@ -52,4 +52,4 @@ Walk take_walk(Sentence sentence, std::int64_t heads, bool causal);
 double variance(const ConstTensorView& scores);              // over everything
 double mean_largest_weight(const ConstTensorView& weights);  // over rows
 
-}  // namespace rapt::cli
+}  // namespace rapt::exhibits

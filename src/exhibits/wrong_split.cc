@@ -1,4 +1,4 @@
-#include "wrong_split.h"
+#include "exhibits/wrong_split.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "rapt/attention.h"
 
-namespace rapt::cli {
+namespace rapt::exhibits {
 namespace {
 
 struct Result {
@@ -91,4 +91,4 @@ WrongSplit split_wrongly(const Walk& walk) {
   return wrong;
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::exhibits

@@ -15,10 +15,10 @@
 
 #include <cstdint>
 
+#include "exhibits/tokens.h"
 #include "rapt/tensor.h"
-#include "tokens.h"
 
-namespace rapt::cli {
+namespace rapt::exhibits {
 
 inline constexpr std::int64_t kEmbedding = 24;  // E
 inline constexpr std::int64_t kDefaultHeads = 4;
@@ -36,4 +36,4 @@ Projections make_projections();
 Tensor embed(const Sentence& sentence);                                  // (1, L, E), f64
 Tensor linear(const ConstTensorView& x, const ConstTensorView& weight);  // (1, L, E) x (E, E) -> (1, L, E)
 
-}  // namespace rapt::cli
+}  // namespace rapt::exhibits

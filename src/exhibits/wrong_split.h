@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "exhibits/walk.h"
 #include "rapt/tensor.h"
-#include "walk.h"
 
-namespace rapt::cli {
+namespace rapt::exhibits {
 
 // Which numbers of which token lie in row `row` of head `head` under the wrong view: D of them, from `first` on.
 struct Piece {
@@ -31,4 +31,4 @@ struct WrongSplit {
 
 WrongSplit split_wrongly(const Walk& walk);
 
-}  // namespace rapt::cli
+}  // namespace rapt::exhibits

@@ -1,4 +1,4 @@
-// The walk as data: `rapt explain --json`.
+// The walk as data.
 //
 //   {
 //     "version": "0.1.0",
@@ -23,15 +23,15 @@
 //   }
 //
 // `values` nest as `shape` says. A hidden score is −inf, which JSON lacks: it is written null.
+#include "exhibits/walk_json.h"
+
 #include <cmath>
 #include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "views.h"
-
-namespace rapt::cli {
+namespace rapt::exhibits {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -147,4 +147,4 @@ Json wrong_split_as_json(const Walk& walk, const WrongSplit& wrong) {
           {"leaks_wrong", wrong.leaks_wrong}};
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::exhibits

@@ -1,4 +1,4 @@
-#include "walk.h"
+#include "exhibits/walk.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "rapt/attention.h"
 
-namespace rapt::cli {
+namespace rapt::exhibits {
 namespace {
 
 void attend(Walk& walk) {
@@ -164,4 +164,4 @@ double mean_largest_weight(const ConstTensorView& weights) {
   return sum / static_cast<double>(rows);
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::exhibits

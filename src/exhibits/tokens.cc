@@ -1,11 +1,11 @@
-#include "tokens.h"
+#include "exhibits/tokens.h"
 
 #include <algorithm>
 #include <map>
 
-#include "text.h"
+#include "exhibits/text.h"
 
-namespace rapt::cli {
+namespace rapt::exhibits {
 namespace {
 
 bool is_space(char32_t c) {
@@ -66,4 +66,4 @@ Sentence tokenize(std::string_view text) {
   return sentence;
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::exhibits

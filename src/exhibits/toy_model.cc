@@ -1,11 +1,11 @@
-#include "toy_model.h"
+#include "exhibits/toy_model.h"
 
 #include <array>
 #include <cmath>
 
 #include "rapt/random.h"
 
-namespace rapt::cli {
+namespace rapt::exhibits {
 namespace {
 
 constexpr std::int64_t kCode = 6;       // who: a code that keeps words apart …
@@ -148,4 +148,4 @@ Tensor linear(const ConstTensorView& x, const ConstTensorView& weight) {
   return y;
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::exhibits

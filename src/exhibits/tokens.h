@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace rapt::cli {
+namespace rapt::exhibits {
 
 struct Sentence {
   std::vector<std::string> tokens;  // as written
@@ -16,4 +16,4 @@ struct Sentence {
 
 Sentence tokenize(std::string_view text);
 
-}  // namespace rapt::cli
+}  // namespace rapt::exhibits
