@@ -42,7 +42,7 @@ RULES = {
     "cases": (["include", "reference"], [], False),
     "train": (["include", "core"], [], False),
     "exhibits": (["include"], ["nlohmann/"], False),
-    "bindings": (["include", "train", "exhibits"], ["nanobind/", "emscripten"], True),
+    "bindings": (["include", "train", "exhibits"], ["nanobind/", "emscripten", "nlohmann/"], True),
     "cli": (["include", "cases", "train", "exhibits"], ["CLI/", "fmt/", "nlohmann/"], True),
     "examples": (["include"], [], False),
     "fuzz": (["include"], [], False),

@@ -105,6 +105,7 @@ class Rapt {
     const whole = name.endsWith('.npz') ? await stored(bytes) : bytes;
     return new TensorFile(this, this.module.File.open(name, whole));
   }
+  walk(text, {heads = 4, causal = false} = {}) { return JSON.parse(this.module.walk(text, heads, causal)); }
   builtinModel() { return new Model(this, this.module.Model.builtin()); }
   train(task, seed = 0) { return new Training(this, this.module.Training.begin(task, seed)); }
 

@@ -1,0 +1,42 @@
+// What the explorer draws, as JSON: the walk of a sentence.
+#include <cstdint>
+#include <string>
+
+#include <emscripten/bind.h>
+#include <nlohmann/json.hpp>
+
+#include "errors.h"
+#include "exhibits/tokens.h"
+#include "exhibits/toy_model.h"
+#include "exhibits/walk.h"
+#include "exhibits/walk_json.h"
+#include "rapt/error.h"
+
+namespace rapt::wasm {
+namespace {
+
+// A page has no room for more.
+constexpr std::int64_t kMostTokens = 64;
+
+std::string walk(const std::string& text, double heads_wanted, bool causal) {
+  return guarded([&] {
+    const auto heads = static_cast<std::int64_t>(heads_wanted);
+    if (heads < 1 || exhibits::kEmbedding % heads != 0) {
+      throw Error("walk: " + std::to_string(exhibits::kEmbedding) + " numbers do not divide into " +
+                  std::to_string(heads) + " heads");
+    }
+    exhibits::Sentence sentence = exhibits::tokenize(text);
+    if (sentence.tokens.empty()) throw Error("walk: the text has no word in it");
+    if (sentence.length() > kMostTokens) {
+      throw Error("walk: the text has " + std::to_string(sentence.length()) + " tokens; at most " +
+                  std::to_string(kMostTokens) + " fit here");
+    }
+    return exhibits::walk_as_json(exhibits::take_walk(std::move(sentence), heads, causal)).dump();
+  });
+}
+
+}  // namespace
+
+EMSCRIPTEN_BINDINGS(rapt_exhibits) { emscripten::function("walk", &walk); }
+
+}  // namespace rapt::wasm

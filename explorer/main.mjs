@@ -1,0 +1,167 @@
+// The page: four views behind four tabs, a language, a theme, and the address that keeps all of it.
+//
+// A view is {mount(root, app)}: it draws into `root` and returns {update(state), unmount()}. `app` is what it may use:
+//   app.say(key, …)      a sentence of strings.mjs          app.lang          'en' or 'zh'
+//   app.engine           the engine (engine.mjs)            app.announce(t)   read aloud, politely
+//   app.state            what the address says of the view  app.change({…})   puts it there, without a new draw
+//   app.go(view, state)  to another view                    app.busy(promise, words)  a progress bar past half a second
+import {data} from './data/view.mjs';
+import {h} from './dom.mjs';
+import {startEngine} from './engine.mjs';
+import {questions} from './questions/view.mjs';
+import {LANGUAGES, say} from './strings.mjs';
+import {train} from './train/view.mjs';
+import {walk} from './walk/view.mjs';
+
+const VIEWS = {walk, questions, data, train};
+const remembered = (key) => {
+  try {
+    return localStorage.getItem(`rapt.${key}`);
+  } catch {
+    return null;  // some browsers keep nothing for pages from disk
+  }
+};
+const remember = (key, value) => {
+  try {
+    localStorage.setItem(`rapt.${key}`, value);
+  } catch { /* as above */ }
+};
+
+// #walk?text=…&heads=4
+function addressed() {
+  const [name, query = ''] = location.hash.slice(1).split('?');
+  const state = Object.fromEntries(new URLSearchParams(query));
+  const {lang, theme, ...rest} = state;
+  return {view: VIEWS[name] ? name : undefined, lang, theme, state: rest};
+}
+
+class App {
+  constructor(engine) {
+    this.engine = engine;
+    const at = addressed();
+    this.lang = LANGUAGES.find((each) => each === (at.lang ?? remembered('lang')))
+      ?? (navigator.language.startsWith('zh') ? 'zh' : 'en');
+    this.theme = at.theme ?? remembered('theme') ?? 'auto';
+    this.view = at.view ?? (document.getElementById('result') ? 'data' : 'walk');
+    this.state = at.state;
+  }
+  say(key, ...parts) { return say(this.lang, key, ...parts); }
+
+  announce(text) {
+    const place = document.getElementById('announcer');
+    if (place.textContent !== text) place.textContent = text;
+  }
+  address(state = this.state) {
+    const query = new URLSearchParams(Object.entries(state).filter(([, value]) => value !== undefined && value !== ''));
+    query.set('lang', this.lang);
+    return `#${this.view}?${query}`;
+  }
+  change(state) {
+    this.state = {...this.state, ...state};
+    history.replaceState(null, '', this.address());
+  }
+  go(view, state = {}) {
+    this.view = view;
+    this.state = state;
+    history.pushState(null, '', this.address());
+    this.draw();
+  }
+  // A permanent link to what is on the screen.
+  async copyLink() {
+    history.replaceState(null, '', this.address());
+    try {
+      await navigator.clipboard.writeText(location.href);
+      this.announce(this.say('linkCopied'));
+    } catch {
+      prompt(this.say('linkHere'), location.href);
+    }
+  }
+  async busy(promise, words = this.say('computing')) {
+    const bar = document.getElementById('progress');
+    const timer = setTimeout(() => {
+      bar.hidden = false;
+      bar.querySelector('span').textContent = words;
+    }, 500);
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      bar.hidden = true;
+    }
+  }
+
+  setTheme(theme) {
+    this.theme = theme;
+    remember('theme', theme);
+    this.applyTheme();
+  }
+  applyTheme() {
+    const dark = this.theme === 'auto' ? matchMedia('(prefers-color-scheme: dark)').matches : this.theme === 'dark';
+    document.documentElement.dataset.theme = dark ? 'dark' : 'light';
+  }
+  setLang(lang) {
+    this.lang = lang;
+    remember('lang', lang);
+    history.replaceState(null, '', this.address());
+    this.draw();
+    document.getElementById('lang').focus();
+  }
+
+  header() {
+    const tabs = Object.keys(VIEWS).map((name) => h('a', {
+      href: `#${name}?lang=${this.lang}`, 'aria-current': name === this.view ? 'page' : undefined,
+      onclick: (event) => {
+        event.preventDefault();
+        this.go(name);
+        document.getElementById('view').focus();
+      },
+    }, this.say(`tab.${name}`)));
+    const other = this.lang === 'en' ? 'zh' : 'en';
+    const dark = document.documentElement.dataset.theme === 'dark';
+    return h('header', {},
+      h('a', {class: 'skip', href: '#view', onclick: (event) => {
+        event.preventDefault();
+        document.getElementById('view').focus();
+      }}, this.say('skip')),
+      h('p', {class: 'brand'}, h('b', {}, 'rapt'), ' ', h('span', {class: 'tagline'}, this.say('tagline'))),
+      h('nav', {'aria-label': this.say('views')}, tabs),
+      h('div', {class: 'tools'},
+        h('button', {type: 'button', onclick: () => this.copyLink()}, this.say('copyLink')),
+        h('button', {type: 'button', onclick: () => {
+          this.setTheme(dark ? 'light' : 'dark');
+          this.draw();
+        }}, this.say(dark ? 'light' : 'dark')),
+        h('button', {type: 'button', id: 'lang', lang: other === 'zh' ? 'zh-CN' : 'en',
+          onclick: () => this.setLang(other)}, other === 'zh' ? '中文' : 'English')));
+  }
+
+  draw() {
+    this.mounted?.unmount?.();
+    document.documentElement.lang = this.lang === 'zh' ? 'zh-CN' : 'en';
+    document.title = `${this.say(`tab.${this.view}`)} · rapt`;
+    this.applyTheme();
+    const root = h('main', {id: 'view', tabindex: -1, class: `view-${this.view}`});
+    document.getElementById('app').replaceChildren(this.header(), root, h('footer', {}, this.say('footer')));
+    this.mounted = VIEWS[this.view].mount(root, this);
+  }
+}
+
+async function begin() {
+  const engine = await startEngine();
+  const app = new App(engine);
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => app.applyTheme());
+  addEventListener('hashchange', () => {
+    const at = addressed();
+    if (at.lang && at.lang !== app.lang) app.lang = at.lang;
+    app.view = at.view ?? app.view;
+    app.state = at.state;
+    app.draw();
+  });
+  app.draw();
+  performance.mark('rapt-drawn');
+}
+
+begin().catch((error) => {
+  document.getElementById('app').replaceChildren(h('p', {class: 'failed', role: 'alert'},
+    `rapt could not start here / rapt 无法在此启动: ${error.message}`));
+});
