@@ -34,11 +34,11 @@ export const train = {
   'train.measure.previous': {en: 'layer 1: weight on the letter before', zh: '第 1 层：放在前一个字母上的权重'},
   'train.measure.previous_of_match': {en: 'the same, where layer 2 looks', zh: '同上，只算第 2 层所看的位置'},
   'train.honest': {
-    en: 'the same, asked letter by letter, with nothing after it to be seen',
-    zh: '同上，但一个字母一个字母地问，后面的什么也看不到',
+    en: 'the same with the future hidden, as when it writes',
+    zh: '同上，但遮住未来，就像它自己写的时候',
   },
   'train.cheats': {
-    en: 'The future is not hidden, so it cheats: {0} right where it can look at the answer, {1} when it is asked letter by letter.',
-    zh: '没有遮住未来，所以它在作弊：能偷看答案时对 {0}，一个字母一个字母地问时只对 {1}。',
+    en: 'The future is not hidden, so it cheats: {0} right where it can look at the answer, {1} with the future hidden, as when it has to write.',
+    zh: '没有遮住未来，所以它在作弊：能偷看答案时对 {0}；遮住未来、要它自己写时，对 {1}。',
   },
 };

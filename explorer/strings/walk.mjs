@@ -83,7 +83,11 @@ export const walk = {
     en: 'What are such rows good for? The model made by hand ends here. This one was trained, by rapt: two layers of attention, one head each, that learned to go on with what they saw before. Its last row is multiplied by one more matrix, with a row for each letter it knows.',
     zh: '这样的一行数有什么用？手工设计的模型到此为止。下面这个是 rapt 训练出来的：两层注意力，每层一个头，学会了接着写以前见过的东西。它把最后一行再乘以一个矩阵，矩阵里每个认识的字母占一行。',
   },
-  'walk.vocabulary.reads': {en: 'It reads letters:', zh: '它读字母：'},
+  'walk.vocabulary.reads': {en: 'It reads the letters of your sentence:', zh: '它读你句子里的字母：'},
+  'walk.vocabulary.sample': {
+    en: 'It knows only Latin letters and digits, of which your sentence has too few. So it reads these:',
+    zh: '它只认识拉丁字母和数字，而你的句子里太少了。所以它读这些：',
+  },
   'walk.vocabulary.before': {
     en: 'The last letter is {0}. It stood there before, and {1} came after it.',
     zh: '最后一个字母是 {0}。它以前出现过，当时后面跟着 {1}。',

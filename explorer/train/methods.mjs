@@ -1,9 +1,8 @@
 // What training computes, in a worker of its own: steps, and between them a look at what the model does now.
 
 const LOOK_EVERY = 80;  // milliseconds
-const ROWS = 4;         // rows on which it is asked honestly
 
-let run;  // {training, running, row, points}
+let run;  // {training, running, row, losses: of the steps since the last look}
 
 // Places in a row where the next token can be known: this one stood here before, and the same came after it.
 function knowable(tokens) {
@@ -15,28 +14,6 @@ function knowable(tokens) {
   return places;
 }
 
-function largestAt(values, begin, size) {
-  let best = 0;
-  for (let n = 1; n < size; ++n) if (values[begin + n] > values[begin + best]) best = n;
-  return best;
-}
-
-// How often the next token is right when nothing after it can be seen, because it is not there yet.
-function honestAccuracy(rapt, training, size) {
-  let right = 0, asked = 0;
-  for (let seed = 0; seed < ROWS; ++seed) {
-    const tokens = training.example(seed);
-    for (const place of knowable(tokens)) {
-      rapt.scope(() => {
-        const logits = training.read(tokens.slice(0, place + 1)).logits.values();
-        right += largestAt(logits, place * size, size) === tokens[place + 1] ? 1 : 0;
-      });
-      ++asked;
-    }
-  }
-  return right / asked;
-}
-
 function look(rapt, evaluated) {
   const {training, row} = run;
   const {step, steps, loss, done, reached} = training.state;
@@ -44,7 +21,7 @@ function look(rapt, evaluated) {
   const report = {step, steps, loss, done, reached, maps, losses: run.losses.splice(0)};
   if (evaluated) {
     report.measures = training.evaluation().measures;
-    report.honest = honestAccuracy(rapt, training, run.size);
+    report.honest = training.evaluation({causal: true}).measures[0].value;
   }
   return report;
 }
@@ -72,12 +49,13 @@ export const methods = {
   /** {seed, causal, rate} → the row that is looked at, and the first look. */
   trainBegin: (rapt, {seed, causal, rate}) => {
     run?.training.free();
-    const training = rapt.train('induction', seed, {causal});
+    const training = rapt.train('induction', seed);
+    training.setCausal(causal);
     if (rate) training.setRate(rate);
     const row = training.example(1000);
-    run = {training, running: false, row, losses: [], size: training.characters.length};
+    run = {training, running: false, row, losses: []};
     return {
-      letters: row.map((token) => training.characters[token]), places: knowable(row), rate: training.rate,
+      letters: row.map((token) => training.characters[token]), places: knowable(row), rate: training.state.rate,
       ...look(rapt, true),
     };
   },
@@ -92,4 +70,8 @@ export const methods = {
     return look(rapt, evaluated);
   },
   trainRate: (rapt, {rate}) => run.training.setRate(rate),
+  trainCausal: (rapt, {causal}) => {
+    run.training.setCausal(causal);
+    return look(rapt, true);
+  },
 };

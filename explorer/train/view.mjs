@@ -32,9 +32,10 @@ class TrainView {
       this.keep();
     }});
     this.rateWords = h('output', {for: 'rate'});
-    const causal = h('input', {type: 'checkbox', id: 'future', checked: this.causal, onchange: () => {
+    const causal = h('input', {type: 'checkbox', id: 'future', checked: this.causal, onchange: async () => {
       this.causal = causal.checked;
-      this.begin();
+      this.keep();
+      this.show(await this.engine.call('trainCausal', {causal: this.causal}));
     }});
     this.status = h('p', {class: 'status'});
     this.measures = h('tbody', {});
@@ -111,7 +112,7 @@ class TrainView {
     if (!report.done || !this.running) return;
     this.running = false;
     this.start.textContent = app.say('train.start');
-    this.status.textContent += ` ${app.say(report.reached ? 'train.reached' : 'train.over')}`;
+    this.status.textContent += ` · ${app.say(report.reached ? 'train.reached' : 'train.over')}`;
     app.announce(this.status.textContent);
   }
   showMeasures({measures, honest}) {
@@ -119,8 +120,9 @@ class TrainView {
     const percent = (value) => `${(100 * value).toFixed(1)} %`;
     const row = (words, value, goal) => h('tr', {}, h('th', {scope: 'row'}, words),
       h('td', {class: 'amount'}, percent(value)), h('td', {class: 'amount'}, goal === undefined ? '' : `${percent(goal)}`));
-    this.measures.replaceChildren(...measures.map(({key, value, goal}) => row(app.say(`train.measure.${key}`), value, goal)),
-      row(app.say('train.honest'), honest));
+    const rows = measures.map(({key, value, goal}) => row(app.say(`train.measure.${key}`), value, goal));
+    rows.splice(1, 0, row(app.say('train.honest'), honest));
+    this.measures.replaceChildren(...rows);
     const accuracy = measures[0].value;
     this.cheat.hidden = this.causal;
     this.cheat.textContent = app.say('train.cheats', percent(accuracy), percent(honest));

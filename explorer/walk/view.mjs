@@ -157,7 +157,7 @@ class WalkView {
         choices: walk.heads.map(({head}) => ({value: head, label: app.say('walk.head', head)})),
         change: (head) => this.choose({head: Number(head)})}));
     }
-    return [...chosen, how, h('div', {class: 'panels'}, Object.values(figures)), step.maps ? this.maps() : undefined]
+    return [...chosen, shown.some(({made}) => made) ? how : undefined, h('div', {class: 'panels'}, Object.values(figures)), step.maps ? this.maps() : undefined]
       .filter(Boolean);
   }
   choose(change) {

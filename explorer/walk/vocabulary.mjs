@@ -2,7 +2,7 @@
 import {h} from '../dom.mjs';
 import {matrix} from '../matrix.mjs';
 
-export function vocabularyPage(app, {letters, characters, width, likely, maps}) {
+export function vocabularyPage(app, {letters, own, characters, width, likely, maps}) {
   const length = letters.length;
   const last = letters.at(-1);
   const before = letters.slice(0, -1).lastIndexOf(last);
@@ -14,7 +14,7 @@ export function vocabularyPage(app, {letters, characters, width, likely, maps}) 
   const shown = Math.min(length, 16);
   const names = letters.slice(-shown);
   return [
-    h('p', {}, app.say('walk.vocabulary.reads'), ' ', h('code', {class: 'letters'}, letters.join(' '))),
+    h('p', {}, app.say(own ? 'walk.vocabulary.reads' : 'walk.vocabulary.sample'), ' ', h('code', {class: 'letters'}, letters.join(' '))),
     h('p', {}, before >= 0 ? app.say('walk.vocabulary.before', last, letters[before + 1])
       : app.say('walk.vocabulary.never', last)),
     h('div', {class: 'scroll'}, h('table', {class: 'chances'},
