@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import subprocess
+import time
 
 import pytest
 from playwright.sync_api import sync_playwright
@@ -51,6 +52,14 @@ class Opened:
     def notice(self, url):
         if not url.startswith(("file://", "blob:", "data:")):
             self.wrong.append(f"asks for {url}")
+
+
+def until(page, expression, seconds=30):
+    """Waits for JavaScript to be true. (Playwright's own way makes code of a string, which the page forbids.)"""
+    deadline = time.monotonic() + seconds
+    while not page.evaluate(expression):
+        assert time.monotonic() < deadline, f"never true: {expression}"
+        page.wait_for_timeout(20)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import time
 
 from accessibility import serious_violations
+from conftest import until
 
 
 def picture(page, layer):
@@ -37,9 +38,9 @@ def test_one_step_pause_and_the_rate(page_at):
     page = page_at("#train?lang=en&seed=2")
     page.wait_for_selector("tbody tr")
     page.get_by_role("button", name="One step").click()
-    page.wait_for_function("document.querySelector('.status').textContent.startsWith('Step 1 ')")
+    until(page, "document.querySelector('.status').textContent.startsWith('Step 1 ')")
     page.get_by_role("button", name="Start", exact=True).click()
-    page.wait_for_function("Number(document.querySelector('.status').textContent.match(/Step (\\d+)/)[1]) > 20")
+    until(page, "Number(document.querySelector('.status').textContent.match(/Step (\\d+)/)[1]) > 20")
     page.get_by_role("button", name="Pause").click()
     page.wait_for_timeout(300)
     before = page.inner_text(".status")
@@ -47,18 +48,18 @@ def test_one_step_pause_and_the_rate(page_at):
     assert page.inner_text(".status") == before
     page.locator("#rate").focus()
     page.keyboard.press("ArrowRight")
-    assert "rate=0.0033" in page.evaluate("location.hash") or "rate=0.0034" in page.evaluate("location.hash")
+    assert "rate=0.00355" in page.evaluate("location.hash")  # a step of a scale of powers of ten
     page.get_by_role("button", name="Start over").click()
-    page.wait_for_function("document.querySelector('.status').textContent.startsWith('Step 0 ')")
+    until(page, "document.querySelector('.status').textContent.startsWith('Step 0 ')")
 
 
 def test_without_the_mask_it_cheats_and_that_is_said(page_at):
     page = page_at("#train?lang=en&seed=1&causal=0")
     page.wait_for_selector("tbody tr")
     page.locator("#train-start").click()
-    page.wait_for_function("""
+    until(page, """
         [...document.querySelectorAll('tbody tr')].some((row) => row.textContent.startsWith('letters of the second block')
-          && parseFloat(row.querySelector('td').textContent) > 95)""", timeout=90000)
+          && parseFloat(row.querySelector('td').textContent) > 95)""", seconds=90)
     page.get_by_role("button", name="Pause").or_(page.get_by_role("button", name="Start", exact=True)).click()
     honest = measure(page, "the same with the future hidden")
     print(f"with the future hidden: {honest} %")

@@ -2,7 +2,7 @@
 
 import pytest
 from accessibility import serious_violations
-from conftest import LANGUAGES
+from conftest import LANGUAGES, until
 
 STEPS = ["embedding", "projections", "split", "scores", "scale", "mask", "softmax", "sum", "combine", "output",
          "vocabulary"]
@@ -91,10 +91,10 @@ def test_the_whole_walk_by_keyboard_alone(page_at):
     forward.focus()
     for step in range(1, len(STEPS)):
         page.keyboard.press("Enter")
-        page.wait_for_function(f"document.querySelector('#step-title').textContent.startsWith('{step + 1}.')")
+        until(page, f"document.querySelector('#step-title').textContent.startsWith('{step + 1}.')")
     assert "next letter" in page.inner_text("#step-title")
     page.keyboard.press("Enter")  # focus went to Back, since there is no further step
-    page.wait_for_function("document.querySelector('#step-title').textContent.startsWith('10.')")
+    until(page, "document.querySelector('#step-title').textContent.startsWith('10.')")
     cell = page.locator("table[aria-label='y'] [data-cell='0,0']")
     cell.focus()
     page.keyboard.press("ArrowDown")
@@ -110,7 +110,7 @@ def test_the_address_keeps_the_state(page_at):
     page.select_option("#heads", "6")
     page.check("#causal")
     page.locator(".steps button").nth(6).click()
-    page.wait_for_function("document.querySelectorAll('.heads figure').length === 6")
+    until(page, "document.querySelectorAll('.heads figure').length === 6")
     address = page.evaluate("location.hash")
     again = page_at(address)
     again.wait_for_selector(".heads figure")
@@ -123,12 +123,12 @@ def test_a_sentence_that_is_none_or_too_long_is_refused_in_words(page_at):
     page = page_at("#walk?lang=en")
     page.wait_for_selector("[role=gridcell]")
     page.fill("#sentence", "   ")
-    page.wait_for_function("document.querySelector('#sentence-error').textContent !== ''")
+    until(page, "document.querySelector('#sentence-error').textContent !== ''")
     assert page.inner_text("#sentence-error") == "There is no word in it yet."
     page.fill("#sentence", "a " * 70)
-    page.wait_for_function("document.querySelector('#sentence-error').textContent.includes('70')")
+    until(page, "document.querySelector('#sentence-error').textContent.includes('70')")
     page.fill("#sentence", "good again")
-    page.wait_for_function("document.querySelector('#sentence-error').textContent === ''")
+    until(page, "document.querySelector('#sentence-error').textContent === ''")
 
 
 def test_the_trained_model_goes_on_with_what_it_saw(page_at):
