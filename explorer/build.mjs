@@ -18,7 +18,7 @@ function bundle(entry) {
 }
 
 const parts = {
-  '/*STYLE*/': execFileSync('esbuild', [path.join(here, 'style.css'), '--minify']).toString().trim(),
+  '/*STYLE*/': execFileSync('esbuild', [path.join(here, 'style.css'), '--bundle', '--minify']).toString().trim(),
   '<!--ENGINE-->': gzipSync(fs.readFileSync(path.join(wasm, 'rapt_engine.wasm')), {level: 9}).toString('base64'),
   '<!--WORKER-->': bundle('worker.mjs'),
   '<!--MAIN-->': bundle('main.mjs'),

@@ -109,6 +109,51 @@ TEST_F(TrainLoop, WhatWasTrainedWithSomethingElseIsRefused) {
   EXPECT_EQ(refusal(task_, 3, "plain"), " was not written by rapt train: its metadata has no \"rapt.task\"");
 }
 
+TEST_F(TrainLoop, WithoutTheMaskItCheatsAndCannotGenerate) {
+  train::Reverse task;
+  task.set_causal(false);
+  Trainer trainer(task, 1);
+  while (trainer.steps() < 100) trainer.step();
+  EXPECT_LT(trainer.last_loss(), 0.1);
+  EXPECT_LT(trainer.evaluate().loss, 0.1);
+  EXPECT_GT(trainer.evaluate_causal().loss, 3.0);  // that of a guess is log 27 = 3.3
+  EXPECT_FALSE(trainer.model().config().causal);
+  trainer.save(path("cheats"));
+  EXPECT_EQ(Trainer(task, 1, path("cheats")).steps(), 100);
+  task.set_causal(true);
+  try {
+    const Trainer honest(task, 1, path("cheats"));
+    ADD_FAILURE() << "taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(),
+              path("cheats") + " was trained with mask off, this run asks for on; only the same can go on");
+  }
+}
+
+TEST_F(TrainLoop, GoesOnWithTheRateItWasGiven) {
+  Trainer trainer(task_, 3);
+  while (trainer.steps() < 10) trainer.step();
+  const Tensor before = Tensor::copy_of(trainer.model().parameters()[0].value);
+  trainer.set_rate(0.0);  // weight decay is part of the rate, so nothing moves
+  trainer.step();
+  EXPECT_TRUE(same_bits(before.view(), trainer.model().parameters()[0].value));
+  trainer.set_rate(0.02);
+  trainer.step();
+  EXPECT_FALSE(same_bits(before.view(), trainer.model().parameters()[0].value));
+  EXPECT_THROW(trainer.set_rate(-1.0), Error);
+  EXPECT_EQ(trainer.rate(), 0.02);
+
+  trainer.save(path("faster"));
+  EXPECT_THROW(Trainer(task_, 3, path("faster")), Error);  // this one asks for 0.01
+  train::Recipe recipe = small_recipe();
+  recipe.rate = 0.02;
+  const train::Text faster(some_text(), "text", recipe);
+  Trainer resumed(faster, 3, path("faster"));
+  while (!trainer.done()) trainer.step();
+  while (!resumed.done()) resumed.step();
+  EXPECT_EQ(resumed.curve(), trainer.curve());
+}
+
 TEST_F(TrainLoop, AFinishedModelHasNoOptimizerAndKeepsItsCard) {
   Trainer trainer(task_, 1);
   while (!trainer.done()) trainer.step();

@@ -73,7 +73,8 @@ INSTANTIATE_TEST_SUITE_P(
         TransformerConfig{.vocabulary = 9, .context = 8, .width = 6, .layers = 2, .heads = 1},
         TransformerConfig{.vocabulary = 7, .context = 5, .width = 8, .layers = 1, .heads = 2, .hidden = 12},
         TransformerConfig{
-            .vocabulary = 7, .context = 6, .width = 8, .layers = 2, .heads = 4, .hidden = 5, .dropout = 0.2}),
+            .vocabulary = 7, .context = 6, .width = 8, .layers = 2, .heads = 4, .hidden = 5, .dropout = 0.2},
+        TransformerConfig{.vocabulary = 7, .context = 5, .width = 8, .layers = 2, .heads = 2, .causal = false}),
     [](const auto& test) { return "Case" + std::to_string(test.index); });
 
 TransformerConfig standard() {
@@ -270,6 +271,41 @@ TEST(TransformerWeights, AreCausalAndSumToOne) {
       EXPECT_NEAR(sum, 1.0F, 1e-6F);
     }
   }
+}
+
+TEST(TransformerWithoutMask, SeesTheFuture) {
+  TransformerConfig config = standard();
+  config.causal = false;
+  Transformer model(config, 1);
+  EXPECT_TRUE(same_parameters(model, Transformer(standard(), 1)));  // the mask has none
+  std::vector<std::int32_t> tokens = some_tokens(12, 20, 1);
+  std::vector<Tensor> weights;
+  const Tensor before = model.logits(tokens, 1, &weights);
+  for (const float weight : weights[0].values<float>()) EXPECT_GT(weight, 0.0F);
+  tokens.back() = (tokens.back() + 1) % 20;
+  EXPECT_FALSE(same_bits(before.view().slice(1, 0, 1), model.logits(tokens).view().slice(1, 0, 1)));
+
+  TransformerCache cache;
+  expect_error([&] { (void)model.logits(tokens, cache); },
+               "Transformer::logits: a cache is for causal models; this one sees the future, so earlier tokens would "
+               "have to be computed again: give all tokens at once");
+  model.set_causal(true);
+  EXPECT_TRUE(same_bits(model.logits(tokens).view(), Transformer(standard(), 1).logits(tokens).view()));
+  EXPECT_NO_THROW((void)model.logits(tokens, cache));
+}
+
+TEST(TransformerFiles, SayWhereTheMaskIsOff) {
+  const std::string path = testing::TempDir() + "rapt_transformer_mask.safetensors";
+  Transformer model({.vocabulary = 3, .context = 4, .width = 4, .layers = 1, .heads = 1, .causal = false}, 1);
+  model.save(path);
+  EXPECT_FALSE(Transformer::load(path).config().causal);
+  // Nothing is said where it is on, so files from before there was a choice read as they always did.
+  model.set_causal(true);
+  model.save(path);
+  EXPECT_FALSE(SafetensorsFile(path).metadata().contains("causal"));
+  EXPECT_TRUE(Transformer::load(path).config().causal);
+  EXPECT_THROW(model.save(path, false, {{"causal", "true"}}), Error);
+  std::filesystem::remove(path);
 }
 
 TEST(TransformerErrors, SayWhatWouldWork) {

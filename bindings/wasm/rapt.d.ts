@@ -136,15 +136,42 @@ export interface Model {
 }
 
 export interface Training {
-  readonly state: {step: number; steps: number; loss: number; done: boolean; reached: boolean};
+  readonly state: {step: number; steps: number; loss: number; done: boolean; reached: boolean; rate: number};
   readonly characters: string;
   /** One step; true where it ended with an evaluation. */
   step(): boolean;
-  evaluation(): {loss: number; measures: {key: string; words: string; value: number; goal?: number}[]};
+  /** For the steps to come. */
+  setRate(rate: number): void;
+  setCausal(causal: boolean): void;
+  /** As the model is now; `causal`: with the future hidden, whatever it is trained with. */
+  evaluation(options?: {causal?: boolean}): {
+    loss: number; measures: {key: string; words: string; value: number; goal?: number}[];
+  };
   /** Tokens of a row that no batch holds. */
   example(seed: number): number[];
   read(tokens: number[]): Reading;
   free(): void;
+}
+
+export interface WalkStep {
+  step: string;
+  name?: string;
+  shape?: number[];
+  strides?: number[];
+  /** Nested as `shape` says; null is a hidden score. */
+  values?: unknown[];
+}
+
+export interface Walk {
+  tokens: string[];
+  ids: number[];
+  sizes: {B: number; L: number; E: number; H: number; D: number};
+  causal: boolean;
+  parameters: Record<string, WalkStep>;
+  steps: WalkStep[];
+  heads: {head: number; habit: string; share: number; keys_in_sight: number; weights: number[][]}[];
+  scale: Record<string, number>;
+  checks: {row_sum_error: number; output_error: number; good: boolean};
 }
 
 export interface Rapt {
@@ -163,6 +190,8 @@ export interface Rapt {
   /** A safetensors file by its header (8 bytes that say how long it is, and that), for entries, metadata and layers:
       the page reads what it wants of the rest by itself. */
   openHeader(name: string, beginning: Uint8Array, size: number): TensorFile;
+  /** What `rapt explain --json` prints. */
+  walk(text: string, options?: {heads?: number; causal?: boolean}): Walk;
   builtinModel(): Model;
   train(task: 'induction' | 'reverse', seed?: number): Training;
   /** Frees every tensor made in `work` but what it returns. */

@@ -77,7 +77,9 @@ class Training extends Handle {
   get state() { return this.inside.state; }
   get characters() { return this.inside.characters; }
   step() { return this.inside.step(); }
-  evaluation() { return this.inside.evaluation(); }
+  setRate(rate) { this.inside.setRate(rate); }
+  setCausal(causal) { this.inside.setCausal(causal); }
+  evaluation({causal = false} = {}) { return this.inside.evaluation(causal); }
   example(seed) { return this.inside.example(seed); }
   read(tokens) { return this.rapt.tensorsIn(this.inside.read(tokens)); }
 }

@@ -96,11 +96,15 @@ class Training {
     result.set("loss", trainer_.last_loss());
     result.set("done", trainer_.done());
     result.set("reached", trainer_.reached());
+    result.set("rate", trainer_.rate());
     return result;
   }
+  void set_rate(double rate) { trainer_.set_rate(rate); }
+  void set_causal(bool causal) { trainer_.set_causal(causal); }
   // Of the model as it is now: {loss, measures: [{key, words, value, goal}]}.
-  val evaluation() const {
-    const train::Evaluation evaluation = trainer_.evaluate();
+  // `causal`: as in generation, where the future is not there to be looked at.
+  val evaluation(bool causal) {
+    const train::Evaluation evaluation = causal ? trainer_.evaluate_causal() : trainer_.evaluate();
     val measures = val::array();
     for (const train::Measure& each : evaluation.measures) {
       val measure = val::object();
@@ -134,8 +138,14 @@ std::shared_ptr<Training> begin(const std::string& task, double seed) {
 bool step(Training& training) {
   return guarded([&] { return training.step(); });
 }
-val evaluation_of(const Training& training) {
-  return guarded([&] { return training.evaluation(); });
+val evaluation_of(Training& training, bool causal) {
+  return guarded([&] { return training.evaluation(causal); });
+}
+void set_rate(Training& training, double rate) {
+  guarded([&] { training.set_rate(rate); });
+}
+void set_causal(Training& training, bool causal) {
+  guarded([&] { training.set_causal(causal); });
 }
 val example_of(const Training& training, double seed) {
   return guarded([&] { return training.example(seed); });
@@ -159,6 +169,8 @@ EMSCRIPTEN_BINDINGS(rapt_train) {
       .property("state", &Training::state)
       .property("characters", &Training::characters)
       .function("step", &step)
+      .function("setRate", &set_rate)
+      .function("setCausal", &set_causal)
       .function("evaluation", &evaluation_of)
       .function("example", &example_of)
       .function("read", &read_by);

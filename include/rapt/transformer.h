@@ -38,6 +38,8 @@ struct TransformerConfig {
   std::int64_t hidden = 0;   // numbers between the two layers of the MLP; 0: attention only
   double dropout = 0.0;      // of the weights, and of what each layer adds, in training
   DType dtype = DType::f32;  // or f64
+  // false: every position sees every other, also the one it should foretell. It shows why a decoder must not.
+  bool causal = true;
 };
 
 // Keys and values of tokens that went through a model before: one sequence.
@@ -66,11 +68,14 @@ class Transformer {
   ~Transformer();
 
   const TransformerConfig& config() const;
+  // Puts the causal mask on or takes it off, at any time: it has no parameters.
+  void set_causal(bool causal);
 
   // Logits (B, L, V) for tokens (B, L). `weights`, if given, becomes the attention weights of each layer, (B, H, L, L).
   Tensor logits(std::span<const std::int32_t> tokens, std::int64_t batch = 1,
                 std::vector<Tensor>* weights = nullptr) const;
-  // The same for the next tokens of one sequence, (1, L, V); the cache remembers them.
+  // The same for the next tokens of one sequence, (1, L, V); the cache remembers them. For causal models only: without
+  // the mask, a token that comes changes what earlier ones gave.
   Tensor logits(std::span<const std::int32_t> tokens, TransformerCache& cache) const;
 
   // The mean loss over targets (B, L), each the token that should follow, kNoTarget where it does not count. Adds its

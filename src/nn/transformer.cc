@@ -39,6 +39,7 @@ Transformer& Transformer::operator=(Transformer&&) noexcept = default;
 Transformer::~Transformer() = default;
 
 const TransformerConfig& Transformer::config() const { return model_->config; }
+void Transformer::set_causal(bool causal) { model_->config.causal = causal; }
 
 Tensor Transformer::logits(std::span<const std::int32_t> tokens, std::int64_t batch,
                            std::vector<Tensor>* weights) const {
@@ -50,7 +51,11 @@ Tensor Transformer::logits(std::span<const std::int32_t> tokens, std::int64_t ba
 Tensor Transformer::logits(std::span<const std::int32_t> tokens, TransformerCache& cache) const {
   const TransformerConfig& config = model_->config;
   check_tokens(Checks("Transformer::logits"), config, tokens, 1, cache.length());
-  Checks("Transformer::logits").require(config.dtype == DType::f32, "a cache holds f32; this model is f64");
+  const Checks checks("Transformer::logits");
+  checks.require(config.dtype == DType::f32, "a cache holds f32; this model is f64");
+  checks.require(config.causal,
+                 "a cache is for causal models; this one sees the future, so earlier tokens would have to be computed "
+                 "again: give all tokens at once");
   if (cache.state() == nullptr) {
     cache.state() = std::make_unique<TransformerCache::State>();
     for (std::int64_t n = 0; n < config.layers; ++n) {

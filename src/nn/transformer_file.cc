@@ -13,6 +13,7 @@ namespace rapt {
 namespace {
 
 constexpr const char* kFormat = "rapt.transformer.1";
+constexpr const char* kCausal = "causal";
 constexpr std::string_view kFirst = "adam.first.", kSecond = "adam.second.";
 
 // The numbers of a config, by the names they have in a file.
@@ -29,6 +30,14 @@ Number number_of(const std::string& path, const std::map<std::string, std::strin
   if (found != metadata.end() && reads(found->second, number)) return number;
   throw Error(text("Transformer::load: ", path, ": the metadata has ",
                    found == metadata.end() ? "no " + name : name + " \"" + found->second + "\", which is no number"));
+}
+
+bool causal_of(const std::string& path, const std::map<std::string, std::string>& metadata) {
+  const auto found = metadata.find(kCausal);
+  if (found == metadata.end() || found->second == "true") return true;
+  if (found->second == "false") return false;
+  throw Error(
+      text("Transformer::load: ", path, ": the metadata has causal \"", found->second, "\"; it must be true or false"));
 }
 
 // The numbers of the metadata must be those of the tensors, before any memory is taken for them.
@@ -54,6 +63,7 @@ void Transformer::save(const std::string& path, bool training, const std::map<st
   for_each_number(model_->config,
                   [&](const char* name, std::int64_t value) { metadata[name] = std::to_string(value); });
   metadata["dropout"] = words_of(model_->config.dropout);
+  if (!model_->config.causal) metadata[kCausal] = "false";  // absent from files before there was a choice
   std::vector<NamedTensor> tensors = parameters();
   if (training) {
     model_->begin_training();
@@ -66,8 +76,8 @@ void Transformer::save(const std::string& path, bool training, const std::map<st
   }
   for (const auto& [key, value] : more) {
     Checks("Transformer::save")
-        .require(key != "steps" && metadata.emplace(key, value).second, "metadata has the key \"", key,
-                 "\", which is the model's own; choose another");
+        .require(key != "steps" && key != kCausal && metadata.emplace(key, value).second, "metadata has the key \"",
+                 key, "\", which is the model's own; choose another");
   }
   write_safetensors(path, tensors, metadata);
 }
@@ -85,6 +95,7 @@ Transformer Transformer::load(const SafetensorsFile& file, const std::string& pa
   for_each_number(
       config, [&](const char* name, std::int64_t& value) { value = number_of<std::int64_t>(path, metadata, name); });
   config.dropout = number_of<double>(path, metadata, "dropout");
+  config.causal = causal_of(path, metadata);
   config.dtype = file.at("tokens.weight").dtype();
   check_sizes(path, file, config);
   Transformer loaded(config);

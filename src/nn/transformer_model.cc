@@ -102,7 +102,6 @@ void Transformer::Model::add_block(std::int64_t n, std::uint64_t seed) {
   MultiHeadAttentionConfig attention;
   attention.embed_size = config.width, attention.heads = config.heads, attention.batch_first = true;
   attention.dropout = attention.output_dropout = config.dropout, attention.dtype = config.dtype;
-  attention.context_length = config.context;
   nn::Block block(attention, seed + 1 + static_cast<std::uint64_t>(n));
   const std::string name = text("layers.", n, ".");
   block.norm1 = add_norm(name + "norm1");
@@ -141,6 +140,7 @@ Tensor Transformer::Model::embedded(std::span<const std::int32_t> ids, const nn:
 LayerOptions Transformer::Model::attention_options(const nn::Pass& pass, std::size_t n) const {
   LayerOptions options;
   options.training = pass.training;
+  options.attention.causal = config.causal;
   options.attention.dropout.seed = pass.seed + n;
   options.attention.dropout.batch_start = pass.batch_start;
   return options;

@@ -60,6 +60,7 @@ class Task {
   const Recipe& recipe() const { return recipe_; }
   void set_steps(std::int64_t steps) { recipe_.steps = steps; }
   void set_every(std::int64_t every) { recipe_.every = every; }
+  void set_causal(bool causal) { recipe_.model.causal = causal; }  // false: the model may look at what it should say
 
   // A pure function of its arguments: what was interrupted can go on with the batches it would have had.
   virtual Batch batch(std::uint64_t seed, std::int64_t step) const = 0;

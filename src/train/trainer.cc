@@ -13,27 +13,8 @@ namespace rapt::train {
 namespace {
 
 constexpr const char *kTask = "rapt.task", *kCharacters = "rapt.characters", *kStep = "rapt.step",
-                     *kCurve = "rapt.curve", *kLossSum = "rapt.loss_sum", *kLastLoss = "rapt.last_loss";
-
-// What must be the same for a run to go on, bit for bit.
-std::map<std::string, std::string> settings_of(const Task& task, std::uint64_t seed) {
-  const Recipe& recipe = task.recipe();
-  std::map<std::string, std::string> settings = task.settings();
-  settings["seed"] = std::to_string(seed);
-  settings["layers"] = std::to_string(recipe.model.layers);
-  settings["heads"] = std::to_string(recipe.model.heads);
-  settings["width"] = std::to_string(recipe.model.width);
-  settings["context"] = std::to_string(recipe.model.context);
-  settings["dropout"] = words_of(recipe.model.dropout);
-  settings["batch"] = std::to_string(recipe.batch);
-  settings["rate"] = words_of(recipe.rate);
-  settings["beta2"] = words_of(recipe.beta2);
-  settings["weight_decay"] = words_of(recipe.weight_decay);
-  settings["clip"] = words_of(recipe.clip);
-  settings["warm_up"] = std::to_string(recipe.warm_up);
-  settings["every"] = std::to_string(recipe.every);
-  return settings;
-}
+                     *kCurve = "rapt.curve", *kLossSum = "rapt.loss_sum", *kLastLoss = "rapt.last_loss",
+                     *kMask = "mask";
 
 std::string setting_key(const std::string& name) { return "rapt.setting." + name; }
 
@@ -48,11 +29,27 @@ const std::string& found(const std::map<std::string, std::string>& metadata, con
 
 }  // namespace
 
-Trainer::Trainer(const Task& task, std::uint64_t seed) : task_(task), seed_(seed), model_(task.recipe().model, seed) {}
+Trainer::Trainer(const Task& task, std::uint64_t seed)
+    : task_(task), seed_(seed), model_(task.recipe().model, seed), rate_(task.recipe().rate) {}
 
 Trainer::Trainer(const Task& task, std::uint64_t seed, const std::string& checkpoint)
-    : task_(task), seed_(seed), model_(task.recipe().model, seed) {
+    : task_(task), seed_(seed), model_(task.recipe().model, seed), rate_(task.recipe().rate) {
   read(checkpoint);
+}
+
+void Trainer::set_rate(double rate) {
+  if (!std::isfinite(rate) || rate < 0.0) {
+    throw Error("the rate is " + words_of(rate) + "; it must be at least 0, and finite");
+  }
+  rate_ = rate;
+}
+
+Evaluation Trainer::evaluate_causal() {
+  const bool was = model_.config().causal;
+  model_.set_causal(true);
+  Evaluation result = task_.evaluate(model_);
+  model_.set_causal(was);
+  return result;
 }
 
 bool Trainer::step() {
@@ -66,12 +63,32 @@ bool Trainer::step() {
                 ": the rate is too high; begin again with a lower one");
   }
   const double warmth = std::min(1.0, static_cast<double>(steps_ + 1) / static_cast<double>(recipe.warm_up));
-  model_.step({.rate = recipe.rate * warmth, .beta2 = recipe.beta2, .weight_decay = recipe.weight_decay}, recipe.clip);
+  model_.step({.rate = rate_ * warmth, .beta2 = recipe.beta2, .weight_decay = recipe.weight_decay}, recipe.clip);
   loss_sum_ += last_loss_;
   ++steps_;
   if (steps_ % recipe.every != 0) return false;
   record();
   return true;
+}
+
+std::map<std::string, std::string> Trainer::settings() const {
+  const Recipe& recipe = task_.recipe();
+  std::map<std::string, std::string> settings = task_.settings();
+  settings["seed"] = std::to_string(seed_);
+  settings["layers"] = std::to_string(recipe.model.layers);
+  settings["heads"] = std::to_string(recipe.model.heads);
+  settings["width"] = std::to_string(recipe.model.width);
+  settings["context"] = std::to_string(recipe.model.context);
+  settings["dropout"] = words_of(recipe.model.dropout);
+  settings["batch"] = std::to_string(recipe.batch);
+  settings["rate"] = words_of(rate_);
+  settings["beta2"] = words_of(recipe.beta2);
+  settings["weight_decay"] = words_of(recipe.weight_decay);
+  settings["clip"] = words_of(recipe.clip);
+  settings["warm_up"] = std::to_string(recipe.warm_up);
+  settings["every"] = std::to_string(recipe.every);
+  if (!model_.config().causal) settings[kMask] = "off";
+  return settings;
 }
 
 void Trainer::record() {
@@ -97,7 +114,7 @@ std::map<std::string, std::string> Trainer::metadata() const {
                                          {kCharacters, task_.characters().all()},
                                          {kStep, std::to_string(steps_)},
                                          {kCurve, curve_words(curve_)}};
-  for (const auto& [name, value] : settings_of(task_, seed_)) all[setting_key(name)] = value;
+  for (const auto& [name, value] : settings()) all[setting_key(name)] = value;
   return all;
 }
 
@@ -119,9 +136,12 @@ void Trainer::read(const std::string& path) {
                 "; only the same can go on");
   };
   require_same("task", found(metadata, kTask, path), task_.name());
-  for (const auto& [name, value] : settings_of(task_, seed_)) {
-    require_same(name, found(metadata, setting_key(name), path), value);
+  for (const auto& [name, value] : settings()) {
+    if (name != kMask) require_same(name, found(metadata, setting_key(name), path), value);
   }
+  // Files say nothing of a mask that is on.
+  const auto mask = metadata.find(setting_key(kMask));
+  require_same(kMask, mask == metadata.end() ? "on" : mask->second, model_.config().causal ? "on" : "off");
   steps_ = whole_of(found(metadata, kStep, path), path);
   loss_sum_ = real_of(found(metadata, kLossSum, path), path);
   last_loss_ = real_of(found(metadata, kLastLoss, path), path);

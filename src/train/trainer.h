@@ -43,10 +43,17 @@ class Trainer {
   // One step; true where it ended with an evaluation.
   bool step();
 
+  // For the steps to come. What is saved says the rate and the mask it had then: a run can only go on with the same.
+  void set_rate(double rate);
+  void set_causal(bool causal) { model_.set_causal(causal); }
+  double rate() const { return rate_; }
+
   std::int64_t steps() const { return steps_; }
   double last_loss() const { return last_loss_; }  // of the last step's batch
   const std::vector<Point>& curve() const { return curve_; }
   Evaluation evaluate() const { return task_.evaluate(model_); }  // as the model is now
+  // The same under the causal mask, as in generation, where the future is not there to be looked at.
+  Evaluation evaluate_causal();
   const Transformer& model() const { return model_; }
 
   // All that is needed to go on: the model, the optimizer, the curve. The file is whole or as it was before.
@@ -56,6 +63,8 @@ class Trainer {
 
  private:
   void record();
+  // What must be the same for a run to go on, bit for bit.
+  std::map<std::string, std::string> settings() const;
   static bool all_reached(const Evaluation& evaluation);
   std::map<std::string, std::string> metadata() const;
   void read(const std::string& path);
@@ -63,6 +72,7 @@ class Trainer {
   const Task& task_;
   std::uint64_t seed_;
   Transformer model_;
+  double rate_;
   std::int64_t steps_ = 0;
   double last_loss_ = 0.0;
   double loss_sum_ = 0.0;  // since the last evaluation

@@ -1,0 +1,93 @@
+// Questions: each answered by a small exhibit with its switches, from easy to hard.
+import {chooser, h, rich} from '../dom.mjs';
+import {drawBlocks} from './blocks.mjs';
+
+// What needs nothing before it comes first. Numbers are those of `rapt explain --question`.
+const EASY_TO_HARD = [7, 8, 18, 3, 16, 2, 5, 4, 9, 10, 1, 6, 13, 12, 11, 15, 14, 17];
+
+class QuestionsView {
+  constructor(root, app) {
+    this.app = app;
+    this.number = Number(app.state.q ?? 0);
+    this.settings = Object.fromEntries(Object.entries(app.state).filter(([key]) => key.startsWith('s.'))
+      .map(([key, value]) => [key.slice(2), value]));
+    this.list = h('nav', {'aria-label': app.say('questions.list')});
+    this.place = h('article', {'aria-live': 'off'});
+    root.append(h('h1', {}, app.say('questions.title')), h('p', {class: 'lead'}, app.say('questions.lead')),
+      h('div', {class: 'questions'}, this.list, this.place));
+    this.begin();
+  }
+
+  async begin() {
+    const {app} = this;
+    this.all = await app.engine.call('questions', {lang: app.lang});
+    if (!EASY_TO_HARD.includes(this.number)) this.number = EASY_TO_HARD[0];
+    this.drawList();
+    await this.open(this.number, this.settings);
+  }
+  drawList() {
+    const {app} = this;
+    const byNumber = new Map(this.all.map((each) => [each.number, each]));
+    this.list.replaceChildren(h('ol', {}, EASY_TO_HARD.map((number) => h('li', {}, h('a', {
+      href: `#questions?q=${number}&lang=${app.lang}`, 'aria-current': number === this.number ? 'true' : undefined,
+      onclick: async (event) => {
+        event.preventDefault();
+        await this.open(number, {});
+        this.drawList();
+        this.place.querySelector('h2').focus();
+      },
+    }, byNumber.get(number).question)))));
+  }
+
+  async open(number, settings) {
+    const {app} = this;
+    this.number = number;
+    this.settings = settings;
+    const asked = this.asked = {};
+    let exhibit;
+    try {
+      exhibit = await app.busy(app.engine.call('exhibit', {number, lang: app.lang, settings}));
+    } catch (error) {
+      this.place.replaceChildren(h('p', {class: 'error', role: 'alert'}, error.message));
+      return;
+    }
+    if (this.asked !== asked) return;
+    app.state = {};
+    app.change({q: number, ...Object.fromEntries(Object.entries(settings).map(([key, value]) => [`s.${key}`, value]))});
+    this.draw(exhibit);
+  }
+
+  draw(exhibit) {
+    const {app} = this;
+    const at = EASY_TO_HARD.indexOf(exhibit.number);
+    const switches = exhibit.switches.map(({key, label, choices, chosen}) => chooser({
+      name: key, label, choices, chosen, change: async (value) => {
+        await this.open(exhibit.number, {...this.settings, [key]: value});
+        this.place.querySelector(`input[name="${key}"]:checked`)?.focus();
+      },
+    }));
+    const turn = (number, words, name) => h('button', {
+      type: 'button', class: name, disabled: number === undefined, onclick: async () => {
+        await this.open(number, {});
+        this.drawList();
+        this.place.querySelector('h2').focus();
+      },
+    }, app.say(words));
+    this.place.replaceChildren(
+      h('p', {class: 'count'}, app.say('questions.count', at + 1, EASY_TO_HARD.length)),
+      h('h2', {tabindex: -1}, rich(exhibit.question)), h('p', {class: 'answer'}, rich(exhibit.answer)),
+      switches.length ? h('form', {class: 'switches', onsubmit: (event) => event.preventDefault()}, switches) : '',
+      ...drawBlocks(exhibit.blocks, app),
+      h('p', {class: 'twin'}, app.say('questions.twin'), ' ',
+        h('code', {}, `rapt explain --question ${exhibit.number}${app.lang === 'zh' ? ' --lang zh' : ''}`)),
+      h('div', {class: 'turn'}, turn(EASY_TO_HARD[at - 1], 'questions.back', 'back'),
+        turn(EASY_TO_HARD[at + 1], 'questions.forward', 'forward primary')));
+  }
+}
+
+export const questions = {
+  mount(root, app) {
+    new QuestionsView(root, app);
+    return {};
+  },
+};

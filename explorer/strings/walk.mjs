@@ -1,0 +1,125 @@
+// The words of Walk.
+export const walk = {
+  'walk.sentence': {en: 'if the cat ran the dog ran too', zh: '我爱你，你爱我'},
+  'walk.title': {en: 'Walk a sentence through attention', zh: '带一句话走过注意力'},
+  'walk.lead': {
+    en: 'Type a sentence. Each step below shows the numbers that rapt computes for it, here in your browser. The matrices are made by hand, not trained, so that each head has one job you can see.',
+    zh: '输入一句话。下面每一步显示的数字，都是 rapt 在你的浏览器里现算的。矩阵是手工设计的，没有训练过：这样每个头只做一件看得见的事。',
+  },
+  'walk.sentenceLabel': {en: 'Sentence', zh: '句子'},
+  'walk.heads': {en: 'Heads', zh: '头数'},
+  'walk.causal': {en: 'Hide the future (causal mask)', zh: '遮住未来（因果掩码）'},
+  'walk.empty': {en: 'There is no word in it yet.', zh: '里面还没有词。'},
+  'walk.long': {en: 'That is {0} words and marks; at most {1} fit here.', zh: '这里有 {0} 个词元，最多放得下 {1} 个。'},
+  'walk.steps': {en: 'Steps', zh: '步骤'},
+  'walk.back': {en: '← Back', zh: '← 上一步'},
+  'walk.forward': {en: 'Next step →', zh: '下一步 →'},
+  'walk.which': {en: 'Which of the three', zh: '看哪一个'},
+  'walk.whichHead': {en: 'Which head', zh: '看哪个头'},
+  'walk.head': {en: 'head {0}', zh: '头 {0}'},
+  'walk.hover': {
+    en: 'Point at a number, or walk to it with Tab and the arrow keys: what made it is marked, and the sum is written here.',
+    zh: '把鼠标放在一个数上，或用 Tab 和方向键走到它：算出它的那些数会被标出来，算式写在这里。',
+  },
+  'walk.more': {en: '({0} more)', zh: '（还有 {0} 项）'},
+  'walk.allHeads': {en: 'All heads', zh: '所有的头'},
+
+  'walk.embedding': {en: 'Words become numbers', zh: '词变成数'},
+  'walk.embedding.text': {
+    en: 'One row of {1} numbers for each of the {0} tokens. The first 12 say who it is, the last 12 where it stands: equal words have the same first half.',
+    zh: '{0} 个词元，每个一行，{1} 个数。前 12 个数说它是谁，后 12 个数说它在哪里：相同的词前半边相同。',
+  },
+  'walk.projections': {en: 'Query, key, value', zh: '查询、键、值'},
+  'walk.projections.text': {
+    en: 'Three matrices make three rows of each row: with `q` a word asks, with `k` it offers itself, with `v` it hands over what it has. Each number of the result is a row of `x` times a row of the {0}×{0} matrix.',
+    zh: '三个矩阵把每一行变成三行：词用 `q` 提问，用 `k` 应答，用 `v` 交出内容。结果里的每个数，都是 `x` 的一行乘以 {0}×{0} 矩阵的一行。',
+  },
+  'walk.split': {en: 'Cut into heads', zh: '切成几个头'},
+  'walk.split.text': {
+    en: 'The {1} numbers of each word are cut into {2} pieces of {3}: one piece for each head. Nothing is copied, only the strides change, and no parameter is added: the four matrices hold {0} numbers however many heads there are.',
+    zh: '每个词的 {1} 个数被切成 {2} 段，每段 {3} 个：一个头一段。什么也不复制，只是步长变了；也不增加参数：无论几个头，四个矩阵一共都是 {0} 个数。',
+  },
+  'walk.scores': {en: 'Compare each word with each word', zh: '每个词和每个词比较'},
+  'walk.scores.text': {
+    en: 'A score is a query times a key, number by number, added up: large where what one word asks for is what the other offers. A row is the word that asks, a column the word that answers.',
+    zh: '分数就是查询和键逐个相乘再相加：一个词想找的正好是另一个词所给的，分数就大。行是提问的词，列是应答的词。',
+  },
+  'walk.scale': {en: 'Divide by √d', zh: '除以 √d'},
+  'walk.scale.text': {
+    en: 'A score is a sum of d = {0} products, so it grows with d. Divided by √{0}, its variance falls from {1} to {2}. Without that, softmax would put {3} % of a row on one word on average; with it, {4} %.',
+    zh: '分数是 d = {0} 个乘积之和，d 越大它越大。除以 √{0} 之后，方差从 {1} 降到 {2}。不除的话，softmax 平均会把一行的 {3}% 压在一个词上；除了之后是 {4}%。',
+  },
+  'walk.mask': {en: 'Hide what may not be seen', zh: '遮住不许看的'},
+  'walk.mask.text': {
+    en: 'There is no mask now: every word sees every word. Tick “Hide the future” above to see what a decoder does.',
+    zh: '现在没有掩码：每个词都能看到所有词。勾选上面的“遮住未来”，看看解码器是怎么做的。',
+  },
+  'walk.mask.causal': {
+    en: 'A word may see itself and the words before it. Scores of later words become −∞, and the exponential of −∞ is exactly 0.',
+    zh: '一个词只能看到自己和前面的词。后面的词的分数变成 −∞，而 −∞ 的指数正好是 0。',
+  },
+  'walk.softmax': {en: 'Scores become shares', zh: '分数变成份额'},
+  'walk.softmax.text': {
+    en: 'Softmax, row by row: each score becomes its exponential, divided by the sum of the row. So every row adds up to 1: it says how a word spends its attention.',
+    zh: 'softmax 一行一行地做：每个分数取指数，再除以这一行的总和。所以每行之和为 1：它说明一个词把注意力花在哪里。',
+  },
+  'walk.sum': {en: 'Mix the values', zh: '按权重混合值'},
+  'walk.sum.text': {
+    en: 'The output of a head is the values of all words, each multiplied by its share, added up.',
+    zh: '一个头的输出，就是所有词的值各乘以自己的份额，再加起来。',
+  },
+  'walk.combine': {en: 'Lay the heads side by side', zh: '把各个头并排放好'},
+  'walk.combine.text': {
+    en: 'The {2} pieces of each word, {3} numbers each, are put back in one row of {1}. Here memory is really copied: this is the `contiguous()` of the notes.',
+    zh: '每个词的 {2} 段，每段 {3} 个数，重新拼成 {1} 个数的一行。这里真的要复制内存：这就是笔记里的 `contiguous()`。',
+  },
+  'walk.output': {en: 'One more matrix', zh: '最后一个矩阵'},
+  'walk.output.text': {
+    en: '`W_o` ({0}×{0}) mixes what the heads found. As many numbers come out as went in, so layers can be stacked.',
+    zh: '`W_o`（{0}×{0}）把各个头找到的东西混合起来。进来多少个数，出去还是多少个数，所以可以一层一层叠起来。',
+  },
+  'walk.vocabulary': {en: 'From numbers to the next letter', zh: '从数到下一个字母'},
+  'walk.vocabulary.text': {
+    en: 'What are such rows good for? The model made by hand ends here. This one was trained, by rapt: two layers of attention, one head each, that learned to go on with what they saw before. Its last row is multiplied by one more matrix, with a row for each letter it knows.',
+    zh: '这样的一行数有什么用？手工设计的模型到此为止。下面这个是 rapt 训练出来的：两层注意力，每层一个头，学会了接着写以前见过的东西。它把最后一行再乘以一个矩阵，矩阵里每个认识的字母占一行。',
+  },
+  'walk.vocabulary.reads': {en: 'It reads the letters of your sentence:', zh: '它读你句子里的字母：'},
+  'walk.vocabulary.sample': {
+    en: 'It knows only Latin letters and digits, of which your sentence has too few. So it reads these:',
+    zh: '它只认识拉丁字母和数字，而你的句子里太少了。所以它读这些：',
+  },
+  'walk.vocabulary.before': {
+    en: 'The last letter is {0}. It stood there before, and {1} came after it.',
+    zh: '最后一个字母是 {0}。它以前出现过，当时后面跟着 {1}。',
+  },
+  'walk.vocabulary.never': {
+    en: 'The last letter is {0}, which it has not seen here before: it has to guess.',
+    zh: '最后一个字母是 {0}，前面没有见过：只能猜。',
+  },
+  'walk.vocabulary.caption': {
+    en: 'What comes next: {0} numbers times a matrix of {1} rows, then softmax',
+    zh: '接下来是什么：{0} 个数乘以 {1} 行的矩阵，再做 softmax',
+  },
+  'walk.vocabulary.letter': {en: 'letter', zh: '字母'},
+  'walk.vocabulary.logit': {en: 'score', zh: '分数'},
+  'walk.vocabulary.chance': {en: 'chance', zh: '概率'},
+  'walk.vocabulary.bar': {en: 'as a bar', zh: '图示'},
+  'walk.vocabulary.layer0': {en: 'layer 1: each letter looks at the one before it', zh: '第 1 层：每个字母看它前面的那个'},
+  'walk.vocabulary.layer1': {
+    en: 'layer 2: each letter looks at what followed it last time',
+    zh: '第 2 层：每个字母看上次跟在它后面的那个',
+  },
+
+  'walk.readWeight': {en: '“{0}” spends {1} % of its attention on “{2}”', zh: '“{0}” 把 {1}% 的注意力花在 “{2}” 上'},
+  'walk.readScore': {en: '“{0}” asks, “{1}” answers: {2}', zh: '“{0}” 提问，“{1}” 应答：{2}'},
+  'walk.readHidden': {en: '“{0}” may not see “{1}”', zh: '“{0}” 不许看 “{1}”'},
+  'walk.readNumber': {en: '{0} of “{1}”, number {2}: {3}', zh: '“{1}” 的 {0}，第 {2} 个数：{3}'},
+  'walk.readGroup': {en: '{0} of “{1}”, number {2}: {3}', zh: '“{1}” 的 {0}，第 {2} 个数：{3}'},
+  'walk.habit.previous': {en: 'previous word {0} %', zh: '上一个词 {0}%'},
+  'walk.habit.same': {en: 'same word {0} %', zh: '相同的词 {0}%'},
+  'walk.habit.itself': {en: 'itself {0} %', zh: '自己 {0}%'},
+  'walk.habit.first': {en: 'first word {0} %', zh: '第一个词 {0}%'},
+  'walk.habit.next': {en: 'next word {0} %', zh: '下一个词 {0}%'},
+  'walk.habit.blinded': {en: 'next word, hidden', zh: '下一个词，被遮住'},
+  'walk.habit.spread': {en: 'spread over {0} words', zh: '分散在 {0} 个词上'},
+};
