@@ -76,35 +76,56 @@ val attend(const val& query, const val& key, const val& value, const val& given)
   });
 }
 
-// Weights of one head, at most so many rows and columns: each number is the largest of those it stands for.
+struct Range {
+  std::int64_t begin, end;
+
+  std::int64_t size() const { return end - begin; }
+};
+
+// How one side of a map is cut: at most so many parts of nearly the same size, or parts of one size, the last of which
+// may be smaller.
+class Cut {
+ public:
+  static Cut into(std::int64_t parts, Range range) { return {range, std::min(parts, range.size()), range.size()}; }
+  static Cut every(std::int64_t size, Range range) {
+    Cut cut(range, 1, size);
+    cut.parts_ = (range.size() + size - 1) / size;
+    return cut;
+  }
+  std::int64_t parts() const { return parts_; }
+  const Range& range() const { return range_; }
+  std::int64_t part_of(std::int64_t place) const { return (place - range_.begin) * times_ / over_; }
+
+ private:
+  Cut(Range range, std::int64_t times, std::int64_t over) : range_(range), times_(times), over_(over), parts_(times) {}
+
+  Range range_;
+  std::int64_t times_, over_, parts_;
+};
+
+// Weights of one head: each number is the largest of those it stands for.
 class WeightsMap {
  public:
-  WeightsMap(std::int64_t first_query, std::int64_t queries, std::int64_t first_key, std::int64_t keys,
-             std::int64_t rows, std::int64_t columns)
-      : first_query_(first_query),
-        queries_(queries),
-        first_key_(first_key),
-        keys_(keys),
-        rows_(std::min(rows, queries)),
-        columns_(std::min(columns, keys)),
-        most_(Dims{rows_, columns_}) {}
+  WeightsMap(const Cut& queries, const Cut& keys)
+      : queries_(queries), most_(Dims{queries.parts(), keys.parts()}), columns_(keys.parts()), keys_(keys.range()) {
+    for (std::int64_t key = keys_.begin; key < keys_.end; ++key) column_.push_back(keys.part_of(key));
+  }
 
   void add(std::int64_t query, const float* weights) {
-    float* row = most_.values<float>().data() + (query - first_query_) * rows_ / queries_ * columns_;
-    for (std::int64_t j = 0; j < keys_; ++j) {
-      float& most = row[j * columns_ / keys_];
-      most = std::max(most, weights[first_key_ + j]);
+    float* row = most_.values<float>().data() + queries_.part_of(query) * columns_;
+    for (std::size_t n = 0; n < column_.size(); ++n) {
+      float& most = row[column_[n]];
+      most = std::max(most, weights[keys_.begin + static_cast<std::int64_t>(n)]);
     }
   }
   Tensor take() { return std::move(most_); }
 
  private:
-  std::int64_t first_query_, queries_, first_key_, keys_, rows_, columns_;
+  Cut queries_;
   Tensor most_;
-};
-
-struct Range {
-  std::int64_t begin, end;
+  std::int64_t columns_;
+  Range keys_;
+  std::vector<std::int64_t> column_;
 };
 
 Range range_of(const val& given, std::int64_t size, const char* name) {
@@ -131,7 +152,7 @@ val weights_map(const val& query, const val& key, const val& given) {
     const ConstTensorView& q = array_of(query, "query").view();
     const ConstTensorView& k = array_of(key, "key").view();
     require_rank_4(q, "query"), require_rank_4(k, "key");
-    AttentionOptions options = attention_options(given, {"batch", "head", "queries", "keys", "rows", "columns"});
+    AttentionOptions options = attention_options(given, {"batch", "head", "queries", "keys", "rows", "columns", "cell"});
     if (!options.masks.empty() || !options.alibi_slopes.empty() || options.sinks.defined() ||
         !options.key_lengths.empty() || options.dropout.rate != 0.0) {
       throw Error("weightsMap takes scale, softcap, causal, window, alignment and engine, and no other option");
@@ -142,6 +163,8 @@ val weights_map(const val& query, const val& key, const val& given) {
     const int batch = whole("batch", 0), head = whole("head", 0);
     const int rows = whole("rows", 256), columns = whole("columns", 256);
     if (rows < 1 || columns < 1) throw Error("rows and columns must be at least 1");
+    const int cell = whole("cell", 0);  // 0: rows and columns say how it is cut
+    if (cell < 0) throw Error("cell must be at least 1");
     const Range queries = range_of(is_given(given) ? given["queries"] : val::undefined(), q.size(2), "queries");
     const Range keys = range_of(is_given(given) ? given["keys"] : val::undefined(), k.size(2), "keys");
     if (head < 0 || head >= q.size(1)) throw Error("there is no head " + std::to_string(head));
@@ -154,7 +177,8 @@ val weights_map(const val& query, const val& key, const val& given) {
 
     const std::int64_t start = first_position(options.alignment, q.size(2), k.size(2));
 
-    WeightsMap map(queries.begin, queries.end - queries.begin, keys.begin, keys.end - keys.begin, rows, columns);
+    WeightsMap map(cell > 0 ? Cut::every(cell, queries) : Cut::into(rows, queries),
+                   cell > 0 ? Cut::every(cell, keys) : Cut::into(columns, keys));
     constexpr std::int64_t kAtOnce = 64;
     Tensor weights({1, 1, kAtOnce, k.size(2)});
     Tensor out({1, 1, kAtOnce, 1}, q.dtype());

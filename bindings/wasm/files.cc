@@ -2,6 +2,8 @@
 #include "files.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +18,8 @@
 namespace rapt::wasm {
 
 namespace {
+
+constexpr std::uint64_t kMostHeader = 100'000'000;  // the reader's own limit: it refuses more unread
 
 bool ends_with(const std::string& name, std::string_view end) {
   return name.size() >= end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
@@ -50,11 +54,40 @@ File::File(const std::string& name, const val& bytes)
   }
 }
 
+File::File(const std::string& name, const val& beginning, double size)
+    : name_(name),
+      whole_(false),
+      bytes_(std::make_shared<std::vector<std::byte>>(beginning["length"].as<unsigned>())) {
+  // A span counts in 32 bits here, and must not reach past the end of all memory.
+  constexpr double kMost = 3.5e9;
+  if (!(size >= 0 && size < kMost)) {
+    throw Error("safetensors: " + name + " has " + std::to_string(static_cast<std::uint64_t>(size)) +
+                " bytes; a page can read 3500000000");
+  }
+  val(emscripten::typed_memory_view(bytes_->size(), reinterpret_cast<std::uint8_t*>(bytes_->data())))
+      .call<void>("set", beginning);
+  const auto all = static_cast<std::uint64_t>(size);
+  std::uint64_t header = 0;
+  if (bytes_->size() >= sizeof header) std::memcpy(&header, bytes_->data(), sizeof header);
+  const bool there = all < sizeof header ? bytes_->size() == all : bytes_->size() >= sizeof header;
+  if (!there || (header <= all - sizeof header && header <= kMostHeader && bytes_->size() < sizeof header + header)) {
+    throw Error("safetensors: " + name + ": the beginning must hold the whole header");
+  }
+  // What is past the beginning is counted, never read: at() is for whole files.
+  safetensors_ = std::make_shared<SafetensorsFile>(
+      std::span<const std::byte>(bytes_->data(), static_cast<std::size_t>(all)), name);
+}
+
 val File::entries() const {
   val list = val::array();
   if (safetensors_) {
     for (const SafetensorsEntry& each : safetensors_->entries()) {
-      push(list, entry(each.name, each.type, each.shape));
+      val one = entry(each.name, each.type, each.shape);
+      val bytes = val::array();
+      push(bytes, static_cast<double>(each.begin));
+      push(bytes, static_cast<double>(each.end));
+      one.set("bytes", bytes);
+      push(list, one);
     }
   } else if (npz_) {
     for (const std::string& each : npz_->names()) {
@@ -68,7 +101,12 @@ val File::entries() const {
   return list;
 }
 
+void File::require_whole() const {
+  if (!whole_) throw Error(name_ + " was opened for its header alone");
+}
+
 Array File::tensor(const std::string& name) const {
+  require_whole();
   // Masks are often integers; as numbers they can be looked at too.
   const NpyOptions options{.integers_as = DType::f32};
   if (safetensors_) {
@@ -109,6 +147,7 @@ std::vector<FoundLayer> File::layers() const {
 }
 
 LoadedLayer File::layer(const LoadOptions& options) const {
+  require_whole();
   if (safetensors_) return MultiHeadAttention::load(*safetensors_, options);
   std::vector<Array> keep;
   return MultiHeadAttention::load(named_tensors(keep), options);
@@ -118,6 +157,9 @@ namespace {
 
 std::shared_ptr<File> open(const std::string& name, const val& bytes) {
   return guarded([&] { return std::make_shared<File>(name, bytes); });
+}
+std::shared_ptr<File> open_header(const std::string& name, const val& beginning, double size) {
+  return guarded([&] { return std::make_shared<File>(name, beginning, size); });
 }
 val entries_of(const File& file) {
   return guarded([&] { return file.entries(); });
@@ -141,6 +183,14 @@ val layers_of(const File& file) {
       layer.set("embedSize", static_cast<double>(found.embed_size));
       layer.set("keySize", static_cast<double>(found.key_size));
       layer.set("possibleHeads", heads);
+      layer.set("queryWidth", static_cast<double>(found.query_width));
+      layer.set("keyWidth", static_cast<double>(found.key_width));
+      layer.set("contextLength", static_cast<double>(found.context_length));
+      layer.set("addsKeys", found.add_bias_kv);
+      layer.set("transposed", found.transposed);
+      val tensors = val::object();
+      for (const TensorRole& each : found.tensors) tensors.set(each.role, each.tensor);
+      layer.set("tensors", tensors);
       push(list, layer);
     }
     return list;
@@ -162,6 +212,7 @@ EMSCRIPTEN_BINDINGS(rapt_files) {
   emscripten::class_<File>("File")
       .smart_ptr<std::shared_ptr<File>>("File")
       .class_function("open", &open)
+      .class_function("openHeader", &open_header)
       .function("entries", &entries_of)
       .function("metadata", &metadata_of)
       .function("tensor", &tensor_of)

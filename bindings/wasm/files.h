@@ -20,17 +20,24 @@ class File {
  public:
   // `bytes` is a Uint8Array; the end of the name says what they are. They are copied once.
   File(const std::string& name, const val& bytes);
+  // The beginning of a safetensors file of `size` bytes: at least its header, which is all that is read. It says what
+  // lies where; its tensors are for the page to read.
+  File(const std::string& name, const val& beginning, double size);
 
-  val entries() const;   // [{name, type, shape}], in the file's order; the one array of a .npy has no name
+  // [{name, type, shape}], in the file's order; the one array of a .npy has no name. A safetensors file adds `bytes`,
+  // [begin, end].
+  val entries() const;
   val metadata() const;  // of a safetensors file
   Array tensor(const std::string& name) const;
   std::vector<FoundLayer> layers() const;
   LoadedLayer layer(const LoadOptions& options) const;
 
  private:
+  void require_whole() const;
   std::vector<NamedTensor> named_tensors(std::vector<Array>& keep) const;
 
   std::string name_;
+  bool whole_ = true;
   std::shared_ptr<std::vector<std::byte>> bytes_;
   std::shared_ptr<SafetensorsFile> safetensors_;  // one of these two, or neither for .npy
   std::shared_ptr<NpzFile> npz_;

@@ -62,6 +62,8 @@ export interface MapOptions extends Pick<AttentionOptions,
   keys?: [number, number];
   rows?: number;
   columns?: number;
+  /** In the place of rows and columns: each number stands for so many queries and keys, the last for what is left. */
+  cell?: number;
 }
 
 export interface LayerConfig {
@@ -94,12 +96,23 @@ export interface FoundLayer {
   embedSize: number;
   keySize: number;
   possibleHeads: number[];
+  /** Numbers of q, and of k: heads times the size of a head. */
+  queryWidth: number;
+  keyWidth: number;
+  /** Of a stored causal mask; 0 where there is none. */
+  contextLength: number;
+  /** There are bias_k and bias_v, a key and a value beside those of the tokens. */
+  addsKeys: boolean;
+  /** Weights are (inputs, outputs). */
+  transposed: boolean;
+  /** Names in the file, by what they are: 'weight of q', 'bias of q, k and v', 'causal mask', … */
+  tensors: Record<string, string>;
 }
 
 /** A .safetensors, .npz or .npy file in the engine's memory. */
 export interface TensorFile {
-  /** In the file's order; the one array of a .npy has no name. */
-  entries(): {name: string; type: string; shape: number[]}[];
+  /** In the file's order; the one array of a .npy has no name. `bytes`, [begin, end], of safetensors alone. */
+  entries(): {name: string; type: string; shape: number[]; bytes?: [number, number]}[];
   metadata(): Record<string, string>;
   layers(): FoundLayer[];
   tensor(name?: string): Tensor;
@@ -174,6 +187,9 @@ export interface Rapt {
   layerNorm(x: Tensor, weight: Tensor, bias?: Tensor): Tensor;
   layer(config: LayerConfig): Layer;
   open(name: string, bytes: Uint8Array): Promise<TensorFile>;
+  /** A safetensors file by its header (8 bytes that say how long it is, and that), for entries, metadata and layers:
+      the page reads what it wants of the rest by itself. */
+  openHeader(name: string, beginning: Uint8Array, size: number): TensorFile;
   /** What `rapt explain --json` prints. */
   walk(text: string, options?: {heads?: number; causal?: boolean}): Walk;
   builtinModel(): Model;

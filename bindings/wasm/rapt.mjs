@@ -107,6 +107,9 @@ class Rapt {
     const whole = name.endsWith('.npz') ? await stored(bytes) : bytes;
     return new TensorFile(this, this.module.File.open(name, whole));
   }
+  openHeader(name, beginning, size) {
+    return new TensorFile(this, this.module.File.openHeader(name, beginning, size));
+  }
   walk(text, {heads = 4, causal = false} = {}) { return JSON.parse(this.module.walk(text, heads, causal)); }
   builtinModel() { return new Model(this, this.module.Model.builtin()); }
   train(task, seed = 0) { return new Training(this, this.module.Training.begin(task, seed)); }

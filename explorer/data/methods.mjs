@@ -1,1 +1,83 @@
-export const methods = {};
+// What the workers of Your data do. One shows the large map, another fills the thumbnails: each has the same subject.
+import {csvOf} from './csv.mjs';
+import {Heads} from './heads.mjs';
+import {sampleFile} from './sample.mjs';
+import {count, numbersOf, openFile, readable} from './source.mjs';
+import {overlap, rowsLookLikeWeights, sampled, statistics} from './statistics.mjs';
+
+let heads;
+let newest = 0;  // the number of the last map that was asked for
+
+function current() {
+  if (!heads) throw new Error('there is nothing to look at');
+  return heads;
+}
+
+// A few rows tell weights from other numbers.
+async function looksLikeWeights(rapt, array) {
+  const rank = array.shape.length;
+  if (rank < 2 || rank > 4 || !readable(array) || count(array.shape) === 0) return false;
+  const width = array.shape.at(-1), rows = count(array.shape) / width;
+  if (width > 1e6) return false;
+  const some = [];
+  for (const row of sampled(rows, 16)) some.push(await numbersOf(rapt, array, row * width, width));
+  return rowsLookLikeWeights(some);
+}
+
+export const methods = {
+  /** What a file holds: arrays, layers, metadata. */
+  async dataOpen(rapt, {name, blob, base64}) {
+    const file = blob ?? new Blob([Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))]);
+    const opened = await openFile(rapt, name, file);
+    for (const array of opened.arrays) {
+      array.readable = readable(array);
+      array.weights = await looksLikeWeights(rapt, array);
+    }
+    return opened;
+  },
+
+  dataSample: (rapt, {lang}) => sampleFile(lang),
+
+  /** Everything after this is about it. */
+  dataSubject(rapt, subject) {
+    heads?.free();
+    newest += 1;
+    heads = subject && new Heads(rapt, subject);
+  },
+
+  /** A part of a head's weights. An older one that is not ready yet gives way, and returns nothing. */
+  async dataMap(rapt, request) {
+    const number = ++newest;
+    const map = await current().map(request, () => number !== newest);
+    return map && {...map, transfer: [map.values.buffer]};
+  },
+
+  async dataRow(rapt, {head, query}) {
+    const values = await current().row(head, query);
+    return {values, head, query, transfer: [values.buffer]};
+  },
+
+  /** A thumbnail, and what heads are sorted by. */
+  async dataThumbnail(rapt, {head, cell}) {
+    const now = current();
+    const {queries, keys} = now.subject;
+    const map = await now.map({head, queries: [0, queries], keys: [0, keys], cell});
+    now.samples ??= new Map();
+    const rows = [];
+    for (const query of sampled(queries, 64)) rows.push(await now.row(head, query));
+    now.samples.set(head, rows);
+    return {...map, ...statistics(rows, sampled(queries, 64), keys - queries), transfer: [map.values.buffer]};
+  },
+
+  /** How much of their weight heads put on the same keys as one of them does, from 0 to 1. */
+  dataSimilarity(rapt, {head}) {
+    const samples = current().samples ?? new Map();
+    const own = samples.get(head);
+    return own ? [...samples].map(([other, rows]) => [other, overlap(own, rows)]) : [];
+  },
+
+  async dataCsv(rapt, {region, labels}) {
+    const map = await current().map(region);
+    return csvOf(map, labels);
+  },
+};

@@ -70,6 +70,17 @@ test('a map has the largest weight of what each of its numbers stands for', () =
     }
     assert.ok(largestDifference(map.values(), wanted) < 1e-6, JSON.stringify(options));
   }
+  const whole = rapt.weightsMap(q, k, {rows: 100, columns: 70}).values();
+  const cells = rapt.weightsMap(q, k, {cell: 16, queries: [32, 100], keys: [16, 70]});
+  assert.deepEqual(cells.shape, [5, 4]);
+  const largest = new Float32Array(20);
+  for (let i = 32; i < 100; ++i) {
+    for (let j = 16; j < 70; ++j) {
+      const place = ((i >> 4) - 2) * 4 + (j >> 4) - 1;
+      largest[place] = Math.max(largest[place], whole[i * 70 + j]);
+    }
+  }
+  assert.deepEqual([...cells.values()], [...largest], 'cells of one size, the last ones smaller');
   assert.deepEqual(rapt.weightsMap(q, k, {rows: 1000, columns: 1000}).shape, [100, 70], 'never more than there is');
 });
 

@@ -104,3 +104,39 @@ test('an archive that nothing can be done with is given on as it came', async ()
   bytes[35] = 0xff;  // no such kind of block
   assert.ok((await stored(bytes)) === bytes);
 });
+
+test('a header tells what the whole file does, and no more', async () => {
+  const folder = path.join('tests', 'data', 'layers');
+  for (const name of fs.readdirSync(path.join(ROOT, folder)).filter((each) => each.endsWith('.safetensors'))) {
+    const bytes = read(folder, name);
+    const size = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
+    const file = rapt.openHeader(name, bytes.subarray(0, 8 + size), bytes.length);
+    const whole = await rapt.open(name, bytes);
+    assert.deepEqual(file.entries(), whole.entries());
+    assert.deepEqual(file.layers(), whole.layers());
+    for (const {tensors, queryWidth} of file.layers()) {
+      assert.ok(queryWidth > 0 && ('weight of q' in tensors || 'weight of q, k and v' in tensors), name);
+    }
+    assert.throws(() => file.tensor(file.entries()[0].name), {name: 'RaptError', message: /for its header alone/});
+    assert.throws(() => rapt.openHeader(name, bytes.subarray(0, 7 + size), bytes.length), {message: /whole header/});
+    assert.throws(() => rapt.openHeader(name, bytes.subarray(0, 8 + size), bytes.length - 1), {name: 'RaptError'});
+    assert.throws(() => rapt.openHeader(name, bytes.subarray(0, 8 + size), 4e9), {message: /a page can read/});
+    const {name: first, bytes: [begin, end], shape} = file.entries()[0];
+    if (file.entries()[0].type === 'F32') {
+      const values = new Float32Array(bytes.slice(begin, end).buffer);
+      assert.deepEqual([...values], [...whole.tensor(first).values()]);
+      assert.equal(values.length, shape.reduce((all, each) => all * each, 1));
+    }
+  }
+});
+
+test('headers of broken files are refused in words', () => {
+  for (const name of fs.readdirSync(path.join(ROOT, 'fuzz', 'corpus', 'safetensors'))) {
+    const bytes = read('fuzz', 'corpus', 'safetensors', name);
+    try {
+      rapt.openHeader(name, bytes, bytes.length).free();
+    } catch (error) {
+      assert.equal(error.name, 'RaptError', `${name}: ${error.stack}`);
+    }
+  }
+});
