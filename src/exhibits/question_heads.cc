@@ -185,7 +185,7 @@ void build_several_heads(Builder& b) {
        "那么一个 1000 维的头，是不是每一维只分到 0.001？不是。softmax 沿着键做。维度早在 softmax "
        "之前，就在分数里加起来了。"});
   Table shares{b.say({"one query, 5 keys", "一个查询，5 个键"}), {"D"}, {}};
-  for (std::int64_t j = 0; j < 5; ++j) shares.header.push_back("k" + whole(j));
+  for (const std::string& key : counted(5, "k")) shares.header.push_back(key);
   shares.header.push_back(b.say({"sum", "和"}));
   for (const std::int64_t size : {8, 64, 1000}) {
     const Seen seen = see(noise({1, 1, 1, size}, 81), noise({1, 1, 5, size}, 82), noise({1, 1, 5, 1}, 83));
