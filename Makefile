@@ -26,6 +26,8 @@ build: build-release ## build the library, the command, the examples and the tes
 
 .PHONY: test
 test: test-release ## build and run every test
+	@if scripts/setup.sh build explorer; then $(MAKE) test-explorer; \
+	else echo 'test: without Chromium and Emscripten the tests of the explorer are left out'; fi
 
 .PHONY: test-dev test-shared test-sanitize test-tsan test-release
 test-dev: ## every test, built by g++ with warnings as errors
@@ -69,10 +71,23 @@ test-wasm: wasm ## the case list in Node, and the engine as pages use it
 	node build/wasm/rapt_check.js 100
 	node --test bindings/wasm/tests
 
+.PHONY: explorer test-explorer
+explorer: setup-explorer wasm ## the page that shows attention, build/explorer/rapt.html (rapt view opens it)
+	node explorer/build.mjs build/wasm build/explorer/rapt.html
+# Answers come from the native command.
+test-explorer: explorer build/release/build.ninja build/explorer-venv/installed.txt ## drive the page in a browser
+	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
+	build/explorer-venv/bin/python -B -m pytest --quiet explorer/tests $(PYTESTS)
+build/explorer-venv/installed.txt: explorer/tests/requirements.txt | setup-explorer
+	rm -rf build/explorer-venv
+	$(PYTHON) -m venv build/explorer-venv
+	build/explorer-venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	cp $< $@
+
 # Wheels are made for these, or for this machine's own Python and a newer one: make dist PYTHONS='python3.10 python3.12'
 PYTHONS ?=
 .PHONY: dist test-dist
-dist: setup-python ## the sources, the library with the command, and wheels, packed in build/dist
+dist: setup-python explorer ## the sources, the library with the command, and wheels, packed in build/dist
 	PYTHONS='$(PYTHONS)' scripts/dist.sh
 test-dist: dist ## use what was packed, elsewhere: from CMake, pkg-config, the shell, and Python without a compiler
 	PYTHONS='$(PYTHONS)' scripts/check-dist.sh
@@ -117,7 +132,7 @@ format: setup-lint ## format every C++ file in place
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: setup setup-test setup-lint setup-cross setup-python setup-wasm
+.PHONY: setup setup-test setup-lint setup-cross setup-python setup-wasm setup-explorer
 setup: ## install what is missing (Debian and its relatives)
 	@scripts/setup.sh build
 setup-test:
@@ -128,6 +143,8 @@ setup-python:
 	@scripts/setup.sh build python
 setup-wasm:
 	@scripts/setup.sh build wasm
+setup-explorer:
+	@scripts/setup.sh build explorer
 setup-cross:
 	@scripts/setup.sh build cross
 

@@ -25,6 +25,7 @@
 #include "run_options.h"
 #include "terminal.h"
 #include "train.h"
+#include "view.h"
 
 namespace rapt::cli {
 namespace {
@@ -79,6 +80,8 @@ ExitCode run_command(int argc, char** argv) {
   const Command train = add_train(rapt, train_options);
   GenerateOptions generate_options;
   const Command generate = add_generate(rapt, generate_options);
+  ViewOptions view_options;
+  const Command view = add_view(rapt, view_options);
   InspectOptions inspect_options;
   const Command inspect = add_inspect(rapt, inspect_options);
   ConvertOptions convert_options;
@@ -124,6 +127,7 @@ ExitCode run_command(int argc, char** argv) {
   if (run.is_given()) return run_run(run_options);
   if (train.is_given()) return run_train(train_options);
   if (generate.is_given()) return run_generate(generate_options);
+  if (view.is_given()) return run_view(view_options);
   if (inspect.is_given()) return run_inspect(inspect_options);
   if (convert.is_given()) return run_convert(convert_options);
   if (options.is_given()) return run_option_list(options_options);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "error_words.h"
+#include "explorer_page.h"
 #include "output.h"
 #include "run_steps.h"
 #include "statistics.h"
@@ -36,6 +37,13 @@ std::vector<std::pair<std::string, const Tensor*>> write_outputs(const RunOption
   write(options.weights, result.weights);
   write(options.lse, result.lse);
   for (std::size_t n = 0; n < result.scores.size(); ++n) write(options.scores[n].second, result.scores[n]);
+  if (!options.html.empty()) {
+    const Tensor weights = Tensor::copy_of(result.weights, DType::f32);
+    write_page(options.html, {.title = result.title,
+                              .files = {{.name = "weights.npy", .bytes = npy_bytes(weights)}},
+                              .labels = result.labels});
+    written.emplace_back(options.html, &result.weights);
+  }
   return written;
 }
 

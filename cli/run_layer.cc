@@ -83,7 +83,7 @@ nlohmann::ordered_json model_json(const std::string& file, const LoadedLayer& lo
 }
 
 ReturnWeights weights_wanted(const RunOptions& options) {
-  if (options.weights.empty()) return ReturnWeights::none;
+  if (!options.wants_weights()) return ReturnWeights::none;
   return options.weights_of == WeightsOf::mean ? ReturnWeights::mean : ReturnWeights::per_head;
 }
 
@@ -174,9 +174,11 @@ RunResult run_example(const RunOptions& options) {
   layer.set_parameter("k_proj_weight", projections.w_k);
   layer.set_parameter("v_proj_weight", projections.w_v);
   layer.set_parameter("out_proj.weight", projections.w_o);
-  const Tensor x = Tensor::copy_of(exhibits::embed(exhibits::tokenize(sentence)), layer.config().dtype);
+  const exhibits::Sentence tokens = exhibits::tokenize(sentence);
+  const Tensor x = Tensor::copy_of(exhibits::embed(tokens), layer.config().dtype);
   const LayerOptions call = call_of(options);
   RunResult result = run_layer(options, layer, {x, x, x}, call);
+  result.labels = tokens.tokens;
   result.title = fmt::format("no --input, so an example: \"{}\" in rapt explain's model, {} heads of {}", sentence,
                              layer.config().heads, layer.config().head_size);
   return result;

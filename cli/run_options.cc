@@ -7,6 +7,7 @@
 
 #include "array_files.h"
 #include "command.h"
+#include "explorer_page.h"
 #include "file_options.h"
 
 namespace rapt::cli {
@@ -52,6 +53,7 @@ void add_outputs(Command& command, RunOptions& options) {
   file("--out", options.out, "Write the output as .npy (default: a summary is printed)");
   file("--weights", options.weights, "Write the attention weights");
   command.choice("--weights-of", options.weights_of, kWeightsOf, "Those of every head (default), or their mean");
+  file("--html", options.html, "Write a page that shows the weights of every head");
   file("--lse", options.lse, "Write the logarithm of each row's sum");
   command.many("--scores", "raw|capped|masked|weights:FILE", "Write the scores at a stage; may be given again",
                [&](const std::vector<std::string>& texts) {
@@ -111,7 +113,7 @@ void check_run_options(const RunOptions& options) {
   if (options.dropout == 0.0 && options.attention.dropout.seed != 0) {
     refuse("--seed says which weights --dropout drops; give --dropout too");
   }
-  if (options.weights.empty() && options.weights_of != WeightsOf::unsaid) {
+  if (!options.wants_weights() && options.weights_of != WeightsOf::unsaid) {
     refuse("--weights-of says which weights to write; give --weights w.npy too");
   }
   if (options.model.empty() && options.kv_heads > 0 && options.key.empty()) {
@@ -120,6 +122,11 @@ void check_run_options(const RunOptions& options) {
   std::vector<std::pair<std::string, std::string>> outputs = {
       {"--out", options.out}, {"--weights", options.weights}, {"--lse", options.lse}};
   for (const auto& [stage, path] : options.scores) outputs.emplace_back("--scores", path);
+  if (!options.html.empty()) {
+    if (options.html == "-") refuse("--html: a page is opened by its name; give a file, such as --html heads.html");
+    check_output("--html", options.html);
+    find_page();  // before any work is done
+  }
   int to_stdout = options.json ? 1 : 0;
   for (const auto& [option, path] : outputs) {
     if (path.empty()) continue;

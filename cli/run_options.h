@@ -39,11 +39,12 @@ struct RunOptions {
   std::optional<DType> dtype;
 
   // Outputs, as files.
-  std::string out, weights, lse;
+  std::string out, weights, lse, html;
   WeightsOf weights_of = WeightsOf::unsaid;  // all
   std::vector<std::pair<Stage, std::string>> scores;
   bool json = false;
 
+  bool wants_weights() const { return !weights.empty() || !html.empty(); }
   bool has_input() const { return !input.empty() || !query.empty(); }
 };
 

@@ -62,7 +62,7 @@ RunResult run_plain(const RunOptions& options, ArrayFiles& files) {
     result.lse = Tensor({q.size(0), q.size(1), q.size(2)}, wide);
     outputs.lse = result.lse;
   }
-  if (!options.weights.empty()) {
+  if (options.wants_weights()) {
     const bool mean = options.weights_of == WeightsOf::mean;
     result.weights =
         Tensor(mean ? Dims{q.size(0), q.size(2), k.size(2)} : Dims{q.size(0), q.size(1), q.size(2), k.size(2)}, wide);

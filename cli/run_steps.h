@@ -19,7 +19,8 @@ namespace rapt::cli {
 struct RunResult {
   std::string title;  // "plain attention", "the layer …"
   Tensor out, weights, lse;
-  std::vector<Tensor> scores;  // as options.scores
+  std::vector<Tensor> scores;       // as options.scores
+  std::vector<std::string> labels;  // of tokens, where they are words
   nlohmann::ordered_json model;
   double seconds = 0;
 };

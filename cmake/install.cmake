@@ -30,6 +30,10 @@ if(TARGET rapt_cli)
   endif()
 endif()
 
+# The explorer's page, which another compiler builds (make explorer): where it was built, the command finds it.
+install(FILES ${PROJECT_SOURCE_DIR}/build/explorer/rapt.html DESTINATION ${CMAKE_INSTALL_DATADIR}/rapt
+  RENAME explorer.html OPTIONAL)
+
 get_target_property(library_type rapt TYPE)
 set(RAPT_IS_STATIC OFF)
 set(RAPT_PC_LIBS "-L\${libdir} -lrapt")

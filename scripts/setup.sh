@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing rapt needs and this machine lacks, from the distribution's own packages.
 #
-#   scripts/setup.sh [group…]      groups: build (the default), test, python, wasm, lint, cross, bench
+#   scripts/setup.sh [group…]      groups: build (the default), test, python, wasm, explorer, lint, cross, bench
 #
 # Idempotent. Prints every package it installs, and touches no network when none is missing.
 set -euo pipefail
@@ -13,12 +13,14 @@ packages_of() {
     test) echo "valgrind libdlpack-dev" ;;
     python) echo "python3-dev python3-venv" ;;
     wasm) echo "emscripten nodejs" ;;
+    # The page is put together, and driven by its tests in a browser that has Chinese letters.
+    explorer) echo "emscripten nodejs esbuild chromium fonts-noto-cjk python3-venv" ;;
     lint) echo "clang libclang-rt-14-dev clang-format clang-tidy shellcheck" ;;
     # Two matrix products: which is the faster depends on the CPU, and rapt is held against that one.
     bench) echo "libopenblas0-pthread libdnnl2 python3-venv" ;;
     cross) echo "g++-aarch64-linux-gnu qemu-user" ;;
     *)
-      echo "setup: unknown group '$1'; the groups are build, test, python, wasm, lint, cross and bench" >&2
+      echo "setup: unknown group '$1'; the groups are build, test, python, wasm, explorer, lint, cross and bench" >&2
       return 1
       ;;
   esac
@@ -41,6 +43,7 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
       test) programs="" ;;
       python) programs="python3" ;;
       wasm) programs="emcmake node" ;;
+      explorer) programs="emcmake node esbuild chromium python3" ;;
       lint) programs="clang++ clang-format clang-tidy" ;;
       bench) programs="python3" ;;
       cross) programs="aarch64-linux-gnu-g++ qemu-aarch64" ;;
@@ -58,6 +61,7 @@ rapt needs:
   to test   valgrind and the header of DLPack, without which some tests are skipped
   to build the Python package   Python's headers and its venv
   to build for browsers         Emscripten 3.1.6 or later, and Node 18 or later
+  to build and test the explorer  these, esbuild, and Chromium
   to lint   clang, clang-format 14 and clang-tidy 14
   to bench  OpenBLAS or oneDNN, as a library to load, and Python's venv
   to run the long tests   a g++ that builds for aarch64, and qemu's user-mode emulator of it

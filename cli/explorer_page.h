@@ -1,0 +1,33 @@
+// The explorer, one HTML file that `make explorer` builds and the package installs: where it lies, and how a result
+// gets inside.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rapt::cli {
+
+// A file that the page opens by itself when it starts, as if it had been dropped there.
+struct PageFile {
+  std::string name;
+  std::vector<std::byte> bytes;
+};
+
+struct PageResult {
+  std::string title;
+  std::vector<PageFile> files;
+  std::vector<std::string> labels;  // of tokens; may be empty
+};
+
+// The page's path: RAPT_EXPLORER, or beside this command. Throws where it is not, and says what to do.
+std::string find_page();
+// The page as text, with the result inside it where that has files.
+std::string page_with(const PageResult& result);
+// Writes it. The file is whole or as it was before.
+void write_page(const std::string& path, const PageResult& result);
+
+std::string base64(std::span<const std::byte> bytes);
+
+}  // namespace rapt::cli

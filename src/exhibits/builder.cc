@@ -1,0 +1,102 @@
+#include "exhibits/builder.h"
+
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "exhibits/tokens.h"
+#include "rapt/error.h"
+
+namespace rapt::exhibits {
+namespace {
+
+template <class Number>
+std::string printed(const char* format, int decimals, Number number) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, decimals, number);
+  return text;
+}
+
+std::string not_finite(double number) { return std::isnan(number) ? "NaN" : number < 0 ? "-inf" : "inf"; }
+
+}  // namespace
+
+std::string fixed(double number, int decimals) {
+  if (!std::isfinite(number)) return not_finite(number);
+  std::string text = printed("%.*f", decimals, number);
+  // What rounds to nothing has no sign.
+  if (text[0] == '-' && text.find_first_not_of("-0.") == std::string::npos) text.erase(0, 1);
+  return text;
+}
+
+std::string whole(std::int64_t number) { return std::to_string(number); }
+
+std::string brief(double number) { return std::isfinite(number) ? printed("%.*g", 2, number) : not_finite(number); }
+
+std::string fill(std::string text, const Texts& values) {
+  for (std::size_t n = 0; n < values.size(); ++n) {
+    const std::string mark = "{" + std::to_string(n) + "}";
+    for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + values[n].size())) {
+      text.replace(at, mark.size(), values[n]);
+    }
+  }
+  return text;
+}
+
+Texts counted(std::int64_t count, std::string_view prefix) {
+  Texts names;
+  for (std::int64_t n = 0; n < count; ++n) names.push_back(std::string(prefix) + whole(n));
+  return names;
+}
+
+const std::string& Builder::chosen(std::string_view key) const {
+  for (const Switch& each : exhibit_.switches) {
+    if (each.key == key) return each.chosen;
+  }
+  throw Error("question " + whole(exhibit_.number) + ": there is no switch \"" + std::string(key) + "\"");
+}
+
+std::int64_t Builder::number(std::string_view key) const { return std::stoll(chosen(key)); }
+
+Texts Builder::tokens(const Both& sentence) const { return tokenize(sentence.in(lang_)).tokens; }
+
+void Builder::prose(const Both& words, const Texts& values, Mood mood) { add(Prose{say(words, values), mood}); }
+
+Matrix Builder::numbers(std::string title, const ConstTensorView& values, Texts rows, Texts columns) const {
+  Matrix matrix;
+  matrix.title = std::move(title);
+  matrix.rows = std::move(rows);
+  matrix.columns = std::move(columns);
+  const Tensor copy = Tensor::copy_of(values, DType::f64);
+  matrix.values.assign(copy.values<double>().begin(), copy.values<double>().end());
+  matrix.reading = say({"number {column} of “{row}” is {value}", "“{row}”的第 {column} 个数是 {value}"});
+  return matrix;
+}
+
+Matrix Builder::scores(std::string title, const ConstTensorView& values, Texts rows, Texts columns) const {
+  Matrix matrix = numbers(std::move(title), values, std::move(rows), std::move(columns));
+  matrix.reading =
+      say({"“{row}” asks, “{column}” answers: score {value}", "“{row}”提问，“{column}”应答：分数 {value}"});
+  return matrix;
+}
+
+Matrix Builder::weights(std::string title, const ConstTensorView& values, Texts rows, Texts columns) const {
+  Matrix matrix = numbers(std::move(title), values, std::move(rows), std::move(columns));
+  matrix.paint = Paint::weight;
+  matrix.reading = say({"“{row}” takes {value} of its mix from “{column}”", "“{row}”的加权和里，“{column}”占 {value}"});
+  return matrix;
+}
+
+Matrix Builder::places(std::string title, const ConstTensorView& values, Texts rows, Texts columns,
+                       std::vector<int> groups, Texts legend) const {
+  Matrix matrix = numbers(std::move(title), values, std::move(rows), std::move(columns));
+  matrix.paint = Paint::group;
+  matrix.groups = std::move(groups);
+  matrix.legend = std::move(legend);
+  matrix.decimals = 0;
+  matrix.reading = say(
+      {"number {column} of “{row}” lies at place {value} in memory", "“{row}”的第 {column} 个数在内存的第 {value} 格"});
+  return matrix;
+}
+
+}  // namespace rapt::exhibits

@@ -1,0 +1,81 @@
+// What the answers to the questions are written with: a page that grows block by block, in one language.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exhibits/exhibit.h"
+#include "rapt/tensor.h"
+
+namespace rapt::exhibits {
+
+struct ChoiceWords {
+  std::string_view value;
+  Both label;
+};
+struct SwitchWords {
+  std::string_view key;
+  Both label;
+  std::vector<ChoiceWords> choices;
+};
+
+class Builder;
+
+// A question, and how its answer is built from what was chosen.
+struct Question {
+  Both question;
+  Both answer;
+  std::vector<SwitchWords> switches;
+  void (*build)(Builder&);
+};
+
+using Texts = std::vector<std::string>;
+
+// The number, rounded; "-inf", "inf" and "NaN" where it is none.
+std::string fixed(double number, int decimals);
+std::string whole(std::int64_t number);
+std::string brief(double number);  // two digits that count: "3.1e-17"
+// {0}, {1}, … become the values; other braces stay.
+std::string fill(std::string text, const Texts& values);
+Texts counted(std::int64_t count, std::string_view prefix = "");  // "k0", "k1", …
+
+// Sentences with as many words in both languages, and with the same ones equal: the same numbers come of them.
+inline constexpr Both kThreeWords{"I love you", "我爱你"};
+inline constexpr Both kFourWords{"I love you too", "我也爱你"};
+inline constexpr Both kFiveWords{"the cat and the dog", "有猫也有狗"};
+
+class Builder {
+ public:
+  Builder(Exhibit& exhibit, Lang lang) : exhibit_(exhibit), lang_(lang) {}
+
+  const std::string& chosen(std::string_view key) const;
+  bool is(std::string_view key, std::string_view value) const { return chosen(key) == value; }
+  std::int64_t number(std::string_view key) const;  // of a switch whose choices are numbers
+
+  std::string say(const Both& words, const Texts& values = {}) const { return fill(words.in(lang_), values); }
+  Texts tokens(const Both& sentence) const;
+  std::string head(std::int64_t h) const { return say({"head {0}", "头 {0}"}, {whole(h)}); }
+  std::string yes_or_no(bool yes) const { return say(yes ? Both{"yes", "是"} : Both{"no", "否"}); }
+
+  void prose(const Both& words, const Texts& values = {}, Mood mood = Mood::plain);
+  void right(const Both& words, const Texts& values = {}) { prose(words, values, Mood::right); }
+  void wrong(const Both& words, const Texts& values = {}) { prose(words, values, Mood::wrong); }
+  void code(const std::string& text) { add(Code{text}); }
+  void add(Block block) { exhibit_.blocks.push_back(std::move(block)); }
+
+  // Tables of the usual kinds; each of (rows, columns).
+  Matrix numbers(std::string title, const ConstTensorView& values, Texts rows, Texts columns) const;
+  Matrix scores(std::string title, const ConstTensorView& values, Texts rows, Texts columns) const;
+  Matrix weights(std::string title, const ConstTensorView& values, Texts rows, Texts columns) const;
+  // Where numbers lie in memory: values are places, which belong to groups.
+  Matrix places(std::string title, const ConstTensorView& values, Texts rows, Texts columns, std::vector<int> groups,
+                Texts legend) const;
+
+ private:
+  Exhibit& exhibit_;
+  Lang lang_;
+};
+
+}  // namespace rapt::exhibits

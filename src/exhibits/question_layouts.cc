@@ -1,0 +1,194 @@
+// What lies where in memory: the split into heads.
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exhibits/questions.h"
+#include "exhibits/seen.h"
+#include "rapt/error.h"
+
+namespace rapt::exhibits {
+namespace {
+
+constexpr std::int64_t kLength = 3, kHeads = 2, kHeadSize = 4, kSize = kHeads * kHeadSize;
+
+// (1, H, L, D) of (1, L, E): both have this shape.
+ConstTensorView split(const ConstTensorView& x, bool wrongly) {
+  return wrongly ? x.reshape({1, kHeads, kLength, kHeadSize}) : split_heads(x, kHeads);
+}
+
+// (1, L, E) again, each by the way back of its own split.
+Tensor joined(const Tensor& out, bool wrongly) {
+  return wrongly ? Tensor::copy_of(out.view().reshape({1, kLength, kSize})) : combine_heads_copy(out);
+}
+
+Texts layout_row(const Builder& b, const std::string& name, const ConstTensorView& view) {
+  return {name, to_string(view.shape()), to_string(view.strides()), b.yes_or_no(view.is_contiguous())};
+}
+
+Texts layout_header(const Builder& b) {
+  return {"", b.say({"shape", "形状"}), b.say({"strides", "步长"}), b.say({"contiguous", "连续"})};
+}
+
+// Which head each number in memory goes to, and what each head holds.
+void show_memory(Builder& b, const Texts& words, bool wrongly) {
+  const Mood mood = wrongly ? Mood::wrong : Mood::right;
+  const Tensor memory = places({1, kLength, kSize});
+  const ConstTensorView heads = split(memory.view(), wrongly);
+  std::vector<int> head_of(static_cast<std::size_t>(memory.count()));
+  Texts legend;
+  for (std::int64_t h = 0; h < kHeads; ++h) {
+    legend.push_back(b.head(h));
+    for (std::int64_t i = 0; i < kLength; ++i) {
+      for (std::int64_t d = 0; d < kHeadSize; ++d) {
+        head_of[static_cast<std::size_t>(heads.at<double>(0, h, i, d))] = static_cast<int>(h);
+      }
+    }
+  }
+  Matrix whole_memory = b.places(b.say({"memory: which head takes which number", "内存：每个数归哪个头"}),
+                                 memory.view().select(0, 0), words, counted(kSize), head_of, legend);
+  whole_memory.mood = mood;
+  b.add(std::move(whole_memory));
+  for (std::int64_t h = 0; h < kHeads; ++h) {
+    std::vector<int> token_of;
+    for (std::int64_t i = 0; i < kLength; ++i) {
+      for (std::int64_t d = 0; d < kHeadSize; ++d) {
+        token_of.push_back(static_cast<int>(heads.at<double>(0, h, i, d)) / static_cast<int>(kSize));
+      }
+    }
+    Matrix held = b.places(b.say({"what {0} holds, by token", "{0} 拿到的数，按词元着色"}, {b.head(h)}),
+                           heads.select(0, 0).select(0, h), counted(kLength, b.say({"row ", "第 "})),
+                           counted(kHeadSize), token_of, words);
+    held.mood = mood;
+    b.add(std::move(held));
+  }
+  if (wrongly) {
+    b.wrong(
+        {"`view(B, H, L, D)` cuts memory into two halves, so a head is a piece of the sentence. Row 1 of head 0 is the "
+         "second half of “{0}”, not “{1}”.",
+         "`view(B, H, L, D)` 把内存一切两半，一个头就成了句子的一段。头 0 的第 1 行是“{0}”的后半截，而不是“{1}”。"},
+        {words[0], words[1]});
+  } else {
+    b.right({"Each head holds {0} numbers of every token: row 0 is “{1}”, row 1 is “{2}”, row 2 is “{3}”.",
+             "每个头都拿到每个词元的 {0} 个数：第 0 行是“{1}”，第 1 行是“{2}”，第 2 行是“{3}”。"},
+            {whole(kHeadSize), words[0], words[1], words[2]});
+  }
+}
+
+struct Inputs {
+  Tensor q = noise({1, kLength, kSize}, 11, 1.5), k = noise({1, kLength, kSize}, 12, 1.5),
+         v = noise({1, kLength, kSize}, 13);
+
+  Seen attend(bool wrongly, bool causal) const {
+    return see(split(q.view(), wrongly), split(k.view(), wrongly), split(v.view(), wrongly), {.causal = causal});
+  }
+};
+
+// How many earlier tokens' outputs move when the last word is another, under a causal mask.
+std::int64_t leaks(bool wrongly) {
+  Inputs inputs;
+  const Tensor before = joined(inputs.attend(wrongly, true).out, wrongly);
+  for (Tensor* each : {&inputs.q, &inputs.k, &inputs.v}) {
+    for (std::int64_t d = 0; d < kSize; ++d) each->view().at<double>(0, kLength - 1, d) += 1.0;
+  }
+  const Tensor after = joined(inputs.attend(wrongly, true).out, wrongly);
+  std::int64_t moved = 0;
+  for (std::int64_t i = 0; i + 1 < kLength; ++i) {
+    moved += largest_difference(before.view().select(1, i), after.view().select(1, i)) > 0 ? 1 : 0;
+  }
+  return moved;
+}
+
+void show_outputs(Builder& b, const Texts& words, bool wrongly) {
+  const Inputs inputs;
+  const Seen right = inputs.attend(false, false), wrong = inputs.attend(true, false);
+  Matrix matrix = b.weights(b.say({"weights of head 0, right split", "头 0 的权重，正确拆分"}),
+                            of_head(right.weights, 0), words, words);
+  matrix.mood = Mood::right;
+  b.add(std::move(matrix));
+  if (wrongly) {
+    Matrix bad = b.weights(b.say({"weights of head 0, wrong split", "头 0 的权重，错误拆分"}),
+                           of_head(wrong.weights, 0), words, words);
+    bad.mood = Mood::wrong;
+    b.add(std::move(bad));
+  }
+  const Tensor y = joined(right.out, false), bad = joined(wrong.out, true);
+  if (wrongly) {
+    b.wrong({"The shape is right, so nothing complains. The output is off by {0}% (|wrong − right| / |right|).",
+             "形状没错，所以不会报错。输出却差了 {0}%（|错 − 对| / |对|）。"},
+            {fixed(100 * off_by(bad, y), 0)});
+  }
+  const std::int64_t moved = leaks(wrongly);
+  b.prose({"With a causal mask, no word may depend on a later one. The last word is changed: {0} of the {1} words "
+           "before it "
+           "get another output.",
+           "有因果掩码时，任何词都不该依赖后面的词。把最后一个词换掉：前面 {1} 个词里有 {0} 个输出变了。"},
+          {whole(moved), whole(kLength - 1)}, moved == 0 ? Mood::right : Mood::wrong);
+}
+
+void show_way_back(Builder& b) {
+  const Seen seen = Inputs().attend(false, false);
+  const ConstTensorView turned = seen.out.view().transpose(1, 2);
+  const Tensor copied = Tensor::copy_of(turned);
+  b.prose(
+      {"And `contiguous()`? On the way back, `transpose` has only changed strides. `view` cannot merge what does not "
+       "lie together, and says so:",
+       "那 `contiguous()` 呢？合并时，`transpose` 只改了步长。不挨着放的数，`view` 合不起来，于是报错："});
+  try {
+    (void)turned.reshape({1, kLength, kSize});
+  } catch (const Error& error) {
+    b.code(error.what());
+  }
+  b.prose({"`contiguous()` is the one copy: it writes the numbers in the new order. Then `view(B, L, E)` works.",
+           "`contiguous()` 就是那一次复制：按新的顺序重写一遍。之后 `view(B, L, E)` 才成立。"});
+  b.add(Table{b.say({"the way back", "合并"}),
+              layout_header(b),
+              {layout_row(b, "out (B, H, L, D)", seen.out), layout_row(b, ".transpose(1, 2)", turned),
+               layout_row(b, ".contiguous()", copied),
+               layout_row(b, ".view(B, L, E)", copied.view().reshape({1, kLength, kSize}))}});
+}
+
+void build_view(Builder& b) {
+  const bool wrongly = b.is("split", "wrong");
+  const Texts words = b.tokens(kThreeWords);
+  b.prose({"{0} words of {1} numbers: {2} numbers in memory, one token after the other. Below, each cell is a place in "
+           "memory. `view` moves none of them.",
+           "{0} 个词，每个 {1} 个数：内存里 {2} 个数，一个词元接一个词元。下面每格写的是它在内存里的位置。`view` "
+           "一个数也不搬。"},
+          {whole(kLength), whole(kSize), whole(kLength * kSize)});
+  show_memory(b, words, wrongly);
+  const Tensor memory = places({1, kLength, kSize});
+  const ConstTensorView x = memory.view(), cut = x.reshape({1, kLength, kHeads, kHeadSize});
+  b.add(Table{b.say({"shape and strides", "形状和步长"}),
+              layout_header(b),
+              {layout_row(b, "x (B, L, E)", x), layout_row(b, ".view(B, L, H, D)", cut),
+               layout_row(b, ".transpose(1, 2)", cut.transpose(1, 2)),
+               layout_row(b, b.say({"x.view(B, H, L, D), wrong", "x.view(B, H, L, D)，错"}), split(x, true))}});
+  b.prose({"The last two have one shape and different strides. A stride says how far the next row is: {0} for the "
+           "right one, "
+           "a whole token; {1} for the wrong one.",
+           "最后两行形状一样，步长不同。步长就是到下一行要走多远：对的走 {0}，正好一个词元；错的只走 {1}。"},
+          {whole(cut.transpose(1, 2).stride(2)), whole(split(x, true).stride(2))});
+  show_outputs(b, words, wrongly);
+  show_way_back(b);
+}
+
+}  // namespace
+
+Question question_view() {
+  return {{"Why `view(B, L, H, D).transpose(1, 2)` and not `view(B, H, L, D)`? What does `contiguous()` do?",
+           "为什么是 `view(B, L, H, D).transpose(1, 2)`，而不是 `view(B, H, L, D)`？`contiguous()` 又做了什么？"},
+          {"`view` never moves a number: it only cuts memory where it lies. A token's numbers lie together, so cut "
+           "each token "
+           "first, then bring the heads forward. `contiguous()` is the copy that a later `view` needs.",
+           "`view` 从不搬动数据，只是按内存顺序切。一个词元的数放在一起，所以先切开每个词元，再把头换到前面。"
+           "`contiguous()` 是后面的 `view` 需要的那次复制。"},
+          {{"split",
+            {"split", "拆分"},
+            {{"right", {"view(B, L, H, D).transpose(1, 2)", "view(B, L, H, D).transpose(1, 2)"}},
+             {"wrong", {"view(B, H, L, D), the wrong way", "view(B, H, L, D)，错误的做法"}}}}},
+          build_view};
+}
+
+}  // namespace rapt::exhibits

@@ -1,0 +1,332 @@
+// Masks: what true means, what hides, and where the triangle is.
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exhibits/questions.h"
+#include "exhibits/seen.h"
+#include "rapt/error.h"
+
+namespace rapt::exhibits {
+namespace {
+
+constexpr std::int64_t kLength = 4, kSize = 4;
+constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
+
+struct Inputs {
+  Tensor q = noise({1, 1, kLength, kSize}, 31, 1.3), k = noise({1, 1, kLength, kSize}, 32, 1.3),
+         v = noise({1, 1, kLength, kSize}, 33);
+
+  Seen attend(const std::vector<Mask>& masks) const { return see(q, k, v, {.masks = masks}); }
+};
+
+// (1, 1, 1, L) of numbers: one row, about keys alone.
+Tensor about_keys(const std::vector<double>& values) {
+  return Tensor::from<double>({1, 1, 1, std::ssize(values)}, std::span<const double>(values));
+}
+
+ConstTensorView as_row(const Tensor& mask) { return mask.view().select(0, 0).select(0, 0); }
+
+// ---------------------------------------------------------------- keep or ignore?
+
+void build_mask_meaning(Builder& b) {
+  const bool wrongly = b.is("read", "inverted");
+  Texts words = b.tokens(kThreeWords);
+  words.emplace_back("<pad>");
+  const Inputs inputs;
+  const Mood mood = wrongly ? Mood::wrong : Mood::right;
+  const auto mask_matrix = [&](const std::string& title, const ConstTensorView& values, const Texts& rows) {
+    Matrix matrix = b.numbers(title, values, rows, words);
+    matrix.paint = Paint::none;
+    matrix.decimals = 0;
+    matrix.reading = b.say({"{row}: the mask has {value} for “{column}”", "{row}：掩码在“{column}”处是 {value}"});
+    return matrix;
+  };
+  const auto weights_matrix = [&](const std::string& title, const Seen& seen, Mood how) {
+    Matrix matrix = b.weights(title, of_head(seen.weights, 0), words, words);
+    matrix.mood = how;
+    return matrix;
+  };
+  const Texts one_row{b.say({"mask", "掩码"})};
+
+  b.prose({"The last word is padding: nobody should look at it. Two customs store that in opposite ways.",
+           "最后一个词是填充，谁都不该看它。有两种习惯，写法正好相反。"});
+
+  // 1 keeps. Read the other way round, what should be kept is filled.
+  const Tensor keeps = about_keys({1, 1, 1, 0}), is_zero = about_keys({0, 0, 0, 1});
+  b.code("scores.masked_fill(mask == 0, -1e9)");
+  b.add(mask_matrix(b.say({"1 means keep (these notes)", "1 表示保留（笔记的写法）"}), as_row(keeps), one_row));
+  const Tensor fill_where = (wrongly ? keeps : is_zero).to(DType::boolean);
+  const Seen filled = inputs.attend({Mask::fill(fill_where, -1e9)});
+  b.add(weights_matrix(b.say({"weights", "权重"}), filled, mood));
+
+  // 1 hides: it is multiplied by −1e9 and added.
+  b.code("scores + mask * -1e9");
+  b.add(
+      mask_matrix(b.say({"1 means ignore (TensorFlow)", "1 表示忽略（TensorFlow 的写法）"}), as_row(is_zero), one_row));
+  Tensor bias = (wrongly ? keeps : is_zero).clone();
+  for (double& value : bias.values<double>()) value *= -1e9;
+  const Seen added = inputs.attend({Mask::add(bias)});
+  b.add(weights_matrix(b.say({"weights", "权重"}), added, mood));
+  if (wrongly) {
+    b.wrong({"Each mask was read as the other custom has it. No error, and every row still sums to 1, but all of it "
+             "goes to "
+             "`<pad>`: {0} of the first row.",
+             "两个掩码都按对方的习惯读了。没有报错，每行之和还是 1，但注意力全给了 `<pad>`：第一行的 {0}。"},
+            {fixed(of_head(filled.weights, 0).at<double>(0, kLength - 1), 2)});
+  } else {
+    b.right({"The masks are opposite, the weights are the same (they differ by at most {0}), and `<pad>` gets {1}.",
+             "两个掩码正好相反，权重却一样（最多差 {0}），`<pad>` 得到 {1}。"},
+            {brief(largest_difference(filled.weights, added.weights)),
+             fixed(of_head(filled.weights, 0).at<double>(0, kLength - 1), 2)});
+  }
+
+  // The attention mask, added: −inf where a query must not look.
+  Tensor triangle({kLength, kLength}, DType::f64);
+  for (std::int64_t i = 0; i < kLength; ++i) {
+    for (std::int64_t j = 0; j < kLength; ++j) {
+      const bool hidden = wrongly ? j <= i : j > i;
+      triangle.view().at<double>(i, j) = hidden ? kMinusInf : 0.0;
+    }
+  }
+  b.prose(
+      {"The third custom is a mask of numbers: −inf hides, 0 leaves alone. This one hides the future, so it has a row "
+       "for "
+       "each query.",
+       "第三种习惯直接存数：−inf 遮住，0 不动。这个掩码遮的是未来，所以每个查询一行。"});
+  b.code(wrongly ? "scores + tril(-inf)" : "scores + triu(-inf, diagonal=1)");
+  b.add(mask_matrix(b.say({"added to the scores", "加到分数上"}), triangle, words));
+  b.add(weights_matrix(b.say({"weights", "权重"}), inputs.attend({Mask::add(triangle)}), mood));
+  if (wrongly) {
+    b.wrong({"Inverted, each word sees only the future, and the last one sees nothing.",
+             "反过来，每个词只看得到未来，最后一个词什么也看不到。"});
+  }
+
+  b.prose(
+      {"Padding or attention mask? Look at the shape. A padding mask is about keys: the same for every query. An "
+       "attention "
+       "mask has a row for each query.",
+       "填充掩码还是注意力掩码？看形状。填充掩码只管键：对每个查询都一样。注意力掩码每个查询一行。"});
+  const auto keep = [&] { return b.say({"keep", "保留"}); };
+  const auto ignore = [&] { return b.say({"ignore", "忽略"}); };
+  b.add(Table{b.say({"who means what by true", "True 是什么意思"}),
+              {"", b.say({"true, or 1", "True，即 1"}), b.say({"shape", "形状"})},
+              {{"masked_fill(mask == 0, -1e9)", keep(), "(B, 1, 1, Lk), (B, 1, Lq, Lk)"},
+               {"scores + mask * -1e9", ignore(), "(B, 1, 1, Lk)"},
+               {"torch key_padding_mask", ignore(), "(B, Lk)"},
+               {"torch attn_mask, bool", ignore(), "(Lq, Lk), (B·H, Lq, Lk)"},
+               {"torch scaled_dot_product_attention", keep(), "(…, Lq, Lk)"},
+               {"rapt Mask::keep", keep(), "(Lq, Lk), (B, H, Lq, Lk)"},
+               {"rapt Mask::drop", ignore(), "(Lq, Lk), (B, H, Lq, Lk)"}}});
+  b.prose({"A mask of three axes could be (B, Lq, Lk) or (H, Lq, Lk). `rapt` does not guess:",
+           "三个轴的掩码，可能是 (B, Lq, Lk)，也可能是 (H, Lq, Lk)。`rapt` 不猜："});
+  try {
+    const Tensor three({1, kLength, kLength}, DType::boolean);
+    (void)inputs.attend({Mask::keep(three)});
+  } catch (const Error& error) {
+    b.code(error.what());
+  }
+}
+
+// ---------------------------------------------------------------- -inf, -1e9, or 0?
+
+// softmax as it is written in a book: what a row of −inf does to it.
+Tensor plain_softmax(const ConstTensorView& scores) {
+  Tensor weights({scores.size(0), scores.size(1)}, DType::f64);
+  for (std::int64_t i = 0; i < scores.size(0); ++i) {
+    double largest = kMinusInf, sum = 0;
+    for (std::int64_t j = 0; j < scores.size(1); ++j) largest = std::max(largest, scores.at<double>(i, j));
+    for (std::int64_t j = 0; j < scores.size(1); ++j) sum += std::exp(scores.at<double>(i, j) - largest);
+    for (std::int64_t j = 0; j < scores.size(1); ++j) {
+      weights.view().at<double>(i, j) = std::exp(scores.at<double>(i, j) - largest) / sum;
+    }
+  }
+  return weights;
+}
+
+// The four ways, as (L, L) weights.
+Tensor hidden_by(std::string_view how, const Inputs& inputs, const Tensor& hidden) {
+  if (how == "inf") return Tensor::copy_of(of_head(inputs.attend({Mask::drop(hidden)}).weights, 0));
+  if (how == "1e9") return Tensor::copy_of(of_head(inputs.attend({Mask::fill(hidden, -1e9)}).weights, 0));
+  if (how == "book") return plain_softmax(of_head(inputs.attend({Mask::drop(hidden)}).masked, 0));
+  Tensor weights = Tensor::copy_of(of_head(inputs.attend({}).weights, 0));
+  for (std::int64_t n = 0; n < weights.count(); ++n) {
+    if (hidden.values<bool>()[static_cast<std::size_t>(n)]) weights.values<double>()[static_cast<std::size_t>(n)] = 0;
+  }
+  return weights;
+}
+
+void build_hiding(Builder& b) {
+  constexpr std::string_view kWays[] = {"inf", "book", "1e9", "zero"};
+  const Texts words = b.tokens(kFourWords);
+  const Inputs inputs;
+  // A triangle, so that there is something to hide, and a last row that sees nothing.
+  Tensor hidden({kLength, kLength}, DType::boolean);
+  for (std::int64_t i = 0; i < kLength; ++i) {
+    for (std::int64_t j = 0; j < kLength; ++j) hidden.view().at<bool>(i, j) = i + 1 == kLength || j > i;
+  }
+  b.prose({"Each word sees itself and those before it. To make it hard, the last word, “{0}”, sees nothing at all: so "
+           "it is "
+           "with a sentence that is all padding.",
+           "每个词只看自己和前面的词。再出个难题：最后一个词“{0}”什么也看不到，一句话全是填充时就是这样。"},
+          {words.back()});
+  b.add(b.scores(b.say({"scores, −inf where hidden", "分数，遮住处为 −inf"}),
+                 of_head(inputs.attend({Mask::drop(hidden)}).masked, 0), words, words));
+
+  const std::string how = b.chosen("hide");
+  Matrix matrix = b.weights(b.say({"weights", "权重"}), hidden_by(how, inputs, hidden), words, words);
+  matrix.mood = how == "inf" ? Mood::right : Mood::wrong;
+  b.add(std::move(matrix));
+  if (how == "inf") {
+    b.right(
+        {"exp(−inf) is exactly 0, the others share 1. The row that sees nothing gives 0, as there is nothing to mix.",
+         "exp(−inf) 正好是 0，其余的键分掉 1。什么也看不到的那一行是 0：没有东西可以混合。"});
+  } else if (how == "book") {
+    b.wrong(
+        {"The formula itself: in the last row the sum is 0, and 0 / 0 is NaN. One such row, and the next layer makes "
+         "everything "
+         "NaN.",
+         "照公式直算：最后一行的和是 0，0 / 0 就是 NaN。只要有一行这样，下一层就全变成 NaN。"});
+  } else if (how == "1e9") {
+    b.wrong({"−1e9 is an ordinary number. Where something is visible, it works: exp(−1e9) is 0. In the last row all "
+             "scores are "
+             "equal, so every hidden key gets {0}.",
+             "−1e9 只是一个普通的数。只要还有看得见的键，它就管用：exp(−1e9) 是 "
+             "0。最后一行分数全都相等，于是每个被遮住的键都分到 {0}。"},
+            {fixed(1.0 / kLength, 2)});
+  } else {
+    b.wrong(
+        {"Multiplied by 0 after softmax: the hidden keys have already taken their share of the sum, so the rows no "
+         "longer sum "
+         "to 1. And the hidden scores still shaped the rest.",
+         "softmax 之后再乘 0：被遮住的键早已分走了一份，所以一行之和不再是 1，剩下的权重也还受它们影响。"});
+  }
+
+  Table sums{b.say({"what each row sums to", "每行之和"}), {""}, {}};
+  for (const std::string& word : words) sums.header.push_back(word);
+  constexpr Both kNames[] = {{"−inf, as rapt does it", "−inf，rapt 的做法"},
+                             {"−inf, the bare formula", "−inf，照公式直算"},
+                             {"−1e9", "−1e9"},
+                             {"× 0 after softmax", "softmax 之后乘 0"}};
+  for (std::size_t n = 0; n < std::size(kWays); ++n) {
+    Texts row{b.say(kNames[n])};
+    for (const double sum : row_sums(hidden_by(kWays[n], inputs, hidden))) row.push_back(fixed(sum, 2));
+    sums.rows.push_back(std::move(row));
+  }
+  b.add(std::move(sums));
+
+  b.prose({"−1e9 must also fit the type. In 16 bits there are fewer numbers:",
+           "−1e9 还得装得进数据类型。16 位能表示的数更少："});
+  const Tensor big = Tensor::from<double>({1}, {-1e9});
+  Table types{
+      b.say({"−1e9, stored", "−1e9 存进去之后"}), {b.say({"type", "类型"}), b.say({"what it becomes", "变成"})}, {}};
+  for (const auto& [name, type] :
+       {std::pair("f32", DType::f32), std::pair("bf16", DType::bf16), std::pair("f16", DType::f16)}) {
+    types.rows.push_back({name, fixed(big.to(type).to(DType::f64).values<double>()[0], 0)});
+  }
+  b.add(std::move(types));
+}
+
+// ---------------------------------------------------------------- where is the triangle?
+
+void build_alignment(Builder& b) {
+  constexpr std::int64_t kQueries = 3, kKeys = 7, kCached = kKeys - kQueries;
+  const bool bottom = b.is("corner", "bottom-right");
+  const Tensor q = noise({1, 1, kKeys, kSize}, 41), k = noise({1, 1, kKeys, kSize}, 42),
+               v = noise({1, 1, kKeys, kSize}, 43);
+  const ConstTensorView last = q.view().slice(2, kCached, kKeys);
+  const Texts keys = counted(kKeys, "k"), all_queries = counted(kKeys, "q");
+  const Texts queries(all_queries.begin() + kCached, all_queries.end());
+
+  b.prose({"{0} tokens are already in the cache, {1} new ones come: {1} queries, {2} keys. The whole triangle would be "
+           "{2}×{2}:",
+           "缓存里已有 {0} 个词元，又来了 {1} 个：{1} 个查询，{2} 个键。完整的三角是 {2}×{2}："},
+          {whole(kCached), whole(kQueries), whole(kKeys)});
+  const Seen whole_pass = see(q, k, v, {.causal = true});
+  b.add(b.weights(b.say({"all at once", "一次全算"}), of_head(whole_pass.weights, 0), all_queries, keys));
+
+  const auto cut = [&](const Alignment& alignment) {
+    return see(last, k, v, {.causal = true, .alignment = alignment});
+  };
+  const Seen seen = cut(bottom ? Alignment::bottom_right() : Alignment::top_left());
+  Matrix matrix =
+      b.weights(bottom ? b.say({"bottom-right: query i sees key j ≤ i + {0}", "右下对齐：查询 i 看得到键 j ≤ i + {0}"},
+                               {whole(kCached)})
+                       : b.say({"top-left: query i sees key j ≤ i", "左上对齐：查询 i 看得到键 j ≤ i"}),
+                of_head(seen.weights, 0), queries, keys);
+  matrix.mood = bottom ? Mood::right : Mood::wrong;
+  b.add(std::move(matrix));
+  const double difference = largest_difference(seen.out, whole_pass.out.view().slice(2, kCached, kKeys));
+  if (bottom) {
+    b.right(
+        {"The new queries are the last rows of the whole triangle: the output is the same (it differs by at most {0}).",
+         "新的查询就是完整三角的最后几行：输出一样（最多差 {0}）。"},
+        {brief(difference)});
+  } else {
+    b.wrong({"The triangle sits in the wrong corner: {0} sees only k0, though it should see k0 to k{1}. The output is "
+             "off by up "
+             "to {2}.",
+             "三角摆错了角落：{0} 只看得到 k0，而它本该看到 k0 到 k{1}。输出最多差 {2}。"},
+            {queries[0], whole(kCached), fixed(difference, 2)});
+  }
+  b.prose(
+      {"Top-left is right for something else: a decoder's queries against other keys, counted from the same start. "
+       "Because "
+       "both exist, `rapt` asks when the lengths differ:",
+       "左上对齐也有用处：查询和键从同一个起点数起的时候。两种都有人用，所以长度不等时 `rapt` 会问："});
+  try {
+    (void)see(last, k, v, {.causal = true});
+  } catch (const Error& error) {
+    b.code(error.what());
+  }
+}
+
+}  // namespace
+
+Question question_mask_meaning() {
+  return {
+      {"Does true in a mask mean keep or ignore? Which shape? Padding mask or attention mask?",
+       "掩码里的 True 是保留还是忽略？形状是什么？填充掩码和注意力掩码怎么分？"},
+      {"Both customs exist, so look at the line that uses the mask. A padding mask has one row for all queries; an "
+       "attention "
+       "mask has a row for each.",
+       "两种习惯都有，要看用掩码的那行代码。填充掩码对所有查询只有一行；注意力掩码每个查询一行。"},
+      {{"read",
+        {"the mask is read", "掩码"},
+        {{"right", {"as it was meant", "按原意读"}}, {"inverted", {"inverted, the wrong way", "读反了，错误的做法"}}}}},
+      build_mask_meaning};
+}
+
+Question question_hiding() {
+  return {{"−1e9, −inf, or multiply by 0 after softmax? What of a row with everything masked?",
+           "用 −1e9、−inf，还是 softmax 之后乘 0？一整行都被遮住怎么办？"},
+          {"Only −inf before softmax hides exactly. A row that sees nothing must be given 0 on purpose: the bare "
+           "formula says NaN, "
+           "and −1e9 spreads it evenly over what should be hidden.",
+           "只有 softmax 之前的 −inf 才真正遮得住。一行什么也看不到时必须专门给 0：照公式是 NaN，用 −1e9 "
+           "则平均分给本该遮住的键。"},
+          {{"hide",
+            {"hidden by", "遮法"},
+            {{"inf", {"−inf, and 0 for an empty row", "−inf，空行给 0"}},
+             {"book", {"−inf in the bare formula, the wrong way", "−inf，照公式直算，错误的做法"}},
+             {"1e9", {"−1e9, the wrong way for an empty row", "−1e9，对空行是错误的做法"}},
+             {"zero", {"× 0 after softmax, the wrong way", "softmax 之后乘 0，错误的做法"}}}}},
+          build_hiding};
+}
+
+Question question_alignment() {
+  return {{"Where is the triangle when Lq ≠ Lk, as with a cache?", "Lq ≠ Lk 时（比如有缓存），三角在哪个角？"},
+          {"In the bottom right corner when the queries are the newest tokens, as with a cache: query i stands after "
+           "the cached "
+           "keys.",
+           "查询是最新的词元时（有缓存就是这样），三角在右下角：查询 i 排在缓存的键后面。"},
+          {{"corner",
+            {"triangle", "三角"},
+            {{"bottom-right", {"bottom-right", "右下"}},
+             {"top-left", {"top-left, the wrong way with a cache", "左上，有缓存时是错误的做法"}}}}},
+          build_alignment};
+}
+
+}  // namespace rapt::exhibits

@@ -1,0 +1,234 @@
+// Softmax: why its scores are scaled, and over which axis it goes.
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exhibits/questions.h"
+#include "exhibits/seen.h"
+#include "exhibits/tokens.h"
+#include "exhibits/walk.h"
+
+namespace rapt::exhibits {
+namespace {
+
+// ---------------------------------------------------------------- 1/sqrt(d_k)
+
+constexpr std::int64_t kQueries = 16, kKeys = 32, kValueSize = 4;
+
+// What one head size does to softmax.
+struct Spread {
+  double variance = 0;       // of the scores
+  double keys_in_sight = 0;  // exp of the mean entropy of a row
+  double gradient = 0;       // the mean norm of the gradient that reaches a row of scores
+};
+
+// q and k are normal, as those of a fresh layer are. The gradient of an additive mask is that of the scores.
+Spread spread(std::int64_t size, double scale) {
+  const Tensor q = noise({1, 1, kQueries, size}, 51), k = noise({1, 1, kKeys, size}, 52);
+  const Tensor v = noise({1, 1, kKeys, kValueSize}, 53), dout = noise({1, 1, kQueries, kValueSize}, 54);
+  const Tensor nothing({1, 1, kQueries, kKeys}, DType::f64);
+  AttentionOptions options{.scale = scale, .masks = {Mask::add(nothing)}};
+  const Seen seen = see(q, k, v, options);
+  Tensor dscores({1, 1, kQueries, kKeys}, DType::f64);
+  attention_backward({.dmasks = {{.mask = 0, .to = dscores.view()}}}, {.dout = dout.view()}, q, k, v, options);
+
+  Spread result;
+  result.variance = variance(seen.raw);
+  double entropy = 0;
+  for (std::int64_t i = 0; i < kQueries; ++i) {
+    double squares = 0;
+    for (std::int64_t j = 0; j < kKeys; ++j) {
+      const double p = seen.weights.view().at<double>(0, 0, i, j);
+      if (p > 0) entropy -= p * std::log(p) / kQueries;
+      squares += std::pow(dscores.view().at<double>(0, 0, i, j), 2);
+    }
+    result.gradient += std::sqrt(squares) / kQueries;
+  }
+  result.keys_in_sight = std::exp(entropy);
+  return result;
+}
+
+double default_scale(std::int64_t size) { return 1 / std::sqrt(static_cast<double>(size)); }
+
+void build_scale(Builder& b) {
+  const bool scaled = b.is("scale", "on");
+  const std::int64_t size = b.number("d");
+
+  b.prose(
+      {"q·k adds up D products. If each number is random with variance 1, the sum has variance D. Dividing by √D makes "
+       "it 1 "
+       "again.",
+       "q·k 是 D 个乘积之和。每个数都是方差为 1 的随机数时，和的方差就是 D。除以 √D，方差又回到 1。"});
+  const Tensor q = noise({1, 1, 4, size}, 51), k = noise({1, 1, 6, size}, 52), v = noise({1, 1, 6, 1}, 53);
+  const Seen seen = see(q, k, v, {.scale = scaled ? default_scale(size) : 1.0});
+  const Texts queries = counted(4, "q"), keys = counted(6, "k");
+  b.add(b.scores(scaled ? b.say({"q·k / √{0}", "q·k / √{0}"}, {whole(size)})
+                        : b.say({"q·k with D = {0}, not scaled", "q·k，D = {0}，不缩放"}, {whole(size)}),
+                 of_head(seen.raw, 0), queries, keys));
+  Matrix matrix = b.weights(b.say({"softmax of these", "它们的 softmax"}), of_head(seen.weights, 0), queries, keys);
+  matrix.mood = scaled ? Mood::right : Mood::wrong;
+  b.add(std::move(matrix));
+  const double largest = mean_largest_weight(seen.weights);
+  if (scaled) {
+    b.right({"A row keeps several keys in sight: the largest weight is {0} on average.",
+             "一行还看得见好几个键：最大的权重平均是 {0}。"},
+            {fixed(largest, 2)});
+  } else {
+    b.wrong(
+        {"The scores are large, and softmax puts nearly everything on one key: the largest weight is {0} on average.",
+         "分数太大，softmax 几乎把全部权重压在一个键上：最大的权重平均是 {0}。"},
+        {fixed(largest, 2)});
+  }
+
+  Chart variances{b.say({"variance of the scores", "分数的方差"}), "D", {}, true, true, {}};
+  Chart sights{b.say({"keys in sight of a query, of {0}", "一个查询看得见几个键（共 {0} 个）"}, {whole(kKeys)}),
+               "D",
+               {},
+               true,
+               false,
+               {}};
+  Chart gradients{
+      b.say({"norm of the gradient that passes softmax", "穿过 softmax 的梯度范数"}), "D", {}, true, false, {}};
+  Spread last_on, last_off;
+  for (const bool on : {true, false}) {
+    const std::string name = on ? b.say({"with 1/√D", "有 1/√D"}) : b.say({"without", "没有"});
+    for (Chart* chart : {&variances, &sights, &gradients}) chart->series.push_back({name, {}});
+    for (std::int64_t d = 4; d <= 1024; d *= 2) {
+      const Spread at = spread(d, on ? default_scale(d) : 1.0);
+      if (on) {
+        for (Chart* chart : {&variances, &sights, &gradients}) chart->x.push_back(static_cast<double>(d));
+      }
+      variances.series.back().y.push_back(at.variance);
+      sights.series.back().y.push_back(at.keys_in_sight);
+      gradients.series.back().y.push_back(at.gradient);
+      (on ? last_on : last_off) = at;
+    }
+  }
+  b.add(std::move(variances));
+  b.prose({"Large scores make softmax choose instead of mix. Measured by entropy, a query keeps {0} keys in sight at D "
+           "= 1024 with "
+           "the scale, and {1} without.",
+           "分数一大，softmax 就不再混合，而是只挑一个。按熵来算，D = 1024 时，有缩放的查询看得见 {0} "
+           "个键，没有缩放只剩 {1} 个。"},
+          {fixed(last_on.keys_in_sight, 1), fixed(last_off.keys_in_sight, 1)});
+  b.add(std::move(sights));
+  b.prose({"And a softmax that has chosen passes no gradient: p·(1 − p) is nearly 0 when p is 0 or 1. At D = 1024 it "
+           "is {0} with the "
+           "scale and {1} without, so q and k stop learning.",
+           "softmax 一旦选定，梯度就过不去：p 接近 0 或 1 时，p·(1 − p) 几乎是 0。D = 1024 时，有缩放是 {0}，没有是 "
+           "{1}，q 和 k 就学不动了。"},
+          {fixed(last_on.gradient, 2), fixed(last_off.gradient, 2)});
+  b.add(std::move(gradients));
+
+  constexpr std::int64_t kSize = 512, kHeads = 8, kHead = kSize / kHeads;
+  b.prose({"d of what? Of one head: that is how many products a score adds up. With E = {0} and {1} heads, D = {2}.",
+           "d 是谁的维度？是一个头的：一个分数就是这么多乘积之和。E = {0}、{1} 个头时，D = {2}。"},
+          {whole(kSize), whole(kHeads), whole(kHead)});
+  b.add(Table{
+      b.say({"variance of the scores of one head", "一个头的分数方差"}),
+      {b.say({"divided by", "除以"}), b.say({"variance", "方差"}), ""},
+      {{"√D = √64", fixed(spread(kHead, default_scale(kHead)).variance, 2), b.say({"right", "正确"})},
+       {"√E = √512", fixed(spread(kHead, default_scale(kSize)).variance, 2),
+        b.say({"too small: nearly even weights", "太小：权重几乎平均"})},
+       {"1", fixed(spread(kHead, 1.0).variance, 2), b.say({"too large: one key takes all", "太大：一个键独占"})}}});
+}
+
+// ---------------------------------------------------------------- rows, columns, axis
+
+void build_axis(Builder& b) {
+  const bool wrongly = b.is("axis", "queries");
+  const Texts words = b.tokens(kFiveWords);
+  const Walk walk = take_walk(tokenize(kFiveWords.en), 4, false);
+  const std::int64_t row = std::ssize(words) - 1, best = largest_in_row(of_head(walk.scaled, 0), row);
+  const auto at = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+
+  b.prose(
+      {"A row is a word that asks, with its q. A column is a word that answers, with its k. Their score is large where "
+       "the two "
+       "vectors point the same way.",
+       "行是提问的词，用它的 q。列是应答的词，用它的 k。两个向量方向越一致，分数越大。"});
+  b.add(b.scores(b.say({"scores, q·k / √D", "分数，q·k / √D"}), of_head(walk.scaled, 0), words, words));
+
+  b.prose({"One of these numbers by hand: “{0}” (row {1}) asks, “{2}” (column {3}) answers.",
+           "其中一个数，手算一遍：“{0}”（第 {1} 行）提问，“{2}”（第 {3} 列）应答。"},
+          {words[at(row)], whole(row), words[at(best)], whole(best)});
+  Table by_hand{b.say({"a score is a sum of products", "分数是乘积之和"}), {"", "q", "k", "q × k"}, {}};
+  double sum = 0;
+  for (std::int64_t d = 0; d < walk.head_size; ++d) {
+    const double q = walk.q.view().at<double>(0, row, d), k = walk.k.view().at<double>(0, best, d);
+    sum += q * k;
+    by_hand.rows.push_back({whole(d), fixed(q, 2), fixed(k, 2), fixed(q * k, 2)});
+  }
+  by_hand.rows.push_back({b.say({"sum", "和"}), "", "", fixed(sum, 2)});
+  by_hand.rows.push_back(
+      {"/ √" + whole(walk.head_size), "", "", fixed(of_head(walk.scaled, 0).at<double>(row, best), 2)});
+  b.add(std::move(by_hand));
+
+  // Softmax over queries is that of the transposed scores: let keys ask and queries answer.
+  const ConstTensorView q = split_heads(walk.q.view(), walk.heads), k = split_heads(walk.k.view(), walk.heads),
+                        v = split_heads(walk.v.view(), walk.heads);
+  const Seen turned = see(k, q, v);
+  const Tensor weights =
+      wrongly ? Tensor::copy_of(of_head(turned.weights, 0).transpose(0, 1)) : Tensor::copy_of(of_head(walk.weights, 0));
+  b.prose(
+      {"Softmax turns scores into shares. It goes over the keys, `dim=-1`, along a row: each word shares out 1 among "
+       "those who "
+       "answer.",
+       "softmax 把分数变成份额。它沿着键的方向走，即 `dim=-1`，一行一行做：每个词把 1 分给应答的词。"});
+  Matrix matrix = b.weights(wrongly ? b.say({"softmax over queries, dim=-2", "沿查询做 softmax，dim=-2"})
+                                    : b.say({"softmax over keys, dim=-1", "沿键做 softmax，dim=-1"}),
+                            weights, words, words);
+  matrix.mood = wrongly ? Mood::wrong : Mood::right;
+  b.add(std::move(matrix));
+
+  const std::vector<double> rows = row_sums(weights), columns = row_sums(weights.view().transpose(0, 1));
+  Table sums{b.say({"sums", "和"}), {""}, {{b.say({"of the row", "这一行"})}, {b.say({"of the column", "这一列"})}}};
+  for (std::size_t n = 0; n < words.size(); ++n) {
+    sums.header.push_back(words[n]);
+    sums.rows[0].push_back(fixed(rows[n], 2));
+    sums.rows[1].push_back(fixed(columns[n], 2));
+  }
+  b.add(std::move(sums));
+  if (wrongly) {
+    b.wrong({"Now the columns sum to 1 and the rows do not: “{0}” would mix {1} times a value, “{2}” only {3}. The "
+             "output is no "
+             "average any more.",
+             "现在列之和是 1，行之和不是：“{0}”会混合出 {1} 份值，“{2}”只有 {3} 份。输出不再是平均。"},
+            {words[1], fixed(rows[1], 2), words[0], fixed(rows[0], 2)});
+  } else {
+    b.right(
+        {"Every row sums to 1: an output is an average of values. A column may sum to anything: some words are asked "
+         "by many.",
+         "每一行之和都是 1：输出就是值的加权平均。列之和可以是任何数：有的词人人都问。"});
+  }
+}
+
+}  // namespace
+
+Question question_scale() {
+  return {{"Why divide by √d_k, and d of what?", "为什么要除以 √d_k？d 是谁的维度？"},
+          {"A score is a sum of D products, so it grows with the head size D. Divided by √D it stays near 1, softmax "
+           "can still mix, "
+           "and gradients pass.",
+           "分数是 D 个乘积之和，头的维度 D 越大它越大。除以 √D，它就保持在 1 左右，softmax 还能混合，梯度也过得去。"},
+          {{"scale",
+            {"scale by 1/√D", "缩放 1/√D"},
+            {{"on", {"on", "开"}}, {"off", {"off, the wrong way", "关，错误的做法"}}}},
+           {"d", {"head size D", "头的维度 D"}, {{"64", {"64", "64"}}, {"4", {"4", "4"}}, {"512", {"512", "512"}}}}},
+          build_scale};
+}
+
+Question question_axis() {
+  return {{"Why is QKᵀ a score? What are rows and columns? Over which axis is softmax?",
+           "为什么 QKᵀ 是分数？行和列各是什么？softmax 沿哪个轴？"},
+          {"Row i, column j is how well word j answers word i. Softmax goes over the keys, so each row sums to 1.",
+           "第 i 行第 j 列，是词 j 应答词 i 有多合适。softmax 沿着键做，所以每行之和为 1。"},
+          {{"axis",
+            {"softmax over", "softmax 沿"},
+            {{"keys", {"keys, dim=-1", "键，dim=-1"}},
+             {"queries", {"queries, dim=-2, the wrong way", "查询，dim=-2，错误的做法"}}}}},
+          build_axis};
+}
+
+}  // namespace rapt::exhibits

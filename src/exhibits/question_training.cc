@@ -1,0 +1,268 @@
+// Training: every position at once, and what is trained and what is not.
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exhibits/questions.h"
+#include "exhibits/seen.h"
+#include "exhibits/tokens.h"
+#include "exhibits/walk.h"
+#include "rapt/error.h"
+#include "rapt/layers.h"
+#include "rapt/multi_head_attention.h"
+#include "rapt/random.h"
+#include "rapt/transformer.h"
+
+namespace rapt::exhibits {
+namespace {
+
+// ---------------------------------------------------------------- every position at once
+
+constexpr std::int64_t kVocabulary = 8, kLength = 8, kRows = 16;
+constexpr std::int64_t kSteps = 80, kEvery = 4;
+
+// Each token is the one before plus 1 or plus 2: a coin decides. Nobody who does not see the future can do better than
+// log 2 = 0.69.
+struct Batch {
+  std::vector<std::int32_t> tokens, targets;
+};
+
+Batch batch_of(std::uint64_t seed) {
+  Batch batch;
+  std::uint32_t count = 0;
+  const auto draw = [&](std::uint32_t below) {
+    return static_cast<std::int32_t>(philox4x32_10({count++, 0, 0, 0x636f696eU}, philox_key(seed))[0] % below);
+  };
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    std::int32_t token = draw(kVocabulary);
+    for (std::int64_t i = 0; i < kLength; ++i) {
+      batch.tokens.push_back(token);
+      token = (token + 1 + draw(2)) % static_cast<std::int32_t>(kVocabulary);
+      batch.targets.push_back(token);
+    }
+  }
+  return batch;
+}
+
+// The loss in generation, where the future is not there yet: under the mask, on rows that training never saw.
+double honest_loss(Transformer& model) {
+  const bool was = model.config().causal;
+  model.set_causal(true);
+  const Batch batch = batch_of(1U << 20U);
+  const Tensor logits = model.logits(batch.tokens, kRows);
+  model.set_causal(was);
+  return cross_entropy({}, logits.view().reshape({kRows * kLength, kVocabulary}), batch.targets);
+}
+
+struct Course {
+  std::vector<double> steps, training, honest;
+};
+
+Course train(bool causal) {
+  Transformer model(
+      {.vocabulary = kVocabulary, .context = kLength, .width = 16, .layers = 1, .heads = 1, .causal = causal}, 1);
+  Course course;
+  double sum = 0;
+  for (std::int64_t step = 1; step <= kSteps; ++step) {
+    const Batch batch = batch_of(static_cast<std::uint64_t>(step));
+    sum += model.add_gradients(batch.tokens, batch.targets, kRows);
+    model.step({.rate = 0.03, .beta2 = 0.99}, 1.0);
+    if (step % kEvery != 0) continue;
+    course.steps.push_back(static_cast<double>(step));
+    course.training.push_back(sum / static_cast<double>(kEvery));
+    course.honest.push_back(honest_loss(model));
+    sum = 0;
+  }
+  return course;
+}
+
+void build_all_positions(Builder& b) {
+  const bool causal = b.is("mask", "on");
+  const Texts words = b.tokens(kFiveWords);
+  const std::string end = b.say({".", "。"});
+  b.prose({"One sentence is five training examples. In one pass, each position says what comes next:",
+           "一句话就是五个训练样本。一遍算下来，每个位置都预测下一个词："});
+  Table examples{b.say({"examples in one sentence", "一句话里的样本"}),
+                 {b.say({"position", "位置"}), b.say({"it sees", "看到"}), b.say({"it should say", "应该预测"})},
+                 {}};
+  std::string seen;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    seen += (seen.empty() ? "" : " ") + words[i];
+    examples.rows.push_back({whole(static_cast<std::int64_t>(i)), seen, i + 1 < words.size() ? words[i + 1] : end});
+  }
+  b.add(std::move(examples));
+
+  const Walk walk = take_walk(tokenize(kFiveWords.en), 4, causal);
+  Matrix matrix = b.weights(causal ? b.say({"weights with the causal mask", "有因果掩码的权重"})
+                                   : b.say({"weights without a mask", "没有掩码的权重"}),
+                            of_head(walk.weights, 3), words, words);
+  matrix.mood = causal ? Mood::right : Mood::wrong;
+  b.add(std::move(matrix));
+  if (causal) {
+    b.right(
+        {"The triangle keeps them honest: row i has weight only on words 0 to i. So all five can be computed side by "
+         "side, and "
+         "none can see its answer.",
+         "三角掩码保证公平：第 i 行只在词 0 到 i 上有权重。所以五个样本可以并排算，谁也看不到自己的答案。"});
+  } else {
+    b.wrong({"Without the triangle each position looks straight at the next word, which is the answer.",
+             "没有三角掩码，每个位置都能直接看到下一个词，也就是答案。"});
+  }
+
+  b.prose({"Now really train: a model with one layer, {0} steps, just now. Each token is the one before plus 1 or plus "
+           "2, by the toss "
+           "of a coin, so nobody honest gets below log 2 = {1}.",
+           "现在真的训练一下：一层的模型，刚刚训练了 {0} 步。每个词元等于前一个加 1 或加 "
+           "2，由抛硬币决定，所以老实的模型损失不会低于 "
+           "log 2 = {1}。"},
+          {whole(kSteps), fixed(std::log(2.0), 2)});
+  const Course honest = train(true);
+  Chart chart{b.say({"loss", "损失"}), b.say({"step", "步"}), honest.steps, false, false, {}};
+  chart.series.push_back({b.say({"training, with the mask", "训练，有掩码"}), honest.training});
+  if (causal) {
+    chart.series.push_back({b.say({"in generation", "生成时"}), honest.honest});
+    b.add(std::move(chart));
+    b.right({"Training loss {0}, loss in generation {1}: what it learned is what it can do.",
+             "训练损失 {0}，生成时的损失 {1}：学到的就是会用的。"},
+            {fixed(honest.training.back(), 2), fixed(honest.honest.back(), 2)});
+    return;
+  }
+  const Course cheater = train(false);
+  chart.series.push_back({b.say({"training, without it", "训练，没有掩码"}), cheater.training});
+  chart.series.push_back({b.say({"without it, in generation", "没有掩码，生成时"}), cheater.honest});
+  b.add(std::move(chart));
+  b.wrong({"The cheater's training loss falls to {0}, below what is possible: it copies the answer. In generation the "
+           "future is not "
+           "there, and its loss is {1}; the honest model has {2}.",
+           "作弊的模型训练损失降到 {0}，低于可能的下限：它在抄答案。生成时没有未来可看，它的损失是 {1}；老实的模型是 "
+           "{2}。"},
+          {fixed(cheater.training.back(), 2), fixed(cheater.honest.back(), 2), fixed(honest.honest.back(), 2)});
+}
+
+// ---------------------------------------------------------------- register_buffer
+
+constexpr std::int64_t kContext = 4, kSize = 4;
+
+// One step of plain gradient descent on every parameter.
+void take_step(MultiHeadAttention& layer, const Tensor& x) {
+  LayerActivations kept;
+  const LayerOptions keeps{.keep = &kept};
+  const Tensor out = layer.forward(x, keeps).out;
+  std::vector<Tensor> gradients = layer.zero_gradients();
+  layer.backward({.parameters = gradients}, {.dout = out.view()}, kept, x, {}, {}, {});
+  layer.change_parameters([&](std::size_t n, const TensorView& value) {
+    Tensor changed = Tensor::copy_of(value);
+    for (std::size_t i = 0; i < changed.values<double>().size(); ++i) {
+      changed.values<double>()[i] -= 0.1 * gradients[n].values<double>()[i];
+    }
+    copy(changed, value);
+  });
+}
+
+// The mask as a parameter: added to the scores, and changed by the optimizer with everything else.
+Tensor trained_mask(const Tensor& start) {
+  const Tensor q = noise({1, 1, kContext, kSize}, 101), k = noise({1, 1, kContext, kSize}, 102),
+               v = noise({1, 1, kContext, kSize}, 103), dout = noise({1, 1, kContext, kSize}, 104);
+  Tensor mask = start.clone(), gradient(start.shape(), DType::f64);
+  Adam adam(start.shape(), DType::f64);
+  for (int step = 0; step < 20; ++step) {
+    attention_backward({.dmasks = {{.mask = 0, .to = gradient.view()}}}, {.dout = dout.view()}, q, k, v,
+                       {.masks = {Mask::add(mask)}});
+    adam.step(mask, gradient, {.rate = 0.05});
+  }
+  return mask;
+}
+
+void build_buffer(Builder& b) {
+  const bool wrongly = b.is("mask", "parameter");
+  const Texts words = b.tokens(kFourWords);
+  b.prose({"A layer for {0} tokens with a stored causal mask. Its state is saved, one step of training is taken, and "
+           "the state is compared:",
+           "一个最多 {0} 个词元、存着因果掩码的层。先存下状态，训练一步，再比较状态："},
+          {whole(kContext)});
+  MultiHeadAttention layer(
+      {.embed_size = kSize, .heads = 2, .batch_first = true, .context_length = kContext, .dtype = DType::f64}, 3);
+  const Tensor x = noise({1, kContext, kSize}, 105);
+  const StateDict first = layer.state_dict();
+  std::vector<Tensor> before;
+  for (const NamedTensor& each : first.tensors) before.push_back(Tensor::copy_of(each.value, DType::f64));
+  take_step(layer, x);
+  const StateDict after = layer.state_dict();
+  Table table{b.say({"the file, before and after a step", "文件，训练一步前后"}),
+              {b.say({"name in the file", "文件里的名字"}), b.say({"shape", "形状"}), b.say({"parameter", "参数"}),
+               b.say({"moved by", "变化"})},
+              {}};
+  for (std::size_t n = 0; n < after.tensors.size(); ++n) {
+    const NamedTensor& each = after.tensors[n];
+    bool parameter = false;
+    for (const NamedTensor& own : layer.parameters()) parameter = parameter || own.name == each.name;
+    table.rows.push_back({each.name, to_string(each.value.shape()), b.yes_or_no(parameter),
+                          fixed(largest_difference(before[n], Tensor::copy_of(each.value, DType::f64)), 3)});
+  }
+  b.add(std::move(table));
+  b.prose(
+      {"The mask is in the file, and it moves with the layer to another device. But it is no parameter: it gets no "
+       "gradient, and the "
+       "optimizer leaves it alone.",
+       "掩码在文件里，也随层一起搬到别的设备。但它不是参数：没有梯度，优化器不碰它。"});
+
+  Tensor mask({kContext, kContext}, DType::f64);
+  for (std::int64_t i = 0; i < kContext; ++i) {
+    for (std::int64_t j = i + 1; j < kContext; ++j) mask.view().at<double>(i, j) = -1e9;
+  }
+  const Tensor now = wrongly ? trained_mask(mask) : mask.clone();
+  Tensor shown = now.clone();  // −1e9 in a cell of a table is only wide
+  for (double& value : shown.values<double>()) value = value < -1e8 ? -INFINITY : value;
+  Matrix matrix = b.scores(wrongly ? b.say({"as nn.Parameter, after 20 steps", "存成 nn.Parameter，训练 20 步之后"})
+                                   : b.say({"as a buffer, after any number of steps", "存成 buffer，训练多少步都一样"}),
+                           shown, words, words);
+  matrix.reading = b.say(
+      {"the mask adds {value} to the score of “{row}” and “{column}”", "掩码给“{row}”和“{column}”的分数加 {value}"});
+  matrix.mood = wrongly ? Mood::wrong : Mood::right;
+  b.add(std::move(matrix));
+  if (wrongly) {
+    b.wrong({"As a parameter the mask is trained too: what should be 0 has moved by up to {0}. It has become a bias by "
+             "position, and no "
+             "weight decay or reset knows that it was a mask.",
+             "存成参数，掩码也会被训练：本该是 0 的地方最多变了 {0}。它成了按位置加的偏置，谁也不知道它原来是掩码。"},
+            {fixed(largest_difference(now, mask), 2)});
+  } else {
+    b.right({"0 where a word may look, −inf where it may not, for ever.",
+             "能看的地方是 0，不能看的地方是 −inf，永远如此。"});
+  }
+
+  b.prose({"A shorter sentence takes a corner of it, `mask[:L, :L]`. A longer one finds no mask:",
+           "短句子取它的一角，`mask[:L, :L]`。更长的句子就没有掩码可用了："});
+  try {
+    (void)layer.forward(noise({1, kContext + 1, kSize}, 106));
+  } catch (const Error& error) {
+    b.code(error.what());
+  }
+}
+
+}  // namespace
+
+Question question_all_positions() {
+  return {{"How can a decoder train on every position at once?", "解码器怎么能同时训练所有位置？"},
+          {"The triangle hides from each position what comes after it, so one pass holds as many honest examples as "
+           "there are words. "
+           "Without it the model copies the answer.",
+           "三角掩码把每个位置后面的词都遮住，所以一遍里有多少个词就有多少个公平的样本。没有它，模型就会抄答案。"},
+          {{"mask",
+            {"causal mask", "因果掩码"},
+            {{"on", {"on", "开"}}, {"off", {"off, the wrong way", "关，错误的做法"}}}}},
+          build_all_positions};
+}
+
+Question question_buffer() {
+  return {{"What does `register_buffer` give the mask?", "掩码用 `register_buffer` 有什么好处？"},
+          {"It is saved and moved with the layer, as parameters are, but the optimizer never touches it.",
+           "它和参数一样随层保存、随层搬动，但优化器从不碰它。"},
+          {{"mask",
+            {"the mask is", "掩码存成"},
+            {{"buffer", {"a buffer", "buffer"}}, {"parameter", {"a parameter, the wrong way", "参数，错误的做法"}}}}},
+          build_buffer};
+}
+
+}  // namespace rapt::exhibits
