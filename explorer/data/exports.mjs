@@ -78,7 +78,7 @@ ${axis(names.keys, view.left, view.left + view.keys, box.width, 56, (at, text, u
     : `<text x="${box.left + at}" y="${under + 18}" text-anchor="middle">${text}</text>`))}
 </g>
 <text x="${box.left + box.width}" y="${under + (names.keys && box.width / view.keys >= NAMED ? 76 : 34)}" text-anchor="end" fill="#555">${escaped(words.keys)}</text>
-<text transform="translate(14 ${box.top}) rotate(-90)" text-anchor="end" dominant-baseline="middle" fill="#555">${escaped(words.queries)}</text>
+<text transform="translate(9 ${box.top}) rotate(-90)" text-anchor="end" dominant-baseline="middle" fill="#555">${escaped(words.queries)}</text>
 <rect x="${box.left}" y="${height - 32}" width="200" height="12" fill="url(#scale)"/>
 <text x="${box.left}" y="${height - 6}">${left}</text>
 <text x="${box.left + 200}" y="${height - 6}" text-anchor="end">${top < 1 ? '≥ ' : ''}${short(top)}</text>

@@ -55,7 +55,7 @@ export function ticks(begin, end, most) {
 
 /** The box of the cells in a picture of this size. */
 export function boxOf(width, height, named) {
-  const left = named ? 78 : 52, bottom = named ? 78 : 36;
+  const left = named ? 86 : 62, bottom = named ? 78 : 36;
   return {left, top: 8, width: Math.max(40, width - left - 10), height: Math.max(40, height - 8 - bottom - LEGEND)};
 }
 
@@ -113,7 +113,7 @@ function drawAxes(context, {view, box, names, words, colors}) {
   const under = box.top + box.height + (upright ? 76 : 34);
   context.fillText(words.keys, box.left + box.width, under);
   context.save();
-  context.translate(14, box.top);
+  context.translate(9, box.top);
   context.rotate(-Math.PI / 2);
   context.textBaseline = 'middle';
   context.fillText(words.queries, 0, 0);
