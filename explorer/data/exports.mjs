@@ -1,6 +1,6 @@
 // The large map as a file: a picture, a drawing, or numbers.
 import {weightColor, css} from '../paint.mjs';
-import {boxOf, cut, drawPlot, short, ticks} from './plot.mjs';
+import {boxOf, cut, drawPlot, NAMED, short, ticks} from './plot.mjs';
 
 const VECTOR = 128;  // cells across that are drawn one by one; more are a picture in the drawing
 
@@ -43,7 +43,7 @@ function cells(map, box, view, {top, logarithmic}) {
 }
 
 function axis(names, begin, end, size, most, place) {
-  const per = size / (end - begin), labelled = names && per >= 11;
+  const per = size / (end - begin), labelled = names && per >= NAMED;
   return ticks(begin, end, labelled ? end - begin : size / most).map((each) => {
     const at = (each + 0.5 - begin) * per;
     if (at < 0 || at > size) return '';
@@ -77,11 +77,11 @@ ${axis(names.keys, view.left, view.left + view.keys, box.width, 56, (at, text, u
     ? `<text transform="translate(${box.left + at} ${under + 6}) rotate(-90)" text-anchor="end" dominant-baseline="middle">${text}</text>`
     : `<text x="${box.left + at}" y="${under + 18}" text-anchor="middle">${text}</text>`))}
 </g>
-<text x="${box.left + box.width}" y="${under + (names.keys ? 76 : 34)}" text-anchor="end" fill="#555">${escaped(words.keys)}</text>
-<text transform="translate(14 ${box.top}) rotate(-90)" text-anchor="end" dominant-baseline="middle" fill="#555">${escaped(words.queries)}</text>
+<text x="${box.left + box.width}" y="${under + (names.keys && box.width / view.keys >= NAMED ? 76 : 34)}" text-anchor="end" fill="#555">${escaped(words.keys)}</text>
+<text transform="translate(9 ${box.top}) rotate(-90)" text-anchor="end" dominant-baseline="middle" fill="#555">${escaped(words.queries)}</text>
 <rect x="${box.left}" y="${height - 32}" width="200" height="12" fill="url(#scale)"/>
 <text x="${box.left}" y="${height - 6}">${left}</text>
-<text x="${box.left + 200}" y="${height - 6}" text-anchor="end">${short(top)}</text>
+<text x="${box.left + 200}" y="${height - 6}" text-anchor="end">${top < 1 ? '≥ ' : ''}${short(top)}</text>
 <text x="${box.left + 208}" y="${height - 22}" fill="#555">${escaped(words.weight)}</text>
 </svg>
 `;

@@ -1,6 +1,6 @@
 // Thumbnails of all heads: filled one by one by a worker of their own, sorted as the reader likes.
 import {h} from '../dom.mjs';
-import {imageOf} from './plot.mjs';
+import {brightest, imageOf} from './plot.mjs';
 
 export const SORTS = ['number', 'entropy', 'distance', 'similarity'];
 const SIZE = 128;  // cells across, at most
@@ -55,8 +55,7 @@ export class Grid {
     const map = this.known.get(head);
     if (!map) return;
     const {canvas} = this.items[head];
-    const top = map.values.reduce((most, value) => Math.max(most, value), 0);
-    const image = imageOf(map, top, this.logarithmic);
+    const image = imageOf(map, brightest(map), this.logarithmic);
     canvas.width = image.width;
     canvas.height = image.height;
     canvas.getContext('2d').drawImage(image, 0, 0);

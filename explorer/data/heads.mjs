@@ -27,7 +27,7 @@ export class Heads {
   async input() {
     const {x, batch, queries} = this.subject;
     const size = x.shape.at(-1);
-    this.reading ??= partOf(this.rapt, x, batch * queries * size, [1, queries, size]);
+    this.reading ??= partOf(this.rapt, x, batch * queries * size, [queries, size]);
     const read = await this.reading;
     if (this.freed) {
       read.free();

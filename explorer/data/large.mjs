@@ -1,7 +1,7 @@
 // One head, large: zoom, pan, a cursor. Each frame draws what is there; when the movement pauses, the worker is asked
 // for what is seen, as fine as the screen can show it.
 import {h} from '../dom.mjs';
-import {boxOf, drawPlot, imageOf} from './plot.mjs';
+import {boxOf, brightest, drawPlot, imageOf} from './plot.mjs';
 
 const PAUSE = 120;        // milliseconds without movement before a finer map is asked for
 const LEAST = 4;          // cells across, at the most zoom
@@ -59,7 +59,7 @@ export class LargeMap {
   }
   setBase(map) {
     this.base = map;
-    this.top = map.values.reduce((most, value) => (value > most ? value : most), 0);
+    this.top = brightest(map);
     this.paint();
   }
   setLog(logarithmic) {

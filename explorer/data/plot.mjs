@@ -3,6 +3,7 @@
 import {css, paintWeights, weightColor} from '../paint.mjs';
 
 const LEGEND = 46;
+export const NAMED = 11;  // pixels a token must have for its name to stand beside it
 
 /** Cells as an image, one pixel each; `top` is the weight that is brightest. */
 export function imageOf(map, top, logarithmic) {
@@ -15,6 +16,17 @@ export function imageOf(map, top, logarithmic) {
   paintWeights(image, map.values.map((value) => value * scale), logarithmic);
   context.putImageData(image, 0, 0);
   return canvas;
+}
+
+/** The weight that is drawn brightest. A single row must not make all others dark (the first of a causal map has one
+    weight of 1): three rows in four stay below it, and what is above is as bright. */
+export function brightest({values, rows, columns}) {
+  const most = new Float32Array(rows);
+  for (let row = 0; row < rows; ++row) {
+    for (let column = 0; column < columns; ++column) most[row] = Math.max(most[row], values[row * columns + column]);
+  }
+  most.sort();
+  return most[Math.floor((rows - 1) * 0.75)] || most[rows - 1];
 }
 
 /** A weight in few letters. */
@@ -43,7 +55,7 @@ export function ticks(begin, end, most) {
 
 /** The box of the cells in a picture of this size. */
 export function boxOf(width, height, named) {
-  const left = named ? 78 : 52, bottom = named ? 78 : 36;
+  const left = named ? 86 : 62, bottom = named ? 78 : 36;
   return {left, top: 8, width: Math.max(40, width - left - 10), height: Math.max(40, height - 8 - bottom - LEGEND)};
 }
 
@@ -64,7 +76,7 @@ function drawLayer(context, {cell, queries, keys, image}, view, box) {
 
 function drawAxis(context, {names, begin, end, size, horizontal, ink}) {
   const per = size / (end - begin);
-  const labelled = names && per >= 11;
+  const labelled = names && per >= NAMED;
   const places = labelled ? ticks(begin, end, end - begin) : ticks(begin, end, size / (horizontal ? 56 : 34));
   for (const place of places) {
     const at = (place + 0.5 - begin) * per;
@@ -97,10 +109,11 @@ function drawAxes(context, {view, box, names, words, colors}) {
   context.fillStyle = colors.quiet;
   context.textAlign = 'right';
   context.textBaseline = 'bottom';
-  const under = box.top + box.height + (names.keys ? 76 : 34);
+  const upright = names.keys && box.width / view.keys >= NAMED;
+  const under = box.top + box.height + (upright ? 76 : 34);
   context.fillText(words.keys, box.left + box.width, under);
   context.save();
-  context.translate(14, box.top);
+  context.translate(9, box.top);
   context.rotate(-Math.PI / 2);
   context.textBaseline = 'middle';
   context.fillText(words.queries, 0, 0);
@@ -119,7 +132,8 @@ function drawLegend(context, {box, height, top, logarithmic, words, colors}) {
   for (const part of marks) {
     context.textAlign = part === 0 ? 'left' : part === 1 ? 'right' : 'center';
     const value = logarithmic ? top * 10 ** (4 * (part - 1)) : top * part;
-    context.fillText((logarithmic && part === 0 ? '≤ ' : '') + short(value), box.left + part * width, y + 15);
+    const beyond = part === 1 && value < 1 ? '≥ ' : logarithmic && part === 0 ? '≤ ' : '';
+    context.fillText(beyond + short(value), box.left + part * width, y + 15);
   }
   if (box.width - width > 60) {
     context.textAlign = 'left';

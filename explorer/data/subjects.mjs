@@ -54,12 +54,9 @@ export function likelyHeads({possibleHeads, queryWidth}, noted) {
   return several[0] ?? possibleHeads[0];
 }
 
-function layersIn(files) {
-  const used = new Set(files.flatMap(({name, layers}) =>
-    layers.flatMap((layer) => Object.values(layer.tensors).map((tensor) => `${name}:${tensor}`))));
-  const arrays = files.flatMap((file) => file.arrays);
+function layersIn(files, arrays) {
   return files.flatMap((file) => file.layers.map((layer) => {
-    const inputs = arrays.filter((array) => array.readable && !used.has(`${array.file}:${array.name}`)
+    const inputs = arrays.filter((array) => array.readable
       && (array.shape.length === 2 || array.shape.length === 3) && array.shape.at(-1) === layer.embedSize
       && array.shape.every((size) => size > 0));
     // By its name, or the first that fits.
@@ -76,8 +73,12 @@ function layersIn(files) {
 
 /** Every subject, the most likely first. Those that lack something say in `wrong` what. */
 export function subjectsIn(files) {
-  const arrays = files.flatMap((file) => file.arrays);
-  const all = [...weightsIn(arrays), ...pairsIn(arrays), ...layersIn(files)];
+  // A layer's own parameters are nothing else, whatever they look like.
+  const arrays = files.flatMap((file) => {
+    const own = new Set(file.layers.flatMap((layer) => Object.values(layer.tensors)));
+    return file.arrays.filter((array) => !own.has(array.name));
+  });
+  const all = [...weightsIn(arrays), ...pairsIn(arrays), ...layersIn(files, arrays)];
   return [...all.filter((each) => !each.wrong), ...all.filter((each) => each.wrong)];
 }
 

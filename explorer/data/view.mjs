@@ -133,7 +133,7 @@ class View {
     this.head = Math.min(Math.max(0, Number(app.state.head) || 0), subject.heads - 1);
     this.sort = SORTS.includes(app.state.sort) ? app.state.sort : 'number';
     this.logarithmic = app.state.log === '1';
-    const names = this.names = session.names();
+    this.names = session.names();
 
     this.large = new LargeMap(app, {
       map: (request) => session.map(request), point: (cursor, keyboard) => this.point(cursor, keyboard),
@@ -169,7 +169,6 @@ class View {
           this.row.element, this.lines)));
     this.select(this.head).catch((error) => this.fail(error));
     this.grid.show({subject, head: this.head, sort: this.sort, logarithmic: this.logarithmic}).catch((error) => this.fail(error));
-    this.names = names;
   }
   about({kind, heads, kvHeads, queries, keys, title}) {
     const shared = kvHeads && kvHeads !== heads ? `, ${this.app.say('data.shared', kvHeads)}` : '';
@@ -202,6 +201,7 @@ class View {
       return;
     }
     this.head = head;
+    this.reading.textContent = app.say('data.hint');  // what was read is another head's
     app.change({head: head || undefined});
     this.heading.textContent = app.say('data.head', head);
     large.canvas.setAttribute('aria-label', app.say('data.mapLabel', head, subject.queries, subject.keys));
@@ -215,6 +215,7 @@ class View {
       this.lines.append(h('h3', {}, app.say('data.lines')), h('p', {class: 'quiet'}, app.say('data.linesHint')),
         linesOf(app, map, this.names));
     }
+    if (large.shown) this.point(large.cursor, false);
     if (large.locked !== undefined) await this.lock(large.locked);
   }
 

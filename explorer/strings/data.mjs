@@ -27,7 +27,7 @@ export const data = {
     zh: '含有词元的 .txt 文件：每行一个，或写在一行内用空格分开。',
   },
   'data.reading': {en: 'Reading …', zh: '正在读取……'},
-  'data.loaded': {en: 'Loaded: {0} files, {1} arrays', zh: '已载入：{0} 个文件，{1} 个数组'},
+  'data.loaded': {en: 'Loaded (files: {0}, arrays: {1})', zh: '已载入：{0} 个文件，{1} 个数组'},
   'data.isWeights': {en: 'rows that sum to 1: weights', zh: '每行之和为 1：权重'},
   'data.more': {en: 'and {0} more', zh: '以及另外 {0} 个'},
   'data.labels': {en: '{0} token names: {1} …', zh: '{0} 个词元名：{1}……'},
