@@ -40,7 +40,7 @@ class ExhibitPage {
     for (const Switch& each : exhibit.switches) {
       const auto chosen = std::find_if(each.choices.begin(), each.choices.end(),
                                        [&](const exhibits::Choice& choice) { return choice.value == each.chosen; });
-      page_.quiet(fmt::format("{} {}: {}", "▸", each.label, chosen->label));
+      page_.quiet(fmt::format("▸ {}{}{}", each.label, colon(), chosen->label));
     }
   }
 
@@ -75,24 +75,12 @@ class ExhibitPage {
   }
 
   void flush() {
-    if (matrices_.empty()) return;
-    page_.line();
-    std::vector<MatrixBlock> drawn;
-    std::size_t highest = 0;
+    std::vector<MatrixBlock> blocks;
     for (const Matrix* matrix : matrices_) {
-      for (MatrixBlock& block : matrix_blocks(terminal_, *matrix, page_.room())) {
-        highest = std::max(highest, block.title_lines);
-        drawn.push_back(std::move(block));
-      }
+      for (MatrixBlock& block : matrix_blocks(terminal_, *matrix, page_.room())) blocks.push_back(std::move(block));
     }
-    std::vector<Block> blocks;
-    for (MatrixBlock& block : drawn) {
-      const std::string blank(static_cast<std::size_t>(block.width), ' ');
-      block.lines.insert(block.lines.begin(), highest - block.title_lines, blank);
-      blocks.push_back(std::move(block));
-    }
-    page_.lines(arrange(blocks, page_.room(), 3));
     matrices_.clear();
+    for (std::size_t begin = 0; begin < blocks.size();) begin = show_beside(blocks, begin);
   }
 
   // What else can be set, as it is typed.
@@ -100,19 +88,20 @@ class ExhibitPage {
     flush();
     page_.heading(Both{"next", "接着试"}.in(lang_), "");
     std::vector<std::pair<std::string, std::string>> ideas;
+    const std::string lang = Both{"", " --lang zh"}.in(lang_);
     for (const Switch& each : exhibit.switches) {
       for (const exhibits::Choice& choice : each.choices) {
         if (choice.value == each.chosen) continue;
-        ideas.emplace_back(fmt::format("--question {} --set {}={}", exhibit.number, each.key, choice.value),
-                           fmt::format("{}: {}", each.label, choice.label));
+        ideas.emplace_back(fmt::format("--question {} --set {}={}{}", exhibit.number, each.key, choice.value, lang),
+                           fmt::format("{}{}{}", each.label, colon(), choice.label));
       }
     }
-    ideas.emplace_back("--questions", Both{"all the questions", "所有问题"}.in(lang_));
+    ideas.emplace_back("--questions" + lang, Both{"all the questions", "所有问题"}.in(lang_));
     std::size_t widest = 0;
     for (const auto& [option, meaning] : ideas) widest = std::max(widest, option.size());
     for (const auto& [option, meaning] : ideas) {
       if (static_cast<int>(widest) + 40 > page_.room()) {  // no room behind it
-        page_.line(fmt::format("rapt explain {}", option));
+        page_.prose(fmt::format("rapt explain {}", option));
         page_.line(terminal_.dim(clip("  " + meaning, page_.room())));
         continue;
       }
@@ -122,9 +111,31 @@ class ExhibitPage {
   }
 
  private:
+  std::string colon() const { return Both{": ", "："}.in(lang_); }
+
   void heading(const std::string& title) {
     page_.line();
     for (const std::string& line : wrap(title, page_.room())) page_.line(terminal_.bold(line));
+  }
+
+  // As many blocks from `begin` on as fit, their first rows at one height; returns the first that does not.
+  std::size_t show_beside(const std::vector<MatrixBlock>& blocks, std::size_t begin) {
+    constexpr int kGap = 3;
+    std::size_t end = begin, titles = 0;
+    for (int used = 0; end < blocks.size(); ++end) {
+      used += blocks[end].width + (end > begin ? kGap : 0);
+      if (end > begin && used > page_.room()) break;
+      titles = std::max(titles, blocks[end].title_lines);
+    }
+    std::vector<Block> row(blocks.begin() + static_cast<std::ptrdiff_t>(begin),
+                           blocks.begin() + static_cast<std::ptrdiff_t>(end));
+    for (std::size_t n = 0; n < row.size(); ++n) {
+      const std::string blank(static_cast<std::size_t>(row[n].width), ' ');
+      row[n].lines.insert(row[n].lines.begin(), titles - blocks[begin + n].title_lines, blank);
+    }
+    page_.line();
+    page_.lines(arrange(row, page_.room(), kGap));
+    return end;
   }
 
   // Text behind a mark; further lines stand under its first word.
