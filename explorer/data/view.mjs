@@ -173,7 +173,7 @@ class View {
   about({kind, heads, kvHeads, queries, keys, title}) {
     const shared = kvHeads && kvHeads !== heads ? `, ${this.app.say('data.shared', kvHeads)}` : '';
     return `${session.title ? `${session.title} · ` : ''}${this.app.say(`data.kind.${kind}`, title)} · `
-      + `${this.app.say('data.sizes', heads, queries, keys)}${shared}`;
+      + `${this.app.say(heads === 1 ? 'data.sizesOne' : 'data.sizes', heads, queries, keys)}${shared}`;
   }
   mismatch({keys}) {
     const {labels} = session;

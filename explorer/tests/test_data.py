@@ -195,6 +195,23 @@ def test_layers_and_inputs(page_at, family, apart):
     check(page, weights_of(split(x[1], wq, bq, size), split(x[1], wk, bk, size), causal=True))
 
 
+@pytest.mark.parametrize("pairs", ["halfSplit", "interleaved"])
+def test_layers_with_rotary_embedding(page_at, pairs):
+    tensors, wq, bq, wk, bk = layer_of("q_proj")
+    x, size = numbers(LENGTH, EMBED, seed=9), 6
+
+    def turned(heads):
+        one, two = (heads[..., :3], heads[..., 3:]) if pairs == "halfSplit" else (heads[..., ::2], heads[..., 1::2])
+        angle = np.arange(LENGTH)[:, None] * 10000.0 ** (-np.arange(3) / 3)
+        return np.concatenate([one * np.cos(angle) - two * np.sin(angle), two * np.cos(angle) + one * np.sin(angle)], -1)
+
+    page = page_at("#data?lang=en")
+    drop(page, all_safetensors=safetensors({**tensors, "x": x}, {"rapt.heads": "4"}))
+    shown(page)
+    page.select_option("#data-rotary", f"{pairs}:10000")
+    check(page, weights_of(turned(split(x, wq, bq, size)), turned(split(x, wk, bk, size))))
+
+
 def test_layers_that_pytorch_saved(page_at):
     page = page_at("#data?lang=en")
     for path in sorted((ROOT / "tests/data/layers").glob("*.safetensors")):
@@ -267,6 +284,7 @@ def test_what_is_saved_can_be_read_back(page_at):
     np.testing.assert_allclose(values, weights[0, int(queries[0]):int(queries[-1]) + 1, int(keys[0]):int(keys[-1]) + 1],
                                rtol=1e-6)
     assert len(drawing.findall(f".//{svg}g/{svg}rect")) == len(keys) * len(queries)
+    page.focus(".data-canvas")
     page.keyboard.press("Enter")
     page.wait_for_selector(".data-top li")
     keys, queries, values = table(saved(page, "csv"))
