@@ -53,8 +53,9 @@ export class LargeMap {
     const cell = Math.max(1, Math.ceil(subject.keys / this.pixels(width)), Math.ceil(subject.queries / this.pixels(height)));
     // Parts wait until the whole is there: a newer request would take its place.
     const pending = this.pending = {};
-    const map = await this.hooks.map({head, queries: [0, subject.queries], keys: [0, subject.keys], cell});
-    if (this.pending === pending) this.pending = undefined;
+    const map = await this.hooks.map({head, queries: [0, subject.queries], keys: [0, subject.keys], cell}).finally(() => {
+      if (this.pending === pending) this.pending = undefined;
+    });
     if (!map || this.destroyed || this.head !== head || this.subject !== subject) return undefined;
     this.setBase(map);
     this.moved();

@@ -33,8 +33,8 @@ export const data = {
   'data.labels': {en: '{0} token names: {1} …', zh: '{0} 个词元名：{1}……'},
   'data.removeAll': {en: 'Remove all', zh: '全部移除'},
   'data.tooLarge': {
-    en: '{0} is too large to be read in one piece here (1.2 GB at most). Files that are read in parts may be larger: .safetensors, or .npy of floats in C order.',
-    zh: '{0} 太大，无法在此整块读取（最多 1.2 GB）。可分块读取的文件可以更大：.safetensors，或按 C 顺序存放浮点数的 .npy。',
+    en: '{0}: too large to be read in one piece here (1.2 GB at most). Weights and layers that can be read in parts may be larger: in .safetensors, or in .npy as floats in C order.',
+    zh: '{0}：太大，无法在此整块读取（最多 1.2 GB）。可以分块读取的权重和层可以更大：放在 .safetensors 里，或在 .npy 里按 C 顺序存为浮点数。',
   },
   'data.unknownKind': {en: '{0} is none of .npy, .npz, .safetensors and .txt.', zh: '{0} 不是 .npy、.npz、.safetensors 或 .txt 文件。'},
   'data.nothing': {
