@@ -12,6 +12,7 @@
 #include "options.h"
 #include "rapt/layers.h"
 #include "rapt/multi_head_attention.h"
+#include "rapt/rotary.h"
 
 namespace rapt::wasm {
 
@@ -123,6 +124,24 @@ Array layer_norm_of(const Array& x, const Array& weight, const val& bias) {
   });
 }
 
+// (B, H, L, D), turned by position: {base, pairs}.
+Array rotary_of(const Array& x, const val& given) {
+  return guarded([&] {
+    require_known(given, "rotary", {"base", "pairs"});
+    if (x.view().rank() != 4) throw Error("rotary takes (B, H, L, D), not " + to_string(x.view().shape()));
+    RotaryOptions options{.max_positions = x.view().size(2), .threads = 1};
+    if (is_given(given["base"])) options.base = given["base"].as<double>();
+    const std::string pairs = is_given(given["pairs"]) ? given["pairs"].as<std::string>() : "halfSplit";
+    if (pairs != "halfSplit" && pairs != "interleaved") {
+      throw Error("the pairs of rotary are \"" + pairs + "\"; they must be halfSplit or interleaved");
+    }
+    options.pairs = pairs == "interleaved" ? RotaryPairs::interleaved : RotaryPairs::half_split;
+    Tensor y(x.view().shape(), x.view().dtype());
+    Rotary(x.view().size(3), options).apply(x.view(), y.view(), 0, {.threads = 1});
+    return Array(std::move(y));
+  });
+}
+
 }  // namespace
 
 EMSCRIPTEN_BINDINGS(rapt_layer) {
@@ -135,6 +154,7 @@ EMSCRIPTEN_BINDINGS(rapt_layer) {
       .function("forward", &forward);
   emscripten::function("linear", &linear_of);
   emscripten::function("layerNorm", &layer_norm_of);
+  emscripten::function("rotary", &rotary_of);
 }
 
 }  // namespace rapt::wasm

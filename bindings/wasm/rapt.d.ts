@@ -194,6 +194,8 @@ export interface Rapt {
   weightsMap(query: Tensor, key: Tensor, options?: MapOptions): Tensor;
   linear(x: Tensor, weight: Tensor, bias?: Tensor): Tensor;
   layerNorm(x: Tensor, weight: Tensor, bias?: Tensor): Tensor;
+  /** (B, H, L, D) turned by position, from 0 on: rotary embedding, as include/rapt/rotary.h has it. */
+  rotary(x: Tensor, options?: {base?: number; pairs?: 'halfSplit' | 'interleaved'}): Tensor;
   layer(config: LayerConfig): Layer;
   open(name: string, bytes: Uint8Array): Promise<TensorFile>;
   /** A safetensors file by its header (8 bytes that say how long it is, and that), for entries, metadata and layers:

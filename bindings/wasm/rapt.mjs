@@ -102,6 +102,7 @@ class Rapt {
   }
   linear(x, weight, bias) { return new Tensor(this, this.module.linear(x.inside, weight.inside, bias?.inside)); }
   layerNorm(x, weight, bias) { return new Tensor(this, this.module.layerNorm(x.inside, weight.inside, bias?.inside)); }
+  rotary(x, options = {}) { return new Tensor(this, this.module.rotary(x.inside, options)); }
   layer(config) { return new Layer(this, this.module.Layer.make(config)); }
   async open(name, bytes) {
     const whole = name.endsWith('.npz') ? await stored(bytes) : bytes;

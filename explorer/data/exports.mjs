@@ -53,7 +53,7 @@ function axis(names, begin, end, size, most, place) {
 
 /** A drawing of a map that covers what is seen. */
 export function svgOf(scene, map, title) {
-  const {width, height, view, names, words, top, logarithmic} = scene;
+  const {width, height, view, names, words, top, more, logarithmic} = scene;
   const box = boxOf(width, height, Boolean(names.keys));
   const under = box.top + box.height;
   const steps = Array.from({length: 9}, (_, n) => `<stop offset="${n / 8}" stop-color="${css(weightColor(n / 8))}"/>`);
@@ -81,7 +81,7 @@ ${axis(names.keys, view.left, view.left + view.keys, box.width, 56, (at, text, u
 <text transform="translate(9 ${box.top}) rotate(-90)" text-anchor="end" dominant-baseline="middle" fill="#555">${escaped(words.queries)}</text>
 <rect x="${box.left}" y="${height - 32}" width="200" height="12" fill="url(#scale)"/>
 <text x="${box.left}" y="${height - 6}">${left}</text>
-<text x="${box.left + 200}" y="${height - 6}" text-anchor="end">${top < 1 ? '≥ ' : ''}${short(top)}</text>
+<text x="${box.left + 200}" y="${height - 6}" text-anchor="end">${more ? '≥ ' : ''}${short(top)}</text>
 <text x="${box.left + 208}" y="${height - 22}" fill="#555">${escaped(words.weight)}</text>
 </svg>
 `;

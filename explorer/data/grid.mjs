@@ -55,7 +55,7 @@ export class Grid {
     const map = this.known.get(head);
     if (!map) return;
     const {canvas} = this.items[head];
-    const image = imageOf(map, brightest(map), this.logarithmic);
+    const image = imageOf(map, brightest(map).top, this.logarithmic);
     canvas.width = image.width;
     canvas.height = image.height;
     canvas.getContext('2d').drawImage(image, 0, 0);

@@ -1,7 +1,7 @@
 // One head at a time, from whatever it is made of (in a worker). A subject says what is looked at, in plain data:
 //   {kind: 'weights', array, batch, heads, queries, keys}
 //   {kind: 'qk', q, k, batch, heads, kvHeads, queries, keys, size, causal}
-//   {kind: 'layer', layer, arrays, x, batch, heads, queries, keys, size, causal}
+//   {kind: 'layer', layer, arrays, x, batch, heads, kvHeads, queries, keys, size, causal, rotary}
 // Whatever it is, a head has `map`, numbers of which each is the largest of the cells it stands for, and `rows`, exact.
 import {numbersOf, partOf} from './source.mjs';
 
@@ -39,7 +39,7 @@ export class Heads {
 
   // The rows of q's or k's projection that one head has, applied to the input.
   async projection(which, head) {
-    const {layer, arrays, size, queries} = this.subject;
+    const {layer, arrays, size, queries, rotary} = this.subject;
     const find = (role) => arrays.find((array) => array.name === layer.tensors[role]);
     const [packed, packedBias] = [find('weight of q, k and v'), find('bias of q, k and v')];
     const weight = packed ?? find(`weight of ${which}`), bias = packedBias ?? find(`bias of ${which}`);
@@ -55,7 +55,8 @@ export class Heads {
     try {
       return this.rapt.scope(() => {
         const matrix = layer.transposed ? rows.transpose(0, 1).slice(0, begin, begin + size).reshape([size, inputs]) : rows;
-        return this.rapt.linear(x, matrix, own).reshape([1, 1, queries, size]);
+        const made = this.rapt.linear(x, matrix, own).reshape([1, 1, queries, size]);
+        return rotary ? this.rapt.rotary(made, rotary) : made;
       });
     } finally {
       rows.free();

@@ -51,7 +51,11 @@ export class LargeMap {
     this.resize();
     const {width, height} = this.box();
     const cell = Math.max(1, Math.ceil(subject.keys / this.pixels(width)), Math.ceil(subject.queries / this.pixels(height)));
-    const map = await this.hooks.map({head, queries: [0, subject.queries], keys: [0, subject.keys], cell});
+    // Parts wait until the whole is there: a newer request would take its place.
+    const pending = this.pending = {};
+    const map = await this.hooks.map({head, queries: [0, subject.queries], keys: [0, subject.keys], cell}).finally(() => {
+      if (this.pending === pending) this.pending = undefined;
+    });
     if (!map || this.destroyed || this.head !== head || this.subject !== subject) return undefined;
     this.setBase(map);
     this.moved();
@@ -59,7 +63,7 @@ export class LargeMap {
   }
   setBase(map) {
     this.base = map;
-    this.top = brightest(map);
+    Object.assign(this, brightest(map));
     this.paint();
   }
   setLog(logarithmic) {
@@ -131,7 +135,7 @@ export class LargeMap {
   // Asks for what is seen, where what is there is coarser than the screen.
   async refine() {
     const {base, detail, view, subject, head} = this;
-    if (!base || this.destroyed) return;
+    if (!base || this.pending || this.destroyed) return;
     const box = this.box();
     const cell = Math.max(1, Math.ceil(view.keys / this.pixels(box.width)), Math.ceil(view.queries / this.pixels(box.height)));
     if (cell >= base.cell) {
@@ -172,7 +176,7 @@ export class LargeMap {
     const color = (name) => style.getPropertyValue(name).trim();
     const say = (key) => this.app.say(key);
     return {width: this.width, height: this.height, layers: this.layers().filter((layer) => layer.image), view: this.view,
-      names: this.names ?? {}, top: this.top ?? 1, logarithmic: this.logarithmic, locked: this.locked,
+      names: this.names ?? {}, top: this.top ?? 1, more: this.more, logarithmic: this.logarithmic, locked: this.locked,
       cursor: this.shown ? this.cursor : undefined,
       colors: {ink: color('--ink'), quiet: color('--quiet'), paper: color('--paper'), line: color('--line')},
       words: {queries: say('data.queryAxis'), keys: say('data.keyAxis'), weight: say('data.weight')}};

@@ -3,7 +3,7 @@ import {csvOf} from './csv.mjs';
 import {Heads} from './heads.mjs';
 import {sampleFile} from './sample.mjs';
 import {count, numbersOf, openFile, readable} from './source.mjs';
-import {overlap, rowsLookLikeWeights, sampled, statistics} from './statistics.mjs';
+import {overlap, rowLooksLikeWeights, sampled, statistics} from './statistics.mjs';
 
 let heads;
 let newest = 0;  // the number of the last map that was asked for
@@ -19,9 +19,13 @@ async function looksLikeWeights(rapt, array) {
   if (rank < 2 || rank > 4 || !readable(array) || count(array.shape) === 0) return false;
   const width = array.shape.at(-1), rows = count(array.shape) / width;
   if (width > 1e6) return false;
-  const some = [];
-  for (const row of sampled(rows, 16)) some.push(await numbersOf(rapt, array, row * width, width));
-  return rowsLookLikeWeights(some);
+  let seen = false;  // a row with weight in it
+  for (const row of sampled(rows, 16)) {
+    const looks = rowLooksLikeWeights(await numbersOf(rapt, array, row * width, width));
+    if (looks === false) return false;  // most arrays of a model, at their first row
+    seen ||= looks;
+  }
+  return Boolean(seen);
 }
 
 export const methods = {

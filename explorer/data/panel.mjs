@@ -66,6 +66,13 @@ export function choices(app, session, {choose, sort, logarithmic, change}) {
     fields.push(field(app.say('data.sees'), 'data-causal', ['no', 'yes'].map((value) =>
       ({value, words: app.say(`data.causal.${value}`)})), subject.causal ? 'yes' : 'no', (value) => choose({causal: value})));
   }
+  if (subject.kind === 'layer' && subject.size % 2 === 0) {
+    const {rotary} = subject;
+    fields.push(field(app.say('data.rotary'), 'data-rotary', [{value: '', words: app.say('data.rotary.none')},
+      ...['halfSplit', 'interleaved'].flatMap((pairs) => [10000, 500000].map((base) =>
+        ({value: `${pairs}:${base}`, words: app.say(`data.rotary.${pairs}`, base)})))],
+    rotary ? `${rotary.pairs}:${rotary.base}` : '', (value) => choose({rotary: value})));
+  }
   if (subject.heads > 1) {
     fields.push(field(app.say('data.sort'), 'data-sort', SORTS.map((value) => ({value, words: app.say(`data.sort.${value}`)})),
       sort, (value) => change({sort: value})));

@@ -18,15 +18,16 @@ export function imageOf(map, top, logarithmic) {
   return canvas;
 }
 
-/** The weight that is drawn brightest. A single row must not make all others dark (the first of a causal map has one
-    weight of 1): three rows in four stay below it, and what is above is as bright. */
+/** {top, more}: the weight that is drawn brightest, and whether there are larger ones. A single row must not make all others dark (the first of a causal map has one
+    weight of 1): where the largest is far above the others, three rows in four stay below the brightest. */
 export function brightest({values, rows, columns}) {
   const most = new Float32Array(rows);
   for (let row = 0; row < rows; ++row) {
     for (let column = 0; column < columns; ++column) most[row] = Math.max(most[row], values[row * columns + column]);
   }
   most.sort();
-  return most[Math.floor((rows - 1) * 0.75)] || most[rows - 1];
+  const usual = most[Math.floor((rows - 1) * 0.75)], largest = most[rows - 1];
+  return usual > 0 && largest > 2 * usual ? {top: usual, more: true} : {top: largest, more: false};
 }
 
 /** A weight in few letters. */
@@ -120,7 +121,7 @@ function drawAxes(context, {view, box, names, words, colors}) {
   context.restore();
 }
 
-function drawLegend(context, {box, height, top, logarithmic, words, colors}) {
+function drawLegend(context, {box, height, top, more, logarithmic, words, colors}) {
   const width = Math.min(260, box.width), y = height - LEGEND + 14;
   for (let x = 0; x < width; ++x) {
     context.fillStyle = css(weightColor(x / (width - 1)));
@@ -128,11 +129,11 @@ function drawLegend(context, {box, height, top, logarithmic, words, colors}) {
   }
   context.fillStyle = colors.ink;
   context.textBaseline = 'top';
-  const marks = logarithmic ? [0, 0.25, 0.5, 0.75, 1] : [0, 0.5, 1];
+  const marks = logarithmic && width > 220 ? [0, 0.25, 0.5, 0.75, 1] : [0, 0.5, 1];
   for (const part of marks) {
     context.textAlign = part === 0 ? 'left' : part === 1 ? 'right' : 'center';
     const value = logarithmic ? top * 10 ** (4 * (part - 1)) : top * part;
-    const beyond = part === 1 && value < 1 ? '≥ ' : logarithmic && part === 0 ? '≤ ' : '';
+    const beyond = part === 1 && more ? '≥ ' : logarithmic && part === 0 ? '≤ ' : '';
     context.fillText(beyond + short(value), box.left + part * width, y + 15);
   }
   if (box.width - width > 60) {

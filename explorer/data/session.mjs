@@ -36,7 +36,7 @@ export class Session {
     this.grid?.stop();
     this.look = this.grid = undefined;
     this.files = [];
-    this.labels = undefined;
+    this.labels = this.sampleLabels = undefined;
     this.chosen = {};
     this.subject = undefined;
     this.rows = new Map();
@@ -51,6 +51,20 @@ export class Session {
     await Promise.all([look.ready, grid.ready]);
   }
 
+  /** The built-in layer, and its words. It goes when a file comes. */
+  async addSample(lang) {
+    await this.workers();
+    const {name, blob, labels} = await this.look.call('dataSample', {lang});
+    this.labels = this.sampleLabels = labels;
+    const opened = await this.look.call('dataOpen', {name, blob});
+    this.files = [{name, sample: true, ...opened}];
+  }
+  dropSample() {
+    this.files = this.files.filter((file) => !file.sample);
+    if (this.labels === this.sampleLabels) this.labels = undefined;
+    this.sampleLabels = undefined;
+  }
+
   /** Opens files, {name, blob} or {name, base64}; returns what went wrong, [{name, error}]. */
   async add(files) {
     const problems = [];
@@ -63,6 +77,7 @@ export class Session {
         if (!/\.(npy|npz|safetensors)$/i.test(name)) throw Object.assign(new Error(name), {name: 'UnknownKind'});
         await this.workers();
         const opened = await this.look.call('dataOpen', {name, blob, base64});
+        if (this.sampleLabels) this.dropSample();
         this.files = [...this.files.filter((file) => file.name !== name), {name, ...opened}];
       } catch (error) {
         problems.push({name, error});

@@ -29,8 +29,12 @@ async function plainNpy(name, blob) {
   return [{file: name, name: '', type, shape, blob, offset: at + size}];
 }
 
+function requireMemory(name, bytes) {
+  if (bytes > WHOLE) throw Object.assign(new Error(`${name}: ${bytes} bytes`), {name: 'TooLarge'});
+}
+
 async function throughEngine(rapt, name, blob) {
-  if (blob.size > WHOLE) throw Object.assign(new Error(`${name}: ${blob.size} bytes`), {name: 'TooLarge'});
+  requireMemory(name, blob.size);
   const file = await rapt.open(name, await bytesOf(blob));
   try {
     const arrays = file.entries().map((entry) => {
@@ -78,6 +82,7 @@ export const readable = (array) => array.type in WIDTH;
 /** Numbers [begin, begin + many) of an array, as it lies row by row, as f32. */
 export async function numbersOf(rapt, array, begin, many) {
   const width = WIDTH[array.type];
+  requireMemory(array.file, many * width);
   const from = array.offset + begin * width;
   const bytes = await array.blob.slice(from, from + many * width).arrayBuffer();
   if (array.type === 'F32') return new Float32Array(bytes);

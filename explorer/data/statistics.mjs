@@ -6,20 +6,15 @@ export function sampled(all, most) {
   return Array.from({length: many}, (_, n) => (many === 1 ? 0 : Math.round(n * (all - 1) / (many - 1))));
 }
 
-/** Whether rows are weights: nothing below 0, and a sum of 1 (or 0, of a query that sees no key). */
-export function rowsLookLikeWeights(rows) {
-  let ones = 0;
-  for (const row of rows) {
-    let sum = 0;
-    for (const weight of row) {
-      if (!(weight >= 0 && weight <= 1.01)) return false;
-      sum += weight;
-    }
-    // Sixteen-bit weights are rounded, each by up to 1/256 of itself.
-    if (Math.abs(sum - 1) < 0.02) ++ones;
-    else if (sum !== 0) return false;
+/** Whether a row is weights: nothing below 0, and a sum of 1. Undefined where all are 0, as of a query without keys. */
+export function rowLooksLikeWeights(row) {
+  let sum = 0;
+  for (const weight of row) {
+    if (!(weight >= 0 && weight <= 1.01)) return false;
+    sum += weight;
   }
-  return ones > 0;
+  if (sum === 0) return undefined;
+  return Math.abs(sum - 1) < 0.02;  // sixteen-bit weights are rounded, each by up to 1/256 of itself
 }
 
 /** Means over rows: `entropy` in nats, `distance` |i − j| in tokens. Query i stands at i + offset among the keys. */

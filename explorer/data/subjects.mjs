@@ -96,6 +96,8 @@ export function decided(subject, chosen) {
     const names = new Set(Object.values(layer.tensors));
     one.arrays = subject.arrays.filter((array) => names.has(array.name));
     one.causal = layer.contextLength > 0;
+    const [pairs, base] = (chosen.rotary ?? '').split(':');
+    one.rotary = pairs && one.size % 2 === 0 ? {pairs, base: Number(base)} : undefined;
     delete one.inputs;
   }
   if (subject.kind !== 'weights' && chosen.causal !== undefined) one.causal = chosen.causal === 'yes';

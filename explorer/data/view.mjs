@@ -21,24 +21,28 @@ class View {
     this.alerts = h('div', {class: 'data-alerts', role: 'alert'});
     this.place = h('div', {});
     root.append(h('h1', {}, app.say('data.title')), h('p', {class: 'lead'}, app.say('data.lead')), this.alerts, this.place);
-    root.addEventListener('dragover', (event) => {
-      event.preventDefault();
-      root.classList.add('dropping');
-    });
-    root.addEventListener('dragleave', () => root.classList.remove('dropping'));
-    root.addEventListener('drop', (event) => {
-      event.preventDefault();
-      root.classList.remove('dropping');
-      this.give([...event.dataTransfer.files]);
-    });
+    this.listening = new AbortController();
+    this.listenForDrops(this.listening.signal);
     // A new theme has new colours for the axes.
     this.themes = new MutationObserver(() => this.large?.draw());
     this.themes.observe(document.documentElement, {attributeFilter: ['data-theme']});
     this.draw();
     this.takeResult();
   }
+  // Anywhere: beside the view a browser would go to the file and leave the page.
+  listenForDrops(signal) {
+    const on = (name, act) => document.addEventListener(name, (event) => {
+      event.preventDefault();
+      this.root.classList.toggle('dropping', name === 'dragover');
+      act?.(event);
+    }, {signal});
+    on('dragover');
+    on('dragleave');
+    on('drop', (event) => this.give([...event.dataTransfer.files]));
+  }
   unmount() {
     this.gone = true;
+    this.listening.abort();
     this.themes.disconnect();
     this.large?.destroy();
     this.grid?.destroy();
@@ -63,10 +67,8 @@ class View {
     return this.take(files.map((file) => ({name: file.name, blob: file})));
   }
   async sample() {
-    await session.workers();
-    const {name, blob, labels} = await session.look.call('dataSample', {lang: this.app.lang});
-    session.labels = labels;
-    await this.take([{name, blob}]);
+    await this.app.busy(session.addSample(this.app.lang));
+    if (!this.gone) await this.choose({});
   }
   async take(files) {
     if (!files.length) return;
@@ -84,7 +86,7 @@ class View {
     }));
   }
   fail(error) {
-    if (!this.gone && !STOPPED.test(error.message)) this.alert([{name: session.subject?.title ?? '', error}]);
+    if (!this.gone && !STOPPED.test(error.message)) this.alert([{name: session.subject?.title ?? 'rapt', error}]);
   }
   removeAll() {
     session.clear();
@@ -173,7 +175,7 @@ class View {
   about({kind, heads, kvHeads, queries, keys, title}) {
     const shared = kvHeads && kvHeads !== heads ? `, ${this.app.say('data.shared', kvHeads)}` : '';
     return `${session.title ? `${session.title} · ` : ''}${this.app.say(`data.kind.${kind}`, title)} · `
-      + `${this.app.say('data.sizes', heads, queries, keys)}${shared}`;
+      + `${this.app.say(heads === 1 ? 'data.sizesOne' : 'data.sizes', heads, queries, keys)}${shared}`;
   }
   mismatch({keys}) {
     const {labels} = session;
@@ -206,9 +208,13 @@ class View {
     this.heading.textContent = app.say('data.head', head);
     large.canvas.setAttribute('aria-label', app.say('data.mapLabel', head, subject.queries, subject.keys));
     large.canvas.setAttribute('aria-busy', 'true');
-    const map = await app.busy(large.show({subject, head, names: this.names, draft: this.grid.known?.get(head)}));
+    let map;
+    try {
+      map = await app.busy(large.show({subject, head, names: this.names, draft: this.grid.known?.get(head)}));
+    } finally {
+      if (large.head === head && !large.pending) large.canvas.setAttribute('aria-busy', 'false');
+    }
     if (!map || this.gone || this.large !== large) return;
-    large.canvas.setAttribute('aria-busy', 'false');
     performance.mark('rapt-data-shown');
     this.lines.replaceChildren();
     if (map.cell === 1 && map.rows <= MOST && map.columns <= MOST) {

@@ -195,6 +195,23 @@ def test_layers_and_inputs(page_at, family, apart):
     check(page, weights_of(split(x[1], wq, bq, size), split(x[1], wk, bk, size), causal=True))
 
 
+@pytest.mark.parametrize("pairs", ["halfSplit", "interleaved"])
+def test_layers_with_rotary_embedding(page_at, pairs):
+    tensors, wq, bq, wk, bk = layer_of("q_proj")
+    x, size = numbers(LENGTH, EMBED, seed=9), 6
+
+    def turned(heads):
+        one, two = (heads[..., :3], heads[..., 3:]) if pairs == "halfSplit" else (heads[..., ::2], heads[..., 1::2])
+        angle = np.arange(LENGTH)[:, None] * 10000.0 ** (-np.arange(3) / 3)
+        return np.concatenate([one * np.cos(angle) - two * np.sin(angle), two * np.cos(angle) + one * np.sin(angle)], -1)
+
+    page = page_at("#data?lang=en")
+    drop(page, all_safetensors=safetensors({**tensors, "x": x}, {"rapt.heads": "4"}))
+    shown(page)
+    page.select_option("#data-rotary", f"{pairs}:10000")
+    check(page, weights_of(turned(split(x, wq, bq, size)), turned(split(x, wk, bk, size))))
+
+
 def test_layers_that_pytorch_saved(page_at):
     page = page_at("#data?lang=en")
     for path in sorted((ROOT / "tests/data/layers").glob("*.safetensors")):
@@ -267,6 +284,7 @@ def test_what_is_saved_can_be_read_back(page_at):
     np.testing.assert_allclose(values, weights[0, int(queries[0]):int(queries[-1]) + 1, int(keys[0]):int(keys[-1]) + 1],
                                rtol=1e-6)
     assert len(drawing.findall(f".//{svg}g/{svg}rect")) == len(keys) * len(queries)
+    page.focus(".data-canvas")
     page.keyboard.press("Enter")
     page.wait_for_selector(".data-top li")
     keys, queries, values = table(saved(page, "csv"))
@@ -397,6 +415,86 @@ def test_everybody_can_read_and_reach_the_maps(page_at, lang, width, dark):
     shown(page)
     page.evaluate("document.querySelector('#data-remove').click()")
     page.wait_for_selector("#data-sample")
+
+
+def test_files_are_dropped_anywhere(page_at):
+    page = page_at("#data?lang=en")
+    page.click("#data-sample")
+    shown(page)
+    page.evaluate("""(bytes) => {
+      const data = new DataTransfer();
+      data.items.add(new File([Uint8Array.from(bytes)], 'weights.npy'));
+      document.querySelector('footer').dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true}));
+    }""", list(npy(WEIGHTS[0])))
+    until(page, "document.querySelector('.data-about').textContent.startsWith('weights')")
+    check(page, WEIGHTS[0])  # the sample is gone, and its words with it
+    assert "sample" not in page.text_content(".data-loaded")
+
+
+def test_drag_wheel_and_pinch_move_the_map(page_at):
+    weights = softmax(3 * numbers(400, 400)).astype(np.float32)
+    page = page_at("#data?lang=en", has_touch=True)
+    drop(page, weights_npy=npy(weights))
+    shown(page)
+    page.locator(".data-canvas").scroll_into_view_if_needed()
+    box = page.locator(".data-canvas").bounding_box()
+    x, y = box["x"] + 300, box["y"] + 250
+
+    def where():
+        keys, queries, _ = table(saved(page, "csv"))
+        return int(queries[0]), int(queries[-1]), int(keys[0]), int(keys[-1])
+
+    def under():
+        page.mouse.move(x + 1, y)
+        page.mouse.move(x, y)
+        until(page, f"/^query .* → key .*: /.test({READ})")
+        page.wait_for_timeout(200)
+        query, key, value = re.match(r"query (\d+) → key (\d+): (.*)", page.inner_text(".data-reading")).groups()
+        assert float(value) == pytest.approx(weights[int(query), int(key)], abs=1e-6)
+        return int(query), int(key)
+
+    first = under()
+    page.mouse.wheel(0, -800)
+    page.wait_for_timeout(400)
+    assert np.abs(np.subtract(under(), first)).max() <= 1  # what is under the pointer stays there
+    before = where()
+    assert before[1] - before[0] < 200
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 60, y - 90, steps=4)
+    page.mouse.up()
+    after = where()
+    assert after[0] > before[0] + 5 and after[2] > before[2] + 5 and after[1] - after[0] <= before[1] - before[0] + 1
+    assert page.locator(".data-top li").count() == 0  # dragging locks nothing
+
+    touch = page.context.new_cdp_session(page)
+    for kind, apart in [("touchStart", 40), ("touchMove", 60), ("touchMove", 90), ("touchMove", 120)]:
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [
+            {"x": x - apart, "y": y, "id": 0}, {"x": x + apart, "y": y, "id": 1}]})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.wait_for_timeout(300)
+    pinched = where()
+    assert pinched[1] - pinched[0] < 0.6 * (after[1] - after[0])
+
+
+def test_a_file_larger_than_memory_is_read_in_parts_or_refused(page_at, tmp_path):
+    length = 4096
+    big = np.lib.format.open_memmap(tmp_path / "weights.npy", mode="w+", dtype=np.float32, shape=(24, length, length))
+    for head in range(24):  # on the disk it is mostly a hole
+        big[head, np.arange(length), np.arange(length) // (head + 1)] = 1
+    big.flush()
+    page = page_at("#data?lang=en")
+    page.set_input_files("#data-files", tmp_path / "weights.npy")
+    shown(page, 60)
+    select(page, 3)
+    assert read(page, 8, 2) == 1
+    print(f"1.6 GB of weights: {memory()[0]} MB at most")
+    page.evaluate("document.querySelector('#data-remove').click()")
+    whole = np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype=np.float32, shape=(24, length, length),
+                                      fortran_order=True)
+    whole.flush()
+    page.set_input_files("#data-files", tmp_path / "x.npy")
+    until(page, "document.querySelector('.data-alerts').textContent.includes('x.npy: too large')")
 
 
 # The renderers' memory in MB: now, and the most there was.

@@ -84,6 +84,24 @@ test('a map has the largest weight of what each of its numbers stands for', () =
   assert.deepEqual(rapt.weightsMap(q, k, {rows: 1000, columns: 1000}).shape, [100, 70], 'never more than there is');
 });
 
+test('rotary turns pairs by position', () => {
+  const x = heads(1, 2, 5, 6, 4);
+  const values = x.values();
+  for (const [pairs, place] of [['halfSplit', (d) => [d, d + 3]], ['interleaved', (d) => [2 * d, 2 * d + 1]]]) {
+    const wanted = values.slice();
+    for (let row = 0; row < 10; ++row) {
+      for (let d = 0; d < 3; ++d) {
+        const angle = (row % 5) * 500 ** (-2 * d / 6);
+        const [one, two] = place(d).map((each) => row * 6 + each);
+        wanted[one] = values[one] * Math.cos(angle) - values[two] * Math.sin(angle);
+        wanted[two] = values[two] * Math.cos(angle) + values[one] * Math.sin(angle);
+      }
+    }
+    assert.ok(largestDifference(rapt.rotary(x, {base: 500, pairs}).values(), wanted) < 1e-6, pairs);
+  }
+  assert.throws(() => rapt.rotary(x, {pairs: 'both'}), {name: 'RaptError', message: /must be halfSplit or interleaved/});
+});
+
 test('views are views', () => {
   const x = rapt.tensor(Float32Array.from({length: 24}, (_, n) => n), [1, 4, 6]);
   const q = x.splitHeads(2);
