@@ -115,8 +115,8 @@ void show_outputs(Builder& b, const Texts& words, bool wrongly) {
             {fixed(100 * off_by(bad, y), 0)});
   }
   const std::int64_t moved = leaks(wrongly);
-  b.prose({"With a causal mask, no word may depend on a later one. The last word is changed: {0} of the {1} words "
-           "before it get another output.",
+  b.prose({"With a causal mask, no word may depend on a later one. The last word is changed. Of the {1} words before "
+           "it, {0} have another output now.",
            "有因果掩码时，任何词都不该依赖后面的词。把最后一个词换掉：前面 {1} 个词里有 {0} 个输出变了。"},
           {whole(moved), whole(kLength - 1)}, moved == 0 ? Mood::right : Mood::wrong);
 }
