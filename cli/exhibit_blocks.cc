@@ -111,6 +111,12 @@ MatrixBlock matrix_block(const Terminal& terminal, const Matrix& matrix, std::si
   return block;
 }
 
+bool is_number(const std::string& text) {
+  return text == "NaN" || text == "-inf" || text == "inf" ||
+         (text.find_first_of("0123456789") != std::string::npos &&
+          text.find_first_not_of("+-0123456789.e") == std::string::npos);
+}
+
 }  // namespace
 
 std::string mood_mark(Mood mood) { return mood == Mood::right ? "✓ " : mood == Mood::wrong ? "✗ " : ""; }
@@ -140,6 +146,10 @@ std::vector<std::string> table_lines(const Terminal& terminal, const Table& tabl
   for (const auto& row : rows) {
     for (std::size_t j = 0; j < row.size(); ++j) widths[j] = std::max(widths[j], columns(row[j]));
   }
+  std::vector<bool> numeric(widths.size(), true);  // such columns stand to the right
+  for (const auto& row : table.rows) {
+    for (std::size_t j = 0; j < row.size(); ++j) numeric[j] = numeric[j] && (row[j].empty() || is_number(row[j]));
+  }
   int total = kGap * (static_cast<int>(widths.size()) - 1);
   for (const int each : widths) total += each;
   for (; total > width; --total) {
@@ -160,7 +170,7 @@ std::vector<std::string> table_lines(const Terminal& terminal, const Table& tabl
       std::string line;
       for (std::size_t j = 0; j < cells.size(); ++j) {
         const std::string text = n < cells[j].size() ? clip(cells[j][n], widths[j]) : "";
-        line += (j > 0 ? spaces(kGap) : "") + pad_right(text, widths[j]);
+        line += (j > 0 ? spaces(kGap) : "") + (numeric[j] ? pad_left(text, widths[j]) : pad_right(text, widths[j]));
       }
       lines.push_back(i == 0 ? terminal.dim(line) : line);
     }

@@ -185,6 +185,7 @@ TEST_P(ExhibitsQuestion, WeightsSumToOneWhereNothingIsWrong) {
       for (std::size_t i = 0; i < matrix->rows.size(); ++i) {
         const double sum = sum_of(row_of(*matrix, i));
         // Question 5 has a row that sees nothing.
+        if (GetParam() == 13 && settings.at("dropout") == "on") continue;  // which is what it shows
         const bool sees_nothing = GetParam() == 5 && i + 1 == matrix->rows.size();
         EXPECT_NEAR(sum, sees_nothing ? 0.0 : 1.0, 1e-6) << matrix->title << ", row " << i;
       }
@@ -362,12 +363,12 @@ TEST(ExhibitsAnswers, TheCheaterLosesInGeneration) {
   const Exhibit exhibit = exhibits::exhibit(9, Lang::en, {{"mask", "off"}});
   const Chart& chart = *all_of<Chart>(exhibit)[0];
   ASSERT_EQ(chart.series.size(), 4U);
-  const double honest = chart.series[0].y.back(), cheats = chart.series[1].y.back(),
-               generates = chart.series[2].y.back();
+  const double honest = chart.series[1].y.back(), cheats = chart.series[2].y.back(),
+               generates = chart.series[3].y.back();
   EXPECT_NEAR(honest, std::log(2.0), 0.15);
   EXPECT_LT(cheats, 0.4);  // below log 2, which is the best without seeing the answer
   EXPECT_GT(generates, 1.0);
-  EXPECT_EQ(chart.series[3].y.back(), std::log(2.0));
+  EXPECT_EQ(chart.series[0].y.back(), std::log(2.0));
 }
 
 TEST(ExhibitsAnswers, TheTriangleIsInTheCornerThatWasAskedFor) {

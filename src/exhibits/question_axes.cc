@@ -144,9 +144,10 @@ void build_batch_first(Builder& b) {
     b.add(std::move(matrix));
   }
   b.wrong({"A layer with `batch_first=False` was given (B, L, E). No error: it reads {0} sentences of {1} words as {1} "
-           "sentences of {0} words. A word now attends to the other sentence, and never to its own.",
+           "sentences of {0} words. A word now sees itself and one word of the other sentence, and no other word of "
+           "its own.",
            "`batch_first=False` 的层收到了 (B, L, E)。没有报错：它把 {0} 句 {1} 词读成了 {1} 句 {0} "
-           "词。一个词只看得到另一句话，看不到自己这句的其他词。"},
+           "词。一个词只看得到自己和另一句话里的一个词，看不到自己这句的其他词。"},
           {whole(kBatch), whole(kWords)});
   b.wrong({"The output has the right shape {0} and is off by {1}%.", "输出的形状 {0} 是对的，数值却差了 {1}%。"},
           {to_string(bad.out.shape()), fixed(100 * off_by(bad.out, right.out), 0)});
@@ -171,7 +172,7 @@ Question question_batch_first() {
   return {{"What is `batch_first`?", "`batch_first` 是什么？"},
           {"It says whether the first axis is the sentence or the word. A wrong guess gives no error: words then "
            "attend across sentences.",
-           "它说明第一个轴是句子还是词。弄错了不会报错：词会跑到别的句子里去找注意力。"},
+           "它说明第一个轴是句子还是词。弄错了不会报错：词会去注意别的句子里的词。"},
           {{"input",
             {"input", "输入"},
             {{"right", {"the layout that the layer expects", "层所期待的布局"}},

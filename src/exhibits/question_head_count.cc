@@ -99,6 +99,7 @@ void build_parallel(Builder& b) {
     std::int64_t count = 0;
     std::string input, output;
     for (const NamedTensor& each : own.parameters()) {
+      if (r > 0 && each.name == "out_proj.bias") continue;  // only rank 0 adds it
       count += each.value.count();
       if (each.name == "in_proj_weight") input = to_string(each.value.shape());
       if (each.name == "out_proj.weight") output = to_string(each.value.shape());

@@ -18,11 +18,6 @@ ConstTensorView split(const ConstTensorView& x, bool wrongly) {
   return wrongly ? x.reshape({1, kHeads, kLength, kHeadSize}) : split_heads(x, kHeads);
 }
 
-// (1, L, E) again, each by the way back of its own split.
-Tensor joined(const Tensor& out, bool wrongly) {
-  return wrongly ? Tensor::copy_of(out.view().reshape({1, kLength, kSize})) : combine_heads_copy(out);
-}
-
 Texts layout_row(const Builder& b, const std::string& name, const ConstTensorView& view) {
   return {name, to_string(view.shape()), to_string(view.strides()), b.yes_or_no(view.is_contiguous())};
 }
@@ -88,11 +83,11 @@ struct Inputs {
 // How many earlier tokens' outputs move when the last word is another, under a causal mask.
 std::int64_t leaks(bool wrongly) {
   Inputs inputs;
-  const Tensor before = joined(inputs.attend(wrongly, true).out, wrongly);
+  const Tensor before = combine_heads_copy(inputs.attend(wrongly, true).out);
   for (Tensor* each : {&inputs.q, &inputs.k, &inputs.v}) {
     for (std::int64_t d = 0; d < kSize; ++d) each->view().at<double>(0, kLength - 1, d) += 1.0;
   }
-  const Tensor after = joined(inputs.attend(wrongly, true).out, wrongly);
+  const Tensor after = combine_heads_copy(inputs.attend(wrongly, true).out);
   std::int64_t moved = 0;
   for (std::int64_t i = 0; i + 1 < kLength; ++i) {
     moved += largest_difference(before.view().select(1, i), after.view().select(1, i)) > 0 ? 1 : 0;
@@ -113,15 +108,15 @@ void show_outputs(Builder& b, const Texts& words, bool wrongly) {
     bad.mood = Mood::wrong;
     b.add(std::move(bad));
   }
-  const Tensor y = joined(right.out, false), bad = joined(wrong.out, true);
+  const Tensor y = combine_heads_copy(right.out), bad = combine_heads_copy(wrong.out);
   if (wrongly) {
     b.wrong({"The shape is right, so nothing complains. The output is off by {0}% (|wrong − right| / |right|).",
              "形状没错，所以不会报错。输出却差了 {0}%（|错 − 对| / |对|）。"},
             {fixed(100 * off_by(bad, y), 0)});
   }
   const std::int64_t moved = leaks(wrongly);
-  b.prose({"With a causal mask, no word may depend on a later one. The last word is changed: {0} of the {1} words "
-           "before it get another output.",
+  b.prose({"With a causal mask, no word may depend on a later one. The last word is changed. Of the {1} words before "
+           "it, {0} have another output now.",
            "有因果掩码时，任何词都不该依赖后面的词。把最后一个词换掉：前面 {1} 个词里有 {0} 个输出变了。"},
           {whole(moved), whole(kLength - 1)}, moved == 0 ? Mood::right : Mood::wrong);
 }

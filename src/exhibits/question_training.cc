@@ -116,12 +116,11 @@ void build_all_positions(Builder& b) {
           {whole(kSteps), fixed(std::log(2.0), 2)});
   const Course honest = train(true);
   Chart chart{b.say({"loss", "损失"}), b.say({"step", "步"}), honest.steps, false, false, {}};
+  chart.series.push_back(
+      {b.say({"the best that is possible", "可能的下限"}), std::vector<double>(honest.steps.size(), std::log(2.0))});
   chart.series.push_back({b.say({"training, with the mask", "训练，有掩码"}), honest.training});
-  const Series best{b.say({"the best that is possible", "可能的下限"}),
-                    std::vector<double>(honest.steps.size(), std::log(2.0))};
   if (causal) {
     chart.series.push_back({b.say({"in generation", "生成时"}), honest.honest});
-    chart.series.push_back(best);
     b.add(std::move(chart));
     b.right({"Training loss {0}, loss in generation {1}: what it learned is what it can do.",
              "训练损失 {0}，生成时的损失 {1}：学到的就是会用的。"},
@@ -131,7 +130,6 @@ void build_all_positions(Builder& b) {
   const Course cheater = train(false);
   chart.series.push_back({b.say({"training, without it", "训练，没有掩码"}), cheater.training});
   chart.series.push_back({b.say({"without it, in generation", "没有掩码，生成时"}), cheater.honest});
-  chart.series.push_back(best);
   b.add(std::move(chart));
   b.wrong({"The cheater's training loss falls to {0}, below what is possible: it copies the answer. In generation the "
            "future is not there, and its loss is {1}; the honest model has {2}.",
@@ -142,7 +140,7 @@ void build_all_positions(Builder& b) {
 
 // ---------------------------------------------------------------- register_buffer
 
-constexpr std::int64_t kContext = 4, kSize = 4;
+constexpr std::int64_t kContext = 4, kSize = 4, kMaskSteps = 20;
 
 // One step of plain gradient descent on every parameter.
 void take_step(MultiHeadAttention& layer, const Tensor& x) {
@@ -166,7 +164,7 @@ Tensor trained_mask(const Tensor& start) {
                v = noise({1, 1, kContext, kSize}, 103), dout = noise({1, 1, kContext, kSize}, 104);
   Tensor mask = start.clone(), gradient(start.shape(), DType::f64);
   Adam adam(start.shape(), DType::f64);
-  for (int step = 0; step < 20; ++step) {
+  for (std::int64_t step = 0; step < kMaskSteps; ++step) {
     attention_backward({.dmasks = {{.mask = 0, .to = gradient.view()}}}, {.dout = dout.view()}, q, k, v,
                        {.masks = {Mask::add(mask)}});
     adam.step(mask, gradient, {.rate = 0.05});
@@ -206,6 +204,11 @@ void build_buffer(Builder& b) {
        "gradient, and the optimizer leaves it alone.",
        "掩码在文件里，也随层一起搬到别的设备。但它不是参数：没有梯度，优化器不碰它。"});
 
+  if (wrongly) {
+    b.prose({"Now the same mask as `nn.Parameter`: it is added to the scores, and Adam takes {0} steps.",
+             "现在把同一个掩码存成 `nn.Parameter`：加到分数上，用 Adam 训练 {0} 步。"},
+            {whole(kMaskSteps)});
+  }
   Tensor mask({kContext, kContext}, DType::f64);
   for (std::int64_t i = 0; i < kContext; ++i) {
     for (std::int64_t j = i + 1; j < kContext; ++j) mask.view().at<double>(i, j) = -1e9;
@@ -213,9 +216,10 @@ void build_buffer(Builder& b) {
   const Tensor now = wrongly ? trained_mask(mask) : mask.clone();
   Tensor shown = now.clone();  // −1e9 in a cell of a table is only wide
   for (double& value : shown.values<double>()) value = value < -1e8 ? -INFINITY : value;
-  Matrix matrix = b.scores(wrongly ? b.say({"as nn.Parameter, after 20 steps", "存成 nn.Parameter，训练 20 步之后"})
-                                   : b.say({"as a buffer, after any number of steps", "存成 buffer，训练多少步都一样"}),
-                           shown, words, words);
+  Matrix matrix =
+      b.scores(wrongly ? b.say({"as a parameter, after {0} steps", "存成参数，训练 {0} 步后"}, {whole(kMaskSteps)})
+                       : b.say({"as a buffer, after any steps", "存成 buffer，训练多少步都一样"}),
+               shown, words, words);
   matrix.reading = b.say(
       {"the mask adds {value} to the score of “{row}” and “{column}”", "掩码给“{row}”和“{column}”的分数加 {value}"});
   matrix.mood = wrongly ? Mood::wrong : Mood::right;

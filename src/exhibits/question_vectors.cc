@@ -156,9 +156,7 @@ void build_need_weights(Builder& b) {
   Table sums{b.say({"what each row sums to", "每行之和"}), {""}, {}};
   for (const std::string& word : words) sums.header.push_back(word);
   const auto show = [&](const std::string& title, const ConstTensorView& weights) {
-    Matrix matrix = b.weights(title, weights, words, words);
-    matrix.mood = training ? Mood::wrong : Mood::plain;
-    b.add(std::move(matrix));
+    b.add(b.weights(title, weights, words, words));
     Texts row{title};
     for (const double sum : row_sums(weights)) row.push_back(fixed(sum, 2));
     sums.rows.push_back(std::move(row));
@@ -174,7 +172,7 @@ void build_need_weights(Builder& b) {
   }
   b.add(std::move(sums));
   if (training) {
-    b.wrong({"Not a bug: dropout is on. Each weight becomes 0 with probability {0}, and the others are divided by {1}. "
+    b.prose({"Not a bug: dropout is on. Each weight becomes 0 with probability {0}, and the others are divided by {1}. "
              "A row sums to 1 only on average. Call `eval()` before you look at weights.",
              "这不是错误：dropout 开着。每个权重以 {0} 的概率变成 0，其余除以 {1}。一行之和只在平均意义上是 "
              "1。看权重之前先调用 `eval()`。"},

@@ -52,6 +52,12 @@ bool clings(char32_t c) {
   return kClosing.find(c) != std::u32string_view::npos;
 }
 
+// Opening punctuation does not end a line.
+bool opens(char32_t c) {
+  static constexpr std::u32string_view kOpening = U"（「『《“‘";
+  return kOpening.find(c) != std::u32string_view::npos;
+}
+
 }  // namespace
 
 char32_t next_code_point(std::string_view text, std::size_t& at) {
@@ -128,21 +134,23 @@ std::vector<std::string> wrap(std::string_view text, int width) {
   };
   std::vector<Piece> pieces;
   bool space = false;
-  bool open = false;  // may the next character join the last piece?
+  bool open = false;   // may the next character join the last piece?
+  bool holds = false;  // must it?
   for (std::size_t at = 0; at < text.size();) {
     const char32_t c = next_code_point(text, at);
     if (c == ' ') {
-      space = true, open = false;
+      space = true, open = holds = false;
       continue;
     }
     const bool wide = columns(c) == 2;
-    if (!pieces.empty() && !space && (clings(c) || (open && !wide))) {
+    if (!pieces.empty() && !space && (holds || clings(c) || (open && !wide && !opens(c)))) {
       pieces.back().text += to_utf8(c);
     } else {
       pieces.push_back({to_utf8(c), space});
     }
     space = false;
     open = !wide;
+    holds = opens(c);
   }
 
   std::vector<std::string> lines(1);
