@@ -152,7 +152,8 @@ val weights_map(const val& query, const val& key, const val& given) {
     const ConstTensorView& q = array_of(query, "query").view();
     const ConstTensorView& k = array_of(key, "key").view();
     require_rank_4(q, "query"), require_rank_4(k, "key");
-    AttentionOptions options = attention_options(given, {"batch", "head", "queries", "keys", "rows", "columns", "cell"});
+    AttentionOptions options =
+        attention_options(given, {"batch", "head", "queries", "keys", "rows", "columns", "cell"});
     if (!options.masks.empty() || !options.alibi_slopes.empty() || options.sinks.defined() ||
         !options.key_lengths.empty() || options.dropout.rate != 0.0) {
       throw Error("weightsMap takes scale, softcap, causal, window, alignment and engine, and no other option");

@@ -54,7 +54,8 @@ export class Heads {
     const own = bias && await partOf(this.rapt, bias, packedBias ? after : alone, [size]);
     try {
       return this.rapt.scope(() => {
-        const matrix = layer.transposed ? rows.transpose(0, 1).slice(0, begin, begin + size).reshape([size, inputs]) : rows;
+        const matrix = layer.transposed
+          ? rows.transpose(0, 1).slice(0, begin, begin + size).reshape([size, inputs]) : rows;
         const made = this.rapt.linear(x, matrix, own).reshape([1, 1, queries, size]);
         return rotary ? this.rapt.rotary(made, rotary) : made;
       });

@@ -18,8 +18,9 @@ export function imageOf(map, top, logarithmic) {
   return canvas;
 }
 
-/** {top, more}: the weight that is drawn brightest, and whether there are larger ones. A single row must not make all others dark (the first of a causal map has one
-    weight of 1): where the largest is far above the others, three rows in four stay below the brightest. */
+/** {top, more}: the weight that is drawn brightest, and whether there are larger ones. A single row must not make all
+    others dark (the first of a causal map has one weight of 1): where the largest is far above the others, three rows
+    in four stay below the brightest. */
 export function brightest({values, rows, columns}) {
   const most = new Float32Array(rows);
   for (let row = 0; row < rows; ++row) {

@@ -28,11 +28,14 @@ function line(values) {
     const y = (HEIGHT - top / most * HEIGHT).toFixed(1);
     points.push(`${(piece * WIDTH / pieces).toFixed(1)},${y} ${((piece + 1) * WIDTH / pieces).toFixed(1)},${y}`);
   }
-  return svg('svg', {viewBox: `0 -2 ${WIDTH} ${HEIGHT + 4}`, class: 'data-line', preserveAspectRatio: 'none', 'aria-hidden': 'true'},
-    svg('polyline', {points: `0,${HEIGHT} ${points.join(' ')} ${WIDTH},${HEIGHT}`}));
+  return svg('svg', {
+    viewBox: `0 -2 ${WIDTH} ${HEIGHT + 4}`, class: 'data-line', preserveAspectRatio: 'none', 'aria-hidden': 'true',
+  }, svg('polyline', {points: `0,${HEIGHT} ${points.join(' ')} ${WIDTH},${HEIGHT}`}));
 }
 
-export const tokenOf = (names, place) => (names?.[place] === undefined ? String(place) : `${place} “${names[place]}”`);
+export function tokenOf(names, place) {
+  return names?.[place] === undefined ? String(place) : `${place} “${names[place]}”`;
+}
 
 export class RowPanel {
   constructor(app, unlock) {
