@@ -78,6 +78,10 @@ explorer: setup-explorer wasm ## the page that shows attention, build/explorer/r
 test-explorer: explorer build/release/build.ninja build/explorer-venv/installed.txt ## drive the page in a browser
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
 	build/explorer-venv/bin/python -B -m pytest --quiet explorer/tests $(PYTESTS)
+.PHONY: pictures
+pictures: explorer build/release/build.ninja build/explorer-venv/installed.txt ## the pictures of the READMEs, docs/pictures
+	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
+	build/explorer-venv/bin/python -B scripts/pictures.py build/explorer/rapt.html build/release/rapt docs/pictures
 build/explorer-venv/installed.txt: explorer/tests/requirements.txt | setup-explorer
 	rm -rf build/explorer-venv
 	$(PYTHON) -m venv build/explorer-venv

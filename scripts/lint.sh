@@ -15,11 +15,16 @@ if command -v shellcheck >/dev/null; then shellcheck "${shell[@]}"; fi
 
 echo "lint: python"
 folders=()
-for folder in scripts tests bench bindings examples docs fuzz; do [ -d "$folder" ] && folders+=("$folder"); done
+for folder in scripts tests bench bindings examples docs explorer fuzz; do [ -d "$folder" ] && folders+=("$folder"); done
 find "${folders[@]}" \( -name '*.py' -o -name '*.pyi' \) -print0 | xargs -0 --no-run-if-empty python3 -c '
 import ast, sys
 for path in sys.argv[1:]:
     ast.parse(open(path, encoding="utf-8").read(), path)'  # parsed only: compiling would leave files in the tree
+
+if command -v node >/dev/null; then
+  echo "lint: javascript"
+  find explorer bindings/wasm -name '*.mjs' -print0 | xargs -0 -n 1 node --check
+fi
 
 echo "lint: clang-tidy"
 [ -f build/dev/build.ninja ] || cmake --preset dev >/dev/null
@@ -43,7 +48,9 @@ sysroot=/usr/share/emscripten/cache/sysroot
 wasm_flags=
 if [ -d "$sysroot" ]; then
   wasm_flags="-std=c++20 -DRAPT_VERSION=\"0\" -Iinclude -Isrc -Ibindings/wasm -include bindings/wasm/missing_std.h"
-  wasm_flags+=" --target=wasm32-unknown-emscripten --sysroot=$sysroot -D__EMSCRIPTEN__"
+  mkdir -p "$stamps/include"
+  ln -sfn /usr/include/nlohmann "$stamps/include/nlohmann"  # that folder has the headers of another C library too
+  wasm_flags+=" -isystem $stamps/include --target=wasm32-unknown-emscripten --sysroot=$sysroot -D__EMSCRIPTEN__"
 else
   echo "lint: no Emscripten (make wasm): bindings/wasm is left out" >&2
 fi

@@ -10,6 +10,8 @@ add_test(NAME IncludeRulesNoticeEveryBreach
   COMMAND Python3::Interpreter ${CMAKE_CURRENT_LIST_DIR}/include_rules.py --self-test)
 add_test(NAME ReferenceHasEveryDeclaration
   COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/reference_test.py ${PROJECT_SOURCE_DIR})
+add_test(NAME ReadmesSayTheSame
+  COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/readme_test.py ${PROJECT_SOURCE_DIR})
 include(${CMAKE_CURRENT_LIST_DIR}/guide/guide_tests.cmake)
 
 # Each public header alone, twice: it includes what it needs, and may be included again.

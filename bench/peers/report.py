@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes docs/benchmarks.md from the results of a run.
+"""Writes docs/benchmarks.md, and the ratios in both READMEs, from the results of a run.
 
-    report.py FOLDER PAGE.md
+    report.py FOLDER PAGE.md [ROOT]      without ROOT, the READMEs stay as they are
 
 FOLDER holds what run.sh put there: own.json, decode.json and prefill.json as `rapt bench attention` printed them,
 backward.json as `rapt bench backward` did, product.json as `rapt bench gemm` did, mha.json and layer_decode.json as
@@ -13,6 +13,7 @@ import pathlib
 import statistics
 import sys
 
+import face
 import goals
 
 PART_ONE = ("lengths", "masks", "window")  # what the tables with both peers are about
@@ -219,7 +220,7 @@ def goal_table(runs, peers):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
     folder = pathlib.Path(sys.argv[1])
 
@@ -263,6 +264,8 @@ def main():
         goal_table=goal_table(runs, peers),
     )
     pathlib.Path(sys.argv[2]).write_text(page, encoding="utf-8")
+    if len(sys.argv) == 4:
+        face.write(sys.argv[3], peers, own["machine"])
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-// What the explorer draws, as JSON: the walk of a sentence.
+// What the explorer draws, as JSON: the walk of a sentence, and the exhibits that answer questions.
 #include <cstdint>
 #include <string>
 
 #include <emscripten/bind.h>
 #include <nlohmann/json.hpp>
 
+#include "array.h"
 #include "errors.h"
+#include "exhibits/exhibit.h"
 #include "exhibits/tokens.h"
 #include "exhibits/toy_model.h"
 #include "exhibits/walk.h"
@@ -35,8 +37,35 @@ std::string walk(const std::string& text, double heads_wanted, bool causal) {
   });
 }
 
+exhibits::Lang lang_named(const std::string& name) {
+  if (name == "en") return exhibits::Lang::en;
+  if (name == "zh") return exhibits::Lang::zh;
+  throw Error("exhibit: there is no language \"" + name + "\"; it is en or zh");
+}
+
+std::string questions(const std::string& lang) {
+  return guarded([&] { return exhibits::as_json(exhibits::questions(lang_named(lang))); });
+}
+
+// `settings` is an object: {key: value, …}.
+std::string exhibit(int number, const std::string& lang, const val& settings) {
+  return guarded([&] {
+    exhibits::Settings chosen;
+    const val keys = val::global("Object").call<val>("keys", settings);
+    for (int n = 0; n < keys["length"].as<int>(); ++n) {
+      const auto key = keys[n].as<std::string>();
+      chosen[key] = settings[key].as<std::string>();
+    }
+    return exhibits::as_json(exhibits::exhibit(number, lang_named(lang), chosen));
+  });
+}
+
 }  // namespace
 
-EMSCRIPTEN_BINDINGS(rapt_exhibits) { emscripten::function("walk", &walk); }
+EMSCRIPTEN_BINDINGS(rapt_exhibits) {
+  emscripten::function("walk", &walk);
+  emscripten::function("questions", &questions);
+  emscripten::function("exhibit", &exhibit);
+}
 
 }  // namespace rapt::wasm

@@ -174,6 +174,15 @@ export interface Walk {
   checks: {row_sum_error: number; output_error: number; good: boolean};
 }
 
+export interface Exhibit {
+  number: number;
+  question: string;
+  answer: string;
+  switches: {key: string; label: string; choices: {value: string; label: string}[]; chosen: string}[];
+  /** Each with a `kind`: prose, matrix, table, chart or code, and the fields of src/exhibits/exhibit.h. */
+  blocks: ({kind: string} & Record<string, unknown>)[];
+}
+
 export interface Rapt {
   readonly version: string;
   instructionSets(): string[];
@@ -194,6 +203,10 @@ export interface Rapt {
   openHeader(name: string, beginning: Uint8Array, size: number): TensorFile;
   /** What `rapt explain --json` prints. */
   walk(text: string, options?: {heads?: number; causal?: boolean}): Walk;
+  /** The questions of `rapt explain --questions`. */
+  questions(lang: 'en' | 'zh'): Exhibit[];
+  /** What `rapt explain --question N --json` prints. */
+  exhibit(number: number, options?: {lang?: 'en' | 'zh'; settings?: Record<string, string>}): Exhibit;
   builtinModel(): Model;
   train(task: 'induction' | 'reverse', seed?: number): Training;
   /** Frees every tensor made in `work` but what it returns. */

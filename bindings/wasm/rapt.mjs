@@ -112,6 +112,10 @@ class Rapt {
     return new TensorFile(this, this.module.File.openHeader(name, beginning, size));
   }
   walk(text, {heads = 4, causal = false} = {}) { return JSON.parse(this.module.walk(text, heads, causal)); }
+  questions(lang) { return JSON.parse(this.module.questions(lang)); }
+  exhibit(number, {lang = 'en', settings = {}} = {}) {
+    return JSON.parse(this.module.exhibit(number, lang, settings));
+  }
   builtinModel() { return new Model(this, this.module.Model.builtin()); }
   train(task, seed = 0) { return new Training(this, this.module.Training.begin(task, seed)); }
 

@@ -36,7 +36,7 @@ class QuestionsView {
         this.drawList();
         this.place.querySelector('h2').focus();
       },
-    }, byNumber.get(number).question)))));
+    }, rich(byNumber.get(number).question))))));
   }
 
   async open(number, settings) {

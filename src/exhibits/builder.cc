@@ -35,7 +35,7 @@ std::string brief(double number) { return std::isfinite(number) ? printed("%.*g"
 
 std::string fill(std::string text, const Texts& values) {
   for (std::size_t n = 0; n < values.size(); ++n) {
-    const std::string mark = "{" + std::to_string(n) + "}";
+    const std::string mark = std::string("{").append(std::to_string(n)).append("}");
     for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + values[n].size())) {
       text.replace(at, mark.size(), values[n]);
     }

@@ -26,8 +26,7 @@ void build_permute(Builder& b) {
 
   b.prose(
       {"One Linear makes q, k and v at once: {0} numbers for each token, first q, then k, then v, each head after "
-       "head. "
-       "Each cell below is a place in memory.",
+       "head. Each cell below is a place in memory.",
        "一个 Linear 一次算出 q、k、v：每个词元 {0} 个数，先 q，再 k，再 v，里面又按头排。下面每格写的是内存里的位置。"},
       {whole(kWidth)});
   const Tensor memory = places({1, kLength, kWidth});
@@ -50,20 +49,18 @@ void build_permute(Builder& b) {
   }
   b.prose(
       {"`view(B, L, 3, H, D)` names the five axes. `permute(2, 0, 3, 1, 4)` lists them in a new order: the 3 comes "
-       "first, "
-       "and H comes before L. No number moves, only strides.",
-       "`view(B, L, 3, H, D)` 给五个轴命名。`permute(2, 0, 3, 1, 4)` 按新的次序排列它们：3 到最前面，H 到 L 前面。"
-       "一个数也没搬，只换了步长。"});
+       "first, and H comes before L. No number moves, only strides.",
+       "`view(B, L, 3, H, D)` 给五个轴命名。`permute(2, 0, 3, 1, 4)` 按新的次序排列它们：3 到最前面，H 到 L "
+       "前面。一个数也没搬，只换了步长。"});
   b.add(std::move(moving));
 
   const ConstTensorView all = wrongly ? memory.view().reshape({kParts, 1, kHeads, kLength, kHeadSize}) : permuted;
   const std::string name = kPartNames[part];
   const ConstTensorView one = all.select(0, part).select(0, 0);  // (H, L, D)
-  b.prose(
-      {"The first axis now has three slices, so `queries, keys, values = qkv` takes one each. Here is `{0}`, of shape "
-       "(B, H, L, D):",
-       "第一个轴现在有三片，所以 `queries, keys, values = qkv` 每个拿一片。这是 `{0}`，形状是 (B, H, L, D)："},
-      {name});
+  b.prose({"The first axis now has three slices, so `queries, keys, values = qkv` takes one each. Here is `{0}`, of "
+           "shape (B, H, L, D):",
+           "第一个轴现在有三片，所以 `queries, keys, values = qkv` 每个拿一片。这是 `{0}`，形状是 (B, H, L, D)："},
+          {name});
   std::int64_t strangers = 0;
   for (std::int64_t h = 0; h < kHeads; ++h) {
     groups.clear();
@@ -80,8 +77,7 @@ void build_permute(Builder& b) {
   }
   if (wrongly) {
     b.wrong({"`view(3, B, H, L, D)` has the same shape, but it cuts memory in its old order: {1} of the {2} numbers in "
-             "this “{0}” "
-             "are not {0} at all.",
+             "this “{0}” are not {0} at all.",
              "`view(3, B, H, L, D)` 形状一样，却按旧的顺序切内存：这个“{0}”里 {2} 个数有 {1} 个根本不是 {0}。"},
             {name, whole(strangers), whole(one.count())});
   } else {
@@ -107,8 +103,7 @@ void build_batch_first(Builder& b) {
   const ConstTensorView turned = x.view().transpose(0, 1);
 
   b.prose({"Two sentences, {0} words each, {1} numbers a word. `batch_first=True` takes (B, L, E): sentence, word, "
-           "number. The "
-           "default of PyTorch, `batch_first=False`, takes (L, B, E): word, sentence, number.",
+           "number. The default of PyTorch, `batch_first=False`, takes (L, B, E): word, sentence, number.",
            "两句话，每句 {0} 个词，每个词 {1} 个数。`batch_first=True` 收 (B, L, E)：句子、词、数。PyTorch 默认 "
            "`batch_first=False`，收 (L, B, E)：词、句子、数。"},
           {whole(kWords), whole(kSize)});
@@ -117,8 +112,7 @@ void build_batch_first(Builder& b) {
               {batch_row(b, "x (B, L, E)", x), batch_row(b, "x.transpose(0, 1) (L, B, E)", turned)}});
   b.prose(
       {"Transposing swaps two strides and copies nothing. Which layout is given must be known to the layer: the "
-       "numbers do "
-       "not say it.",
+       "numbers do not say it.",
        "转置只是交换两个步长，什么也不复制。但层必须知道给的是哪一种：数字本身看不出来。"});
 
   const MultiHeadAttentionConfig config{.embed_size = kSize, .heads = 1, .dtype = DType::f64};
@@ -150,8 +144,7 @@ void build_batch_first(Builder& b) {
     b.add(std::move(matrix));
   }
   b.wrong({"A layer with `batch_first=False` was given (B, L, E). No error: it reads {0} sentences of {1} words as {1} "
-           "sentences "
-           "of {0} words. A word now attends to the other sentence, and never to its own.",
+           "sentences of {0} words. A word now attends to the other sentence, and never to its own.",
            "`batch_first=False` 的层收到了 (B, L, E)。没有报错：它把 {0} 句 {1} 词读成了 {1} 句 {0} "
            "词。一个词只看得到另一句话，看不到自己这句的其他词。"},
           {whole(kBatch), whole(kWords)});
@@ -162,24 +155,22 @@ void build_batch_first(Builder& b) {
 }  // namespace
 
 Question question_permute() {
-  return {
-      {"What is `permute(2, 0, 3, 1, 4)` doing to packed qkv?", "`permute(2, 0, 3, 1, 4)` 对打包的 qkv 做了什么？"},
-      {"It puts the axis of size 3 first, so that q, k and v fall out as slices, and the heads before the words, as "
-       "attention wants them. Only strides change.",
-       "它把大小为 3 的轴放到最前面，q、k、v 就成了三片；又把头放到词前面，正是注意力要的次序。变的只有步长。"},
-      {{"part", {"show", "看"}, {{"q", {"q", "q，查询"}}, {"k", {"k", "k，键"}}, {"v", {"v", "v，值"}}}},
-       {"order",
-        {"how", "做法"},
-        {{"permute", {"permute(2, 0, 3, 1, 4)", "permute(2, 0, 3, 1, 4)"}},
-         {"view", {"view(3, B, H, L, D), the wrong way", "view(3, B, H, L, D)，错误的做法"}}}}},
-      build_permute};
+  return {{"What is `permute(2, 0, 3, 1, 4)` doing to packed qkv?", "`permute(2, 0, 3, 1, 4)` 对打包的 qkv 做了什么？"},
+          {"It puts the axis of size 3 first, so that q, k and v fall out as slices, and the heads before the words, "
+           "as attention wants them. Only strides change.",
+           "它把大小为 3 的轴放到最前面，q、k、v 就成了三片；又把头放到词前面，正是注意力要的次序。变的只有步长。"},
+          {{"part", {"show", "看"}, {{"q", {"q", "q，查询"}}, {"k", {"k", "k，键"}}, {"v", {"v", "v，值"}}}},
+           {"order",
+            {"how", "做法"},
+            {{"permute", {"permute(2, 0, 3, 1, 4)", "permute(2, 0, 3, 1, 4)"}},
+             {"view", {"view(3, B, H, L, D), the wrong way", "view(3, B, H, L, D)，错误的做法"}}}}},
+          build_permute};
 }
 
 Question question_batch_first() {
   return {{"What is `batch_first`?", "`batch_first` 是什么？"},
           {"It says whether the first axis is the sentence or the word. A wrong guess gives no error: words then "
-           "attend across "
-           "sentences.",
+           "attend across sentences.",
            "它说明第一个轴是句子还是词。弄错了不会报错：词会跑到别的句子里去找注意力。"},
           {{"input",
             {"input", "输入"},

@@ -36,10 +36,11 @@ void build_cache(Builder& b) {
   options.cache = &cache;
   Tensor weights({length, length}, DType::f64), held({step, kHeadSize}, DType::f64);
   double difference = 0;
+  std::int64_t without = 0;  // rows of k and v, if every step began anew
   Table table{b.say({"every step", "每一步"}),
               {b.say({"step", "步"}), b.say({"new word", "新词"}), b.say({"q rows", "q 行"}),
                b.say({"k, v: new", "k、v：新算"}), b.say({"k, v: read", "k、v：读出"}),
-               b.say({"k, v without a cache", "无缓存时 k、v"})},
+               b.say({"new without a cache", "无缓存要新算"})},
               {}};
   for (std::int64_t n = 0; n < length; ++n) {
     const std::int64_t before = cache.length(ids[0]);
@@ -48,8 +49,9 @@ void build_cache(Builder& b) {
     for (std::int64_t j = 0; j <= n; ++j) {
       weights.view().at<double>(n, j) = static_cast<double>(result.weights.view().at<float>(0, 0, 0, j));
     }
-    table.rows.push_back({whole(n + 1), words[static_cast<std::size_t>(n)], "1", whole(cache.length(ids[0]) - before),
-                          whole(cache.length(ids[0])), whole(n + 1)});
+    table.rows.push_back({whole(n + 1), words[static_cast<std::size_t>(n)], whole(result.out.size(1)),
+                          whole(cache.length(ids[0]) - before), whole(cache.length(ids[0])), whole(n + 1)});
+    without += n + 1;
     if (n + 1 != step) continue;
     CacheView view;
     cache.view(ids, view);
@@ -58,8 +60,7 @@ void build_cache(Builder& b) {
 
   const std::string& word = words[static_cast<std::size_t>(step - 1)];
   b.prose({"Step {0}: the word “{1}” comes. It asks once, with its own q. It needs the k and v of every word before "
-           "it, and those have "
-           "not changed since they were computed.",
+           "it, and those have not changed since they were computed.",
            "第 {0} 步：来了“{1}”。它用自己的 q 提问一次。它需要前面每个词的 k 和 v，而那些算出来之后就没有变过。"},
           {whole(step), word});
   Matrix query =
@@ -81,16 +82,12 @@ void build_cache(Builder& b) {
   b.add(std::move(triangle));
   b.prose(
       {"Why not Q? The q of an earlier word was used for its own row, and that row is finished: its output is known. "
-       "No later word "
-       "asks with it again. But every later word looks at its k and takes of its v.",
+       "No later word asks with it again. But every later word looks at its k and takes of its v.",
        "为什么不缓存 Q？前面那个词的 q "
-       "只用在它自己那一行，那一行早已算完，输出也有了，后面的词不会再用它提问。但后面每个词都要看它的 "
-       "k，取它的 v。"});
+       "只用在它自己那一行，那一行早已算完，输出也有了，后面的词不会再用它提问。但后面每个词都要看它的 k，取它的 v。"});
   b.add(std::move(table));
-  const std::int64_t without = length * (length + 1) / 2;
   b.right({"With the cache {0} rows of k and v are computed in {0} steps; without it {1}. The outputs are those of one "
-           "causal pass over "
-           "the sentence: they differ by {2}.",
+           "causal pass over the sentence: they differ by {2}.",
            "有缓存，{0} 步只算 {0} 行 k、v；没有缓存要算 {1} 行。输出和整句一次因果计算相同：相差 {2}。"},
           {whole(length), whole(without), brief(difference)});
 }
@@ -100,8 +97,7 @@ void build_cache(Builder& b) {
 Question question_cache() {
   return {{"Why are K and V cached and Q not?", "为什么缓存 K 和 V，却不缓存 Q？"},
           {"Every later word needs the k and v of an earlier one, and they never change. Its q was only needed for its "
-           "own row, which is "
-           "finished.",
+           "own row, which is finished.",
            "后面每个词都要用前面词的 k 和 v，而它们不会变。q 只在自己那一行用过，那一行已经算完了。"},
           {{"step",
             {"step", "步"},

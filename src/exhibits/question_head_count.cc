@@ -41,8 +41,7 @@ void build_divisible(Builder& b) {
             {whole(kSize), whole(heads), whole(layer.config().head_size)});
   } catch (const Error& error) {
     b.wrong({"{0} / {1} = {2}: with {3} numbers for each head, {4} would be left over, and W_o could not put {0} "
-             "together again. The "
-             "layer says so at once:",
+             "together again. The layer says so at once:",
              "{0} / {1} = {2}：每个头 {3} 个数，会多出 {4} 个，W_o 也拼不回 {0} 个。建这一层时就会报错："},
             {whole(kSize), whole(heads), fixed(static_cast<double>(kSize) / static_cast<double>(heads), 2), whole(size),
              whole(kSize - size * heads)});
@@ -61,8 +60,7 @@ void build_divisible(Builder& b) {
   constexpr std::int64_t kOdd = 5, kOwn = 4;
   const MultiHeadAttention own({.embed_size = kSize, .heads = kOdd, .head_size = kOwn, .batch_first = true}, 1);
   b.prose({"It is a custom, not a law. The projections may change the width: {0} heads of {1} numbers are {2}, and W_o "
-           "makes {3} of "
-           "them again.",
+           "makes {3} of them again.",
            "这是惯例，不是定律。投影可以改变宽度：{0} 个头，每个 {1} 个数，一共 {2} 个，W_o 再变回 {3} 个。"},
           {whole(kOdd), whole(kOwn), whole(kOdd * kOwn), whole(kSize)});
   Table shapes{b.say({"heads = {0}, head_size = {1}", "heads = {0}，head_size = {1}"}, {whole(kOdd), whole(kOwn)}),
@@ -85,11 +83,9 @@ void build_parallel(Builder& b) {
   const Tensor whole_out = layer.forward(x).out;
 
   b.prose({"`n_local_heads = n_heads / model_parallel_size`: {0} heads, {1} ranks, {2} heads for each. A rank has its "
-           "own rows of W_q, "
-           "W_k, W_v and its own columns of W_o, and never sees another's heads.",
+           "own rows of W_q, W_k, W_v and its own columns of W_o, and never sees another's heads.",
            "`n_local_heads = n_heads / model_parallel_size`：{0} 个头，{1} 个 rank，每个 rank {2} 个头。每个 rank "
-           "只有自己那几行 "
-           "W_q、W_k、W_v 和自己那几列 W_o，看不到别人的头。"},
+           "只有自己那几行 W_q、W_k、W_v 和自己那几列 W_o，看不到别人的头。"},
           {whole(kHeads), whole(ranks), whole(kHeads / ranks)});
   Table dealt{b.say({"who has what", "谁有什么"}),
               {"rank", b.say({"heads", "头"}), "W_q, W_k, W_v", "W_o", b.say({"numbers", "参数个数"})},
@@ -125,8 +121,7 @@ void build_parallel(Builder& b) {
   rows.push_back(b.say({"sum", "和"}));
   rows.push_back(b.say({"whole layer", "整层"}));
   b.prose({"Each rank makes an output of full width from its heads alone. They only have to be added up: one "
-           "all-reduce. The output for "
-           "“{0}”:",
+           "all-reduce. The output for “{0}”:",
            "每个 rank 只用自己的头，就能算出完整宽度的输出。最后加起来就行：一次 all-reduce。“{0}”的输出："},
           {words[0]});
   Matrix matrix = b.numbers(b.say({"partial outputs, their sum, and the whole", "各部分的输出、它们的和，以及整层"}),
@@ -140,8 +135,7 @@ void build_parallel(Builder& b) {
             {whole(ranks), fixed(difference, 2)});
   } else {
     b.right({"The sum is the whole (off by at most {0}). Why it works: W_o times the heads side by side is a sum over "
-             "heads. Only rank "
-             "0 adds the output bias.",
+             "heads. Only rank 0 adds the output bias.",
              "和就等于整层（最多差 {0}）。道理是：W_o 乘并排的头，本来就是对头求和。输出偏置只由 rank 0 加一次。"},
             {brief(difference)});
   }

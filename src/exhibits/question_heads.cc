@@ -36,8 +36,7 @@ void build_projection(Builder& b) {
   const ConstTensorView weight = layer.parameters()[0].value;  // (E out, E in)
 
   b.prose({"W_q takes {0} numbers in and gives {0} out. Below, a column makes one number of q. Each head owns {1} "
-           "columns side by "
-           "side: cutting q into heads is cutting W_q into column blocks.",
+           "columns side by side: cutting q into heads is cutting W_q into column blocks.",
            "W_q 进 {0} 个数，出 {0} 个数。下面每一列造出 q 的一个数。每个头拥有相邻的 {1} 列：把 q 拆成头，就是把 W_q "
            "按列切块。"},
           {whole(kSize), whole(size)});
@@ -60,8 +59,7 @@ void build_projection(Builder& b) {
     difference = std::max(difference, largest_difference(own, q.view().slice(1, h * size, (h + 1) * size)));
   }
   b.right({"One product with the whole of W_q, then cut; or {0} products with a block each: the same q, off by at most "
-           "{1}. One "
-           "large product is only faster.",
+           "{1}. One large product is only faster.",
            "整个 W_q 乘一次再切，或者每块各乘一次、共 {0} 次：得到的 q 一样，最多差 {1}。一次大的乘法只是更快。"},
           {whole(heads), brief(difference)});
 
@@ -73,8 +71,7 @@ void build_projection(Builder& b) {
   }
   b.add(std::move(counts));
   b.prose({"The count does not change: 4 matrices of {0}×{0} and 4 biases of {0}, however they are cut. More heads "
-           "means narrower "
-           "heads.",
+           "means narrower heads.",
            "参数个数不变：4 个 {0}×{0} 的矩阵，4 个长 {0} 的偏置，怎么切都一样。头越多，每个头越窄。"},
           {whole(kSize)});
 }
@@ -101,8 +98,7 @@ void build_segments(Builder& b) {
     }
   }
   b.prose({"Without the split, QKᵀ sums over all 24 numbers at once. That is one table, the sum of the four (off by at "
-           "most {0}). What "
-           "each segment said is gone before softmax begins.",
+           "most {0}). What each segment said is gone before softmax begins.",
            "不拆分时，QKᵀ 一次把 24 个数全加起来。只剩一张表，就是那四张之和（最多差 {0}）。softmax "
            "还没开始，各段说了什么就已经没了。"},
           {brief(largest_difference(sum, of_head(one.scores, 0)))});
@@ -111,24 +107,23 @@ void build_segments(Builder& b) {
   b.add(std::move(total));
 
   if (wrongly) {
+    b.wrong(
+        {"There is one table, and its columns are words, not dimensions. Cutting it into segments would cut the "
+         "sentence. One softmax gives one set of weights, for all 24 numbers of v alike.",
+         "只有一张表，它的列是词，不是维度。把它切段，切的是句子。一次 softmax 只给出一组权重，v 的 24 个数都用它。"});
     Matrix matrix =
         b.weights(b.say({"softmax of the one table", "这一张表的 softmax"}), of_head(one.weights, 0), words, words);
     matrix.mood = Mood::wrong;
     b.add(std::move(matrix));
-    b.wrong(
-        {"There is one table, and its columns are words, not dimensions. Cutting it into segments would cut the "
-         "sentence. One "
-         "softmax gives one set of weights, for all 24 numbers of v alike.",
-         "只有一张表，它的列是词，不是维度。把它切段，切的是句子。一次 softmax 只给出一组权重，v 的 24 个数都用它。"});
   } else {
+    b.right({"Cut q and k first: four tables, four softmaxes, four ways to look at the sentence.",
+             "先拆 q 和 k：四张表，四次 softmax，四种看这句话的方式。"});
     for (std::int64_t h = 0; h < four.heads; ++h) {
       Matrix matrix =
           b.weights(b.say({"weights, {0}", "权重，{0}"}, {b.head(h)}), of_head(four.weights, h), words, words);
       matrix.mood = Mood::right;
       b.add(std::move(matrix));
     }
-    b.right({"Cut q and k first: four tables, four softmaxes, four ways to look at the sentence.",
-             "先拆 q 和 k：四张表，四次 softmax，四种看这句话的方式。"});
   }
   b.add(Table{b.say({"shape of the weights", "权重的形状"}),
               {"", b.say({"shape", "形状"})},
@@ -148,8 +143,7 @@ void build_several_heads(Builder& b) {
 
   b.prose(
       {"The second “{0}” has two relations at once: the word before it is “{1}”, and the same word stands at the "
-       "start. Head 0 of "
-       "four was made to look at the word before, head 1 at the same word.",
+       "start. Head 0 of four was made to look at the word before, head 1 at the same word.",
        "第二个“{0}”同时有两种关系：它前面是“{1}”，句首还有同一个词。四个头里，头 0 专看前一个词，头 1 专看相同的词。"},
       {words[kAsks], words[kBefore]});
   const std::int64_t shown = std::min<std::int64_t>(walk.heads, 4);
@@ -172,20 +166,18 @@ void build_several_heads(Builder& b) {
               {{b.say({"1 head", "1 个头"}), weight(one, 0, kBefore), weight(one, 0, kSame)},
                {b.say({"4 heads, head 0", "4 个头，头 0"}), weight(four, 0, kBefore), weight(four, 0, kSame)},
                {b.say({"4 heads, head 1", "4 个头，头 1"}), weight(four, 1, kBefore), weight(four, 1, kSame)}}});
-  b.prose({"One head has one row of weights for “{0}”: both relations must share it, and the output is their average. "
-           "Several heads "
-           "keep them apart, in different numbers of the output.",
-           "一个头对“{0}”只有一行权重：两种关系只能分着用，输出是它们的平均。多个头把它们分开，放在输出的不同位置。"},
-          {words[kAsks]}, heads == 1 ? Mood::wrong : Mood::right);
+  b.prose({"One head has one row of weights for “{0}”, and all relations must share it: the word before is left with "
+           "{1}. Several heads keep them apart, in different numbers of the output.",
+           "一个头对“{0}”只有一行权重，所有关系都挤在里面：前一个词只剩 {1}。多个头把它们分开，放在输出的不同位置。"},
+          {words[kAsks], weight(one, 0, kBefore)}, heads == 1 ? Mood::wrong : Mood::right);
 
   b.prose(
       {"And does one head of 1000 dimensions give each dimension 0.001? No. Softmax goes over the keys. The dimensions "
-       "are summed "
-       "inside each score, before softmax.",
+       "are summed inside each score, before softmax.",
        "那么一个 1000 维的头，是不是每一维只分到 0.001？不是。softmax 沿着键做。维度早在 softmax "
        "之前，就在分数里加起来了。"});
   Table shares{b.say({"one query, 5 keys", "一个查询，5 个键"}), {"D"}, {}};
-  for (std::int64_t j = 0; j < 5; ++j) shares.header.push_back("k" + whole(j));
+  for (const std::string& key : counted(5, "k")) shares.header.push_back(key);
   shares.header.push_back(b.say({"sum", "和"}));
   for (const std::int64_t size : {8, 64, 1000}) {
     const Seen seen = see(noise({1, 1, 1, size}, 81), noise({1, 1, 5, size}, 82), noise({1, 1, 5, 1}, 83));
@@ -203,8 +195,7 @@ Question question_projection() {
   return {{"One projection E×E and then split, or one per head? Does splitting add parameters?",
            "是一个 E×E 的投影再拆分，还是每个头一个？拆分会增加参数吗？"},
           {"They are the same: a head's projection is a block of columns of W. Splitting adds nothing; the number of "
-           "parameters does "
-           "not depend on the number of heads.",
+           "parameters does not depend on the number of heads.",
            "是一回事：一个头的投影就是 W 的一块列。拆分不增加任何参数，参数个数和头数无关。"},
           {{"heads", {"heads", "头数"}, {{"2", {"2", "2"}}, {"1", {"1", "1"}}, {"4", {"4", "4"}}, {"8", {"8", "8"}}}}},
           build_projection};
@@ -225,8 +216,7 @@ Question question_several_heads() {
   return {{"Why several heads at all? Does one head of 1000 dimensions give each dimension 0.001?",
            "为什么要多个头？一个 1000 维的头，每一维只分到 0.001 吗？"},
           {"A head has one set of weights, so it can follow one relation at a time, or average several. Softmax shares "
-           "1 among keys, "
-           "never among dimensions.",
+           "1 among keys, never among dimensions.",
            "一个头只有一组权重，一次只能顾一种关系，否则就是平均。softmax 把 1 分给键，从来不分给维度。"},
           {{"heads",
             {"heads", "头数"},

@@ -50,6 +50,8 @@ void show_memory(Builder& b, const Texts& words, bool wrongly) {
                                  memory.view().select(0, 0), words, counted(kSize), head_of, legend);
   whole_memory.mood = mood;
   b.add(std::move(whole_memory));
+  Texts rows;
+  for (std::int64_t i = 0; i < kLength; ++i) rows.push_back(b.say({"row {0}", "第 {0} 行"}, {whole(i)}));
   for (std::int64_t h = 0; h < kHeads; ++h) {
     std::vector<int> token_of;
     for (std::int64_t i = 0; i < kLength; ++i) {
@@ -58,17 +60,15 @@ void show_memory(Builder& b, const Texts& words, bool wrongly) {
       }
     }
     Matrix held = b.places(b.say({"what {0} holds, by token", "{0} 拿到的数，按词元着色"}, {b.head(h)}),
-                           heads.select(0, 0).select(0, h), counted(kLength, b.say({"row ", "第 "})),
-                           counted(kHeadSize), token_of, words);
+                           heads.select(0, 0).select(0, h), rows, counted(kHeadSize), token_of, words);
     held.mood = mood;
     b.add(std::move(held));
   }
   if (wrongly) {
-    b.wrong(
-        {"`view(B, H, L, D)` cuts memory into two halves, so a head is a piece of the sentence. Row 1 of head 0 is the "
-         "second half of “{0}”, not “{1}”.",
-         "`view(B, H, L, D)` 把内存一切两半，一个头就成了句子的一段。头 0 的第 1 行是“{0}”的后半截，而不是“{1}”。"},
-        {words[0], words[1]});
+    b.wrong({"`view(B, H, L, D)` cuts memory into two halves, so a head is a piece of the sentence. Row 1 of head 0 is "
+             "the second half of “{0}”, not “{1}”.",
+             "`view(B, H, L, D)` 把内存一切两半，一个头就成了句子的一段。头 0 的第 1 行是“{0}”的后半截，而不是“{1}”。"},
+            {words[0], words[1]});
   } else {
     b.right({"Each head holds {0} numbers of every token: row 0 is “{1}”, row 1 is “{2}”, row 2 is “{3}”.",
              "每个头都拿到每个词元的 {0} 个数：第 0 行是“{1}”，第 1 行是“{2}”，第 2 行是“{3}”。"},
@@ -121,8 +121,7 @@ void show_outputs(Builder& b, const Texts& words, bool wrongly) {
   }
   const std::int64_t moved = leaks(wrongly);
   b.prose({"With a causal mask, no word may depend on a later one. The last word is changed: {0} of the {1} words "
-           "before it "
-           "get another output.",
+           "before it get another output.",
            "有因果掩码时，任何词都不该依赖后面的词。把最后一个词换掉：前面 {1} 个词里有 {0} 个输出变了。"},
           {whole(moved), whole(kLength - 1)}, moved == 0 ? Mood::right : Mood::wrong);
 }
@@ -166,8 +165,7 @@ void build_view(Builder& b) {
                layout_row(b, ".transpose(1, 2)", cut.transpose(1, 2)),
                layout_row(b, b.say({"x.view(B, H, L, D), wrong", "x.view(B, H, L, D)，错"}), split(x, true))}});
   b.prose({"The last two have one shape and different strides. A stride says how far the next row is: {0} for the "
-           "right one, "
-           "a whole token; {1} for the wrong one.",
+           "right one, a whole token; {1} for the wrong one.",
            "最后两行形状一样，步长不同。步长就是到下一行要走多远：对的走 {0}，正好一个词元；错的只走 {1}。"},
           {whole(cut.transpose(1, 2).stride(2)), whole(split(x, true).stride(2))});
   show_outputs(b, words, wrongly);
@@ -180,10 +178,10 @@ Question question_view() {
   return {{"Why `view(B, L, H, D).transpose(1, 2)` and not `view(B, H, L, D)`? What does `contiguous()` do?",
            "为什么是 `view(B, L, H, D).transpose(1, 2)`，而不是 `view(B, H, L, D)`？`contiguous()` 又做了什么？"},
           {"`view` never moves a number: it only cuts memory where it lies. A token's numbers lie together, so cut "
-           "each token "
-           "first, then bring the heads forward. `contiguous()` is the copy that a later `view` needs.",
-           "`view` 从不搬动数据，只是按内存顺序切。一个词元的数放在一起，所以先切开每个词元，再把头换到前面。"
-           "`contiguous()` 是后面的 `view` 需要的那次复制。"},
+           "each token first, then bring the heads forward. `contiguous()` is the copy that a later `view` needs.",
+           "`view` "
+           "从不搬动数据，只是按内存顺序切。一个词元的数放在一起，所以先切开每个词元，再把头换到前面。`contiguous()` "
+           "是后面的 `view` 需要的那次复制。"},
           {{"split",
             {"split", "拆分"},
             {{"right", {"view(B, L, H, D).transpose(1, 2)", "view(B, L, H, D).transpose(1, 2)"}},

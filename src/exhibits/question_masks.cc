@@ -57,7 +57,7 @@ void build_mask_meaning(Builder& b) {
   // 1 keeps. Read the other way round, what should be kept is filled.
   const Tensor keeps = about_keys({1, 1, 1, 0}), is_zero = about_keys({0, 0, 0, 1});
   b.code("scores.masked_fill(mask == 0, -1e9)");
-  b.add(mask_matrix(b.say({"1 means keep (these notes)", "1 表示保留（笔记的写法）"}), as_row(keeps), one_row));
+  b.add(mask_matrix(b.say({"1 means keep (most tutorials)", "1 表示保留（多数教程的写法）"}), as_row(keeps), one_row));
   const Tensor fill_where = (wrongly ? keeps : is_zero).to(DType::boolean);
   const Seen filled = inputs.attend({Mask::fill(fill_where, -1e9)});
   b.add(weights_matrix(b.say({"weights", "权重"}), filled, mood));
@@ -72,8 +72,7 @@ void build_mask_meaning(Builder& b) {
   b.add(weights_matrix(b.say({"weights", "权重"}), added, mood));
   if (wrongly) {
     b.wrong({"Each mask was read as the other custom has it. No error, and every row still sums to 1, but all of it "
-             "goes to "
-             "`<pad>`: {0} of the first row.",
+             "goes to `<pad>`: {0} of the first row.",
              "两个掩码都按对方的习惯读了。没有报错，每行之和还是 1，但注意力全给了 `<pad>`：第一行的 {0}。"},
             {fixed(of_head(filled.weights, 0).at<double>(0, kLength - 1), 2)});
   } else {
@@ -93,8 +92,7 @@ void build_mask_meaning(Builder& b) {
   }
   b.prose(
       {"The third custom is a mask of numbers: −inf hides, 0 leaves alone. This one hides the future, so it has a row "
-       "for "
-       "each query.",
+       "for each query.",
        "第三种习惯直接存数：−inf 遮住，0 不动。这个掩码遮的是未来，所以每个查询一行。"});
   b.code(wrongly ? "scores + tril(-inf)" : "scores + triu(-inf, diagonal=1)");
   b.add(mask_matrix(b.say({"added to the scores", "加到分数上"}), triangle, words));
@@ -106,8 +104,7 @@ void build_mask_meaning(Builder& b) {
 
   b.prose(
       {"Padding or attention mask? Look at the shape. A padding mask is about keys: the same for every query. An "
-       "attention "
-       "mask has a row for each query.",
+       "attention mask has a row for each query.",
        "填充掩码还是注意力掩码？看形状。填充掩码只管键：对每个查询都一样。注意力掩码每个查询一行。"});
   const auto keep = [&] { return b.say({"keep", "保留"}); };
   const auto ignore = [&] { return b.say({"ignore", "忽略"}); };
@@ -168,8 +165,7 @@ void build_hiding(Builder& b) {
     for (std::int64_t j = 0; j < kLength; ++j) hidden.view().at<bool>(i, j) = i + 1 == kLength || j > i;
   }
   b.prose({"Each word sees itself and those before it. To make it hard, the last word, “{0}”, sees nothing at all: so "
-           "it is "
-           "with a sentence that is all padding.",
+           "it is with a sentence that is all padding.",
            "每个词只看自己和前面的词。再出个难题：最后一个词“{0}”什么也看不到，一句话全是填充时就是这样。"},
           {words.back()});
   b.add(b.scores(b.say({"scores, −inf where hidden", "分数，遮住处为 −inf"}),
@@ -186,21 +182,18 @@ void build_hiding(Builder& b) {
   } else if (how == "book") {
     b.wrong(
         {"The formula itself: in the last row the sum is 0, and 0 / 0 is NaN. One such row, and the next layer makes "
-         "everything "
-         "NaN.",
+         "everything NaN.",
          "照公式直算：最后一行的和是 0，0 / 0 就是 NaN。只要有一行这样，下一层就全变成 NaN。"});
   } else if (how == "1e9") {
     b.wrong({"−1e9 is an ordinary number. Where something is visible, it works: exp(−1e9) is 0. In the last row all "
-             "scores are "
-             "equal, so every hidden key gets {0}.",
+             "scores are equal, so every hidden key gets {0}.",
              "−1e9 只是一个普通的数。只要还有看得见的键，它就管用：exp(−1e9) 是 "
              "0。最后一行分数全都相等，于是每个被遮住的键都分到 {0}。"},
             {fixed(1.0 / kLength, 2)});
   } else {
     b.wrong(
         {"Multiplied by 0 after softmax: the hidden keys have already taken their share of the sum, so the rows no "
-         "longer sum "
-         "to 1. And the hidden scores still shaped the rest.",
+         "longer sum to 1. And the hidden scores still shaped the rest.",
          "softmax 之后再乘 0：被遮住的键早已分走了一份，所以一行之和不再是 1，剩下的权重也还受它们影响。"});
   }
 
@@ -266,15 +259,13 @@ void build_alignment(Builder& b) {
         {brief(difference)});
   } else {
     b.wrong({"The triangle sits in the wrong corner: {0} sees only k0, though it should see k0 to k{1}. The output is "
-             "off by up "
-             "to {2}.",
+             "off by up to {2}.",
              "三角摆错了角落：{0} 只看得到 k0，而它本该看到 k0 到 k{1}。输出最多差 {2}。"},
             {queries[0], whole(kCached), fixed(difference, 2)});
   }
   b.prose(
       {"Top-left is right for something else: a decoder's queries against other keys, counted from the same start. "
-       "Because "
-       "both exist, `rapt` asks when the lengths differ:",
+       "Because both exist, `rapt` asks when the lengths differ:",
        "左上对齐也有用处：查询和键从同一个起点数起的时候。两种都有人用，所以长度不等时 `rapt` 会问："});
   try {
     (void)see(last, k, v, {.causal = true});
@@ -290,8 +281,7 @@ Question question_mask_meaning() {
       {"Does true in a mask mean keep or ignore? Which shape? Padding mask or attention mask?",
        "掩码里的 True 是保留还是忽略？形状是什么？填充掩码和注意力掩码怎么分？"},
       {"Both customs exist, so look at the line that uses the mask. A padding mask has one row for all queries; an "
-       "attention "
-       "mask has a row for each.",
+       "attention mask has a row for each.",
        "两种习惯都有，要看用掩码的那行代码。填充掩码对所有查询只有一行；注意力掩码每个查询一行。"},
       {{"read",
         {"the mask is read", "掩码"},
@@ -303,8 +293,7 @@ Question question_hiding() {
   return {{"−1e9, −inf, or multiply by 0 after softmax? What of a row with everything masked?",
            "用 −1e9、−inf，还是 softmax 之后乘 0？一整行都被遮住怎么办？"},
           {"Only −inf before softmax hides exactly. A row that sees nothing must be given 0 on purpose: the bare "
-           "formula says NaN, "
-           "and −1e9 spreads it evenly over what should be hidden.",
+           "formula says NaN, and −1e9 spreads it evenly over what should be hidden.",
            "只有 softmax 之前的 −inf 才真正遮得住。一行什么也看不到时必须专门给 0：照公式是 NaN，用 −1e9 "
            "则平均分给本该遮住的键。"},
           {{"hide",
@@ -319,8 +308,7 @@ Question question_hiding() {
 Question question_alignment() {
   return {{"Where is the triangle when Lq ≠ Lk, as with a cache?", "Lq ≠ Lk 时（比如有缓存），三角在哪个角？"},
           {"In the bottom right corner when the queries are the newest tokens, as with a cache: query i stands after "
-           "the cached "
-           "keys.",
+           "the cached keys.",
            "查询是最新的词元时（有缓存就是这样），三角在右下角：查询 i 排在缓存的键后面。"},
           {{"corner",
             {"triangle", "三角"},

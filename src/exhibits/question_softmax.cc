@@ -57,8 +57,7 @@ void build_scale(Builder& b) {
 
   b.prose(
       {"q·k adds up D products. If each number is random with variance 1, the sum has variance D. Dividing by √D makes "
-       "it 1 "
-       "again.",
+       "it 1 again.",
        "q·k 是 D 个乘积之和。每个数都是方差为 1 的随机数时，和的方差就是 D。除以 √D，方差又回到 1。"});
   const Tensor q = noise({1, 1, 4, size}, 51), k = noise({1, 1, 6, size}, 52), v = noise({1, 1, 6, 1}, 53);
   const Seen seen = see(q, k, v, {.scale = scaled ? default_scale(size) : 1.0});
@@ -107,15 +106,13 @@ void build_scale(Builder& b) {
   }
   b.add(std::move(variances));
   b.prose({"Large scores make softmax choose instead of mix. Measured by entropy, a query keeps {0} keys in sight at D "
-           "= 1024 with "
-           "the scale, and {1} without.",
+           "= 1024 with the scale, and {1} without.",
            "分数一大，softmax 就不再混合，而是只挑一个。按熵来算，D = 1024 时，有缩放的查询看得见 {0} "
            "个键，没有缩放只剩 {1} 个。"},
           {fixed(last_on.keys_in_sight, 1), fixed(last_off.keys_in_sight, 1)});
   b.add(std::move(sights));
   b.prose({"And a softmax that has chosen passes no gradient: p·(1 − p) is nearly 0 when p is 0 or 1. At D = 1024 it "
-           "is {0} with the "
-           "scale and {1} without, so q and k stop learning.",
+           "is {0} with the scale and {1} without, so q and k stop learning.",
            "softmax 一旦选定，梯度就过不去：p 接近 0 或 1 时，p·(1 − p) 几乎是 0。D = 1024 时，有缩放是 {0}，没有是 "
            "{1}，q 和 k 就学不动了。"},
           {fixed(last_on.gradient, 2), fixed(last_off.gradient, 2)});
@@ -145,8 +142,7 @@ void build_axis(Builder& b) {
 
   b.prose(
       {"A row is a word that asks, with its q. A column is a word that answers, with its k. Their score is large where "
-       "the two "
-       "vectors point the same way.",
+       "the two vectors point the same way.",
        "行是提问的词，用它的 q。列是应答的词，用它的 k。两个向量方向越一致，分数越大。"});
   b.add(b.scores(b.say({"scores, q·k / √D", "分数，q·k / √D"}), of_head(walk.scaled, 0), words, words));
 
@@ -173,8 +169,7 @@ void build_axis(Builder& b) {
       wrongly ? Tensor::copy_of(of_head(turned.weights, 0).transpose(0, 1)) : Tensor::copy_of(of_head(walk.weights, 0));
   b.prose(
       {"Softmax turns scores into shares. It goes over the keys, `dim=-1`, along a row: each word shares out 1 among "
-       "those who "
-       "answer.",
+       "those who answer.",
        "softmax 把分数变成份额。它沿着键的方向走，即 `dim=-1`，一行一行做：每个词把 1 分给应答的词。"});
   Matrix matrix = b.weights(wrongly ? b.say({"softmax over queries, dim=-2", "沿查询做 softmax，dim=-2"})
                                     : b.say({"softmax over keys, dim=-1", "沿键做 softmax，dim=-1"}),
@@ -192,8 +187,7 @@ void build_axis(Builder& b) {
   b.add(std::move(sums));
   if (wrongly) {
     b.wrong({"Now the columns sum to 1 and the rows do not: “{0}” would mix {1} times a value, “{2}” only {3}. The "
-             "output is no "
-             "average any more.",
+             "output is no average any more.",
              "现在列之和是 1，行之和不是：“{0}”会混合出 {1} 份值，“{2}”只有 {3} 份。输出不再是平均。"},
             {words[1], fixed(rows[1], 2), words[0], fixed(rows[0], 2)});
   } else {
@@ -209,8 +203,7 @@ void build_axis(Builder& b) {
 Question question_scale() {
   return {{"Why divide by √d_k, and d of what?", "为什么要除以 √d_k？d 是谁的维度？"},
           {"A score is a sum of D products, so it grows with the head size D. Divided by √D it stays near 1, softmax "
-           "can still mix, "
-           "and gradients pass.",
+           "can still mix, and gradients pass.",
            "分数是 D 个乘积之和，头的维度 D 越大它越大。除以 √D，它就保持在 1 左右，softmax 还能混合，梯度也过得去。"},
           {{"scale",
             {"scale by 1/√D", "缩放 1/√D"},

@@ -102,8 +102,7 @@ void build_all_positions(Builder& b) {
   if (causal) {
     b.right(
         {"The triangle keeps them honest: row i has weight only on words 0 to i. So all five can be computed side by "
-         "side, and "
-         "none can see its answer.",
+         "side, and none can see its answer.",
          "三角掩码保证公平：第 i 行只在词 0 到 i 上有权重。所以五个样本可以并排算，谁也看不到自己的答案。"});
   } else {
     b.wrong({"Without the triangle each position looks straight at the next word, which is the answer.",
@@ -111,17 +110,18 @@ void build_all_positions(Builder& b) {
   }
 
   b.prose({"Now really train: a model with one layer, {0} steps, just now. Each token is the one before plus 1 or plus "
-           "2, by the toss "
-           "of a coin, so nobody honest gets below log 2 = {1}.",
+           "2, by the toss of a coin, so nobody honest gets below log 2 = {1}.",
            "现在真的训练一下：一层的模型，刚刚训练了 {0} 步。每个词元等于前一个加 1 或加 "
-           "2，由抛硬币决定，所以老实的模型损失不会低于 "
-           "log 2 = {1}。"},
+           "2，由抛硬币决定，所以老实的模型损失不会低于 log 2 = {1}。"},
           {whole(kSteps), fixed(std::log(2.0), 2)});
   const Course honest = train(true);
   Chart chart{b.say({"loss", "损失"}), b.say({"step", "步"}), honest.steps, false, false, {}};
   chart.series.push_back({b.say({"training, with the mask", "训练，有掩码"}), honest.training});
+  const Series best{b.say({"the best that is possible", "可能的下限"}),
+                    std::vector<double>(honest.steps.size(), std::log(2.0))};
   if (causal) {
     chart.series.push_back({b.say({"in generation", "生成时"}), honest.honest});
+    chart.series.push_back(best);
     b.add(std::move(chart));
     b.right({"Training loss {0}, loss in generation {1}: what it learned is what it can do.",
              "训练损失 {0}，生成时的损失 {1}：学到的就是会用的。"},
@@ -131,10 +131,10 @@ void build_all_positions(Builder& b) {
   const Course cheater = train(false);
   chart.series.push_back({b.say({"training, without it", "训练，没有掩码"}), cheater.training});
   chart.series.push_back({b.say({"without it, in generation", "没有掩码，生成时"}), cheater.honest});
+  chart.series.push_back(best);
   b.add(std::move(chart));
   b.wrong({"The cheater's training loss falls to {0}, below what is possible: it copies the answer. In generation the "
-           "future is not "
-           "there, and its loss is {1}; the honest model has {2}.",
+           "future is not there, and its loss is {1}; the honest model has {2}.",
            "作弊的模型训练损失降到 {0}，低于可能的下限：它在抄答案。生成时没有未来可看，它的损失是 {1}；老实的模型是 "
            "{2}。"},
           {fixed(cheater.training.back(), 2), fixed(cheater.honest.back(), 2), fixed(honest.honest.back(), 2)});
@@ -203,8 +203,7 @@ void build_buffer(Builder& b) {
   b.add(std::move(table));
   b.prose(
       {"The mask is in the file, and it moves with the layer to another device. But it is no parameter: it gets no "
-       "gradient, and the "
-       "optimizer leaves it alone.",
+       "gradient, and the optimizer leaves it alone.",
        "掩码在文件里，也随层一起搬到别的设备。但它不是参数：没有梯度，优化器不碰它。"});
 
   Tensor mask({kContext, kContext}, DType::f64);
@@ -223,8 +222,7 @@ void build_buffer(Builder& b) {
   b.add(std::move(matrix));
   if (wrongly) {
     b.wrong({"As a parameter the mask is trained too: what should be 0 has moved by up to {0}. It has become a bias by "
-             "position, and no "
-             "weight decay or reset knows that it was a mask.",
+             "position, and no weight decay or reset knows that it was a mask.",
              "存成参数，掩码也会被训练：本该是 0 的地方最多变了 {0}。它成了按位置加的偏置，谁也不知道它原来是掩码。"},
             {fixed(largest_difference(now, mask), 2)});
   } else {
@@ -246,8 +244,7 @@ void build_buffer(Builder& b) {
 Question question_all_positions() {
   return {{"How can a decoder train on every position at once?", "解码器怎么能同时训练所有位置？"},
           {"The triangle hides from each position what comes after it, so one pass holds as many honest examples as "
-           "there are words. "
-           "Without it the model copies the answer.",
+           "there are words. Without it the model copies the answer.",
            "三角掩码把每个位置后面的词都遮住，所以一遍里有多少个词就有多少个公平的样本。没有它，模型就会抄答案。"},
           {{"mask",
             {"causal mask", "因果掩码"},

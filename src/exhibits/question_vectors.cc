@@ -59,8 +59,7 @@ void build_qkv(Builder& b) {
   const Texts places = counted(walk.head_size);
 
   b.prose({"Every word makes three vectors. q is its question, k is the label it shows to those who ask, v is what it "
-           "hands over. We "
-           "follow “{0}” in head 0.",
+           "hands over. We follow “{0}” in head 0.",
            "每个词都造出三个向量。q 是它的提问，k 是它给别人看的标签，v 是它交出的内容。我们跟着头 0 里的“{0}”走。"},
           {word});
   b.add(b.numbers(b.say({"1. its query", "1. 它的查询"}), q.slice(0, asks, asks + 1), {"q " + word}, places));
@@ -92,14 +91,12 @@ void build_qkv(Builder& b) {
   const std::int64_t best = largest_in_row(weights, asks);
   if (hard) {
     b.prose({"With scores this large only one key counts: the output is the v of “{0}”, and this is a database. But "
-             "such a lookup "
-             "passes no gradient, so nobody could learn it.",
+             "such a lookup passes no gradient, so nobody could learn it.",
              "分数这么大时只有一个键算数：输出就是“{0}”的 v，这就是数据库。可这样查不出梯度，学不会。"},
             {words[static_cast<std::size_t>(best)]});
   } else {
     b.prose({"Is V a database? Nearly: a database returns the one entry whose key matches. Here each key matches a "
-             "little, and all "
-             "values come mixed. “{0}” gives most, {1}.",
+             "little, and all values come mixed. “{0}” gives most, {1}.",
              "V "
              "是数据库吗？差不多：数据库只返回键相符的那一条。这里每个键都符合一点，值按比例混在一起。“{0}”给得最多，{"
              "1}。"},
@@ -107,8 +104,7 @@ void build_qkv(Builder& b) {
   }
 
   b.prose({"What becomes of it? The outputs of all heads lie side by side, W_o mixes them, and the word has {0} "
-           "numbers again, ready "
-           "for the next layer. Here are the first six.",
+           "numbers again, ready for the next layer. Here are the first six.",
            "输出去了哪里？所有头的输出并排放好，W_o 把它们混合，这个词又有了 {0} 个数，交给下一层。这是前六个。"},
           {whole(kEmbedding)});
   const ConstTensorView y = walk.y.view().select(0, 0).select(0, asks);
@@ -116,8 +112,7 @@ void build_qkv(Builder& b) {
                   walk.y.view().select(0, 0).slice(0, asks, asks + 1).slice(1, 0, 6), {"y " + word}, places));
   b.prose(
       {"After the last layer, the vector is compared with one vector for each word of the vocabulary, and softmax "
-       "makes "
-       "probabilities of it. This model is not trained, so they mean nothing yet.",
+       "makes probabilities of it. This model is not trained, so they mean nothing yet.",
        "最后一层之后，这个向量和词表里每个词的向量做点积，再用 softmax "
        "变成概率。这个模型没有训练过，所以概率还没有意义。"});
   show_vocabulary(b, walk, words, y);
@@ -155,8 +150,7 @@ void build_need_weights(Builder& b) {
 
   b.prose(
       {"`need_weights=True` gives back the weights beside the output. With `average_attn_weights=True`, the default, "
-       "it is one "
-       "table: the mean of all heads. With False there is one for each head.",
+       "it is one table: the mean of all heads. With False there is one for each head.",
        "`need_weights=True` 除了输出还返回权重。默认 `average_attn_weights=True` 只有一张表：所有头的平均。设为 False "
        "则每个头一张。"});
   Table sums{b.say({"what each row sums to", "每行之和"}), {""}, {}};
@@ -181,11 +175,9 @@ void build_need_weights(Builder& b) {
   b.add(std::move(sums));
   if (training) {
     b.wrong({"Not a bug: dropout is on. Each weight becomes 0 with probability {0}, and the others are divided by {1}. "
-             "A row sums to "
-             "1 only on average. Call `eval()` before you look at weights.",
+             "A row sums to 1 only on average. Call `eval()` before you look at weights.",
              "这不是错误：dropout 开着。每个权重以 {0} 的概率变成 0，其余除以 {1}。一行之和只在平均意义上是 "
-             "1。看权重之前先调用 "
-             "`eval()`。"},
+             "1。看权重之前先调用 `eval()`。"},
             {fixed(kRate, 2), fixed(1 - kRate, 2)});
   } else {
     b.right({"Without dropout every row sums to 1.", "没有 dropout，每行之和都是 1。"});
@@ -210,8 +202,7 @@ Question question_qkv() {
       {"What are Q, K and V? Is V a database? What becomes of the output?",
        "Q、K、V 是什么？V 是数据库吗？输出去了哪里？"},
       {"q asks, k answers, v is handed over. The output is a mix of all values, weighted by how well their keys "
-       "answer: a lookup "
-       "that is soft. W_o then joins the heads.",
+       "answer: a lookup that is soft. W_o then joins the heads.",
        "q 提问，k 应答，v 交出内容。输出是所有值的加权和，键越合适权重越大：这是“软”的查表。之后 W_o 把各个头合起来。"},
       {{"word",
         {"who asks", "谁在提问"},
@@ -229,8 +220,7 @@ Question question_need_weights() {
   return {{"What is `need_weights`? Averaged or per head? Why do rows not sum to 1 in training?",
            "`need_weights` 是什么？取平均还是每个头一份？训练时为什么一行之和不是 1？"},
           {"It gives back the L×L weights, by default the mean of the heads. In training dropout has changed them, so "
-           "rows sum to 1 "
-           "only on average.",
+           "rows sum to 1 only on average.",
            "它返回 L×L 的权重，默认是各头的平均。训练时 dropout 动过它们，所以一行之和只在平均意义上是 1。"},
           {{"weights",
             {"weights", "权重"},

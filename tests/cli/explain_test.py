@@ -142,6 +142,20 @@ class Command(unittest.TestCase):
             (["explain", "--text", ""], "explain: the text has no tokens; give at least one word with --text"),
             (["explain", "--text", " \t\u3000\n"], "explain: the text has no tokens; give at least one word with --text"),
             (["explain", "--text", "a " * 1025], "explain: the text has 1025 tokens; at most 1024 are taken"),
+            (["explain", "--question"], "--question needs something behind it: --question N" + hint),
+            (["explain", "--question", "x"], "--question: x is not a whole number" + hint),
+            (["explain", "--question", "19"], "explain: question 19: there are questions 1 to 18"),
+            (["explain", "--question", "4", "--set", "x=1"],
+             'explain: question 4: there is no switch "x"; it has "scale" and "d"'),
+            (["explain", "--question", "4", "--set", "scale=x"],
+             'explain: question 4: "scale" is "on" or "off", not "x"'),
+            (["explain", "--question", "4", "--set", "scale"], "--set: 'scale' is not key=value" + hint),
+            (["explain", "--question", "4", "--set", "d=4", "--set", "d=64"], "--set: 'd' is given twice" + hint),
+            (["explain", "--set", "d=4"], "explain: --set is for a question; add --question N"),
+            (["explain", "--question", "1", "--questions"], "explain: --questions and --question do not go together"),
+            *((["explain", "--question", "1", *option],
+               f"explain: {option[0]} does not go with --question: a question has its own switches, for --set")
+              for option in (["--text", "a"], ["--heads", "4"], ["--causal"], ["--wrong-split"])),
         ]
         for arguments, message in table:
             with self.subTest(arguments=arguments[:3]):
@@ -295,6 +309,72 @@ class WrongSplit(unittest.TestCase):
         self.assertIn("000000000000000000000000", page)
         self.assertIn("(192, 48, 6, 1)", page)
         self.assertIn("正确", explain("--wrong-split", "--lang", "zh"))
+
+
+class Questions(unittest.TestCase):
+    def all(self, lang="en"):
+        return json.loads(explain("--questions", "--json", "--lang", lang))
+
+    def test_they_are_listed_with_their_numbers(self):
+        for lang in ("en", "zh"):
+            page = " ".join(explain("--questions", "--lang", lang).split())
+            questions = self.all(lang)
+            self.assertEqual([each["number"] for each in questions], list(range(1, 19)))
+            for each in questions:
+                # A line may break between two Chinese characters, where no space belongs.
+                self.assertIn(f"{each['number']}{each['question']}".replace(" ", ""), page.replace(" ", ""))
+
+    def test_the_page_has_what_the_data_has(self):
+        for lang in ("en", "zh"):
+            for number in range(1, 19):
+                with self.subTest(number=number, lang=lang):
+                    arguments = ["--question", str(number), "--lang", lang]
+                    answer, page = data(*arguments), explain(*arguments).replace(" ", "").replace("\n", "")
+                    for block in answer["blocks"]:
+                        if block["kind"] == "prose":
+                            self.assertIn(block["text"].replace(" ", ""), page)
+                        if block["kind"] == "table" and not block["measured"]:
+                            for cell in (cell for row in block["rows"] for cell in row if " " not in cell):
+                                self.assertIn(cell, page)
+                    for each in answer["switches"]:
+                        for choice in each["choices"][1:]:
+                            self.assertIn(f"--set{each['key']}={choice['value']}", page)
+
+    def test_a_switch_changes_the_page(self):
+        for each in self.all():
+            for switch in each["switches"]:
+                for choice in switch["choices"][1:]:
+                    setting = ["--question", str(each["number"]), "--set", f"{switch['key']}={choice['value']}"]
+                    with self.subTest(setting=setting):
+                        self.assertNotEqual(data(*setting)["blocks"], data(*setting[:2])["blocks"])
+
+    def test_every_wrong_way_is_marked(self):
+        for each in self.all():
+            for switch in each["switches"]:
+                for choice in switch["choices"]:
+                    if "the wrong way" in choice["label"]:
+                        page = explain("--question", str(each["number"]), "--set", f"{switch['key']}={choice['value']}")
+                        self.assertIn("✗", page)
+            self.assertNotIn("✗", explain("--question", str(each["number"])))
+
+    def test_no_line_is_wider_than_the_terminal(self):
+        settings = [[]] + [["--set", f"{switch['key']}={choice['value']}", "--question", str(each["number"])]
+                           for each in self.all() for switch in each["switches"] for choice in switch["choices"][1:]]
+        for width in (60, 80, 100):
+            for lang in ("en", "zh"):
+                pages = [["--questions"], *settings[1:], *(["--question", str(n)] for n in range(1, 19))]
+                for arguments in pages:
+                    for line in explain(*arguments, "--lang", lang, COLUMNS=str(width)).splitlines():
+                        self.assertLessEqual(columns(line), width, f"{arguments} {lang} at {width}: {line}")
+
+    def test_colours_take_no_room(self):
+        for number in range(1, 19):
+            if number == 13:  # measures the time, which another run may write wider
+                continue
+            plain, drawn = (explain("--question", str(number), "--color", when, COLUMNS="100", COLORTERM="truecolor")
+                            for when in ("never", "always"))
+            self.assertIn(ESCAPE, drawn)
+            self.assertLessEqual(max(map(columns, drawn.splitlines())), max(map(columns, plain.splitlines())))
 
 
 class Page(unittest.TestCase):

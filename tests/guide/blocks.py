@@ -10,6 +10,7 @@ A page is Markdown. In it:
     …
     -->
     <!-- file first.cc -->  above a block: it is also the file of that name, in the folder where the page's shell runs.
+    <!-- ratios, by make bench -->   and <!-- end of ratios -->: bench/peers/face.py writes what is between them.
     *Not run by the tests: why.*   above a block: it is not run. How many there may be is written in check_test.py.
 
 A block that contains main() is a program of its own. Other cpp and c blocks are the body of a function; a heading of
@@ -21,6 +22,7 @@ import pathlib
 import re
 
 LANGUAGES = ("cpp", "c", "python", "sh", "cmake")
+KNOWN_COMMENT = r"<!-- (file [\w.]+|ratios, by make bench|end of ratios) -->"
 NOT_RUN = "*Not run by the tests: "
 
 
@@ -103,7 +105,7 @@ class Reader:
                     Block(self.page, first, line[5:], self.until("-->"), hidden=True, section=self.section)
                 )
                 line = "-->"
-            elif line.startswith("<!--") and not re.fullmatch(r"<!-- file [\w.]+ -->", line):
+            elif line.startswith("<!--") and not re.fullmatch(KNOWN_COMMENT, line):
                 self.refuse(f"{line}: no comment that the tests know")
             elif "```" in line:
                 self.refuse("a fence that does not begin its line")

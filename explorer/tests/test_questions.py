@@ -1,0 +1,96 @@
+"""Questions: every exhibit, in both languages, with each setting of its switches, against the native engine."""
+
+import pytest
+from accessibility import serious_violations
+from conftest import LANGUAGES, until
+
+NUMBERS = list(range(1, 19))
+
+
+def as_number(text):
+    return {"−∞": "-inf", "∞": "inf", "NaN": "nan"}.get(text) or float(text.replace("−", "-"))
+
+
+def expect_the_same(page, exhibit):
+    """What is drawn is what the native engine says, block by block."""
+    assert page.inner_text("article h2").replace("\xa0", " ") == exhibit["question"].replace("`", "")
+    matrices = [block for block in exhibit["blocks"] if block["kind"] == "matrix"]
+    assert page.locator("article figure.matrix-figure").count() == len(matrices)
+    drawn = page.evaluate("""[...document.querySelectorAll('article figure.matrix-figure')].map((figure) => ({
+        title: figure.querySelector('figcaption').textContent,
+        cells: [...figure.querySelectorAll('[role=gridcell]')].map((cell) => cell.textContent)}))""")
+    for figure, block in zip(drawn, matrices, strict=True):
+        assert figure["title"] == block["title"]
+        for text, value in zip(figure["cells"], block["values"], strict=True):
+            shown = as_number(text)
+            if isinstance(value, str):
+                assert shown == value
+            else:
+                # Half a digit for the rounding, and a little for another libm.
+                assert abs(shown - value) <= 0.5001 * 10 ** -block["decimals"] + 1e-4 * abs(value)
+    tables = [block for block in exhibit["blocks"] if block["kind"] == "table"]
+    drawn = page.evaluate("""[...document.querySelectorAll('article > .scroll > table.plain')].map((table) =>
+        [...table.querySelectorAll('tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent)))""")
+    for rows, block in zip(drawn, tables, strict=True):
+        if not block["measured"]:
+            assert rows == [[text.replace("`", "") for text in row] for row in block["rows"]]
+    assert page.locator("article figure.chart-figure").count() == sum(
+        block["kind"] == "chart" for block in exhibit["blocks"])
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_an_exhibit_shows_what_the_native_engine_says(page_at, rapt, number, lang):
+    page = page_at(f"#questions?q={number}&lang={lang}")
+    page.wait_for_selector("article h2")
+    exhibit = rapt("explain", "--question", str(number), "--lang", lang, "--json")
+    expect_the_same(page, exhibit)
+    assert serious_violations(page) == []
+    for switch in exhibit["switches"]:
+        for choice in switch["choices"]:
+            radio = page.locator(f"article input[name='{switch['key']}'][value='{choice['value']}']")
+            if radio.is_checked():
+                continue
+            radio.focus()
+            page.keyboard.press("Space")
+            until(page, f"location.hash.includes('s.{switch['key']}={choice['value']}')")
+            chosen = rapt("explain", "--question", str(number), "--lang", lang, "--json", "--set",
+                          f"{switch['key']}={choice['value']}")
+            settings = dict(each.split("=") for each in page.evaluate("location.hash").split("?")[1].split("&")
+                            if each.startswith("s."))
+            if len(settings) == 1:
+                expect_the_same(page, chosen)
+        assert serious_violations(page) == []
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_all_questions_by_keyboard_alone(page_at, lang):
+    page = page_at(f"#questions?lang={lang}")
+    page.wait_for_selector("article h2")
+    seen = set()
+    for turn in range(len(NUMBERS)):
+        seen.add(page.inner_text("article h2"))
+        if page.locator("article .forward").is_disabled():
+            break
+        for _ in range(400):  # Tab, from the heading to the button that leads on
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.classList.contains('forward')"):
+                break
+        before = page.inner_text("article h2")
+        page.keyboard.press("Enter")
+        until(page, f"document.querySelector('article h2').textContent !== {before!r}")
+        until(page, "document.activeElement === document.querySelector('article h2')")
+        assert turn < len(NUMBERS)
+    assert len(seen) == len(NUMBERS)
+
+
+def test_a_question_that_is_none_shows_the_first(page_at):
+    page = page_at("#questions?q=99&lang=en")
+    page.wait_for_selector("article h2")
+    assert "QK" in page.inner_text("article h2")
+
+
+def test_a_setting_that_is_none_is_refused_in_words(page_at):
+    page = page_at("#questions?q=4&s.nothing=1&lang=en")
+    page.wait_for_selector("article .error")
+    assert "nothing" in page.inner_text("article .error")

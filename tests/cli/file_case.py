@@ -1,0 +1,68 @@
+"""What tests of rapt on files share: a folder of its own with an input, the command, and layers that PyTorch saved.
+
+A file of tests is called with COMMAND LAYERS [unittest arguments], LAYERS being tests/data/layers.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import arrays
+
+COMMAND = "rapt"
+LAYERS = "layers"
+PREFIX = "model.layers.0.attn."
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.values = arrays.numbers(2 * 5 * 12)
+        self.write("x.npy", arrays.npy((2, 5, 12), self.values))
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def layer(self, name):
+        return os.path.join(LAYERS, f"{name}.safetensors")
+
+    def rapt(self, *arguments, **more):
+        return arrays.run(COMMAND, *arguments, folder=self.folder, **more)
+
+    def good(self, *arguments, **more):
+        result = self.rapt(*arguments, **more)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def used(self, *arguments):
+        """The exit code of a run, the most memory it had in kilobytes, and its seconds."""
+        start = time.monotonic()
+        process = subprocess.Popen([COMMAND, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return process.returncode, used.ru_maxrss, time.monotonic() - start
+
+    def near(self, a, b, bound=1e-5):
+        self.assertEqual(len(a), len(b))
+        self.assertLess(max(abs(x - y) for x, y in zip(a, b)), bound)
+
+
+def main():
+    global COMMAND, LAYERS
+    COMMAND = os.path.abspath(sys.argv.pop(1))
+    LAYERS = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
