@@ -118,7 +118,7 @@ export class Heads {
       for (let j = keys[0]; j < keys[1]; ++j) {
         const place = row + Math.floor((j - keys[0]) / cell);
         const value = numbers[i * width + j];
-        if (value > most[place]) most[place] = value;
+        if (value > most[place] || Number.isNaN(value)) most[place] = value;
       }
     }
     return most;

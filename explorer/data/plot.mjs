@@ -24,7 +24,10 @@ export function imageOf(map, top, logarithmic) {
 export function brightest({values, rows, columns}) {
   const most = new Float32Array(rows);
   for (let row = 0; row < rows; ++row) {
-    for (let column = 0; column < columns; ++column) most[row] = Math.max(most[row], values[row * columns + column]);
+    for (let column = 0; column < columns; ++column) {
+      const value = values[row * columns + column];
+      if (value > most[row]) most[row] = value;  // what is not a number counts for nothing
+    }
   }
   most.sort();
   const usual = most[Math.floor((rows - 1) * 0.75)], largest = most[rows - 1];

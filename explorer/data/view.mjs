@@ -163,7 +163,7 @@ class View {
     this.place.append(
       choices(app, session, {choose: (chosen) => this.choose(chosen), sort: this.sort, logarithmic: this.logarithmic,
         change: (state) => this.change(state)}),
-      this.mismatch(subject),
+      session.sampleLabels ? h('p', {}, app.say('data.sampleNote')) : this.mismatch(subject),
       h('div', {class: several ? 'data-desk' : 'data-desk single'}, several && this.grid.element,
         h('section', {class: 'data-large', 'aria-labelledby': 'data-heading'}, this.heading,
           h('p', {class: 'quiet data-about'}, this.about(subject)), this.large.canvas,

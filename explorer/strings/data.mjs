@@ -9,6 +9,10 @@ export const data = {
   'data.dropMore': {en: 'Drop more files, or another input', zh: '可以继续拖入文件，或换一个输入'},
   'data.choose': {en: 'Choose files …', zh: '选择文件……'},
   'data.sample': {en: 'No file at hand? Look at this one', zh: '手边没有文件？看看这个示例'},
+  'data.sampleNote': {
+    en: 'A layer made by hand: each head does one thing that heads of trained models are known for. Head 0 looks at the token before, 1 at the same place in the sentence before (seven tokens back), 2 around itself, 3 at the same word, 4 at what came after the same word (induction), 5 at the first token, 6 at full stops, 7 at everything alike.',
+    zh: '一个手工制作的层：每个头只做一件事，都是训练好的模型里常见的。头 0 看前一个词元，1 看上一句的同一位置（往前七个词元），2 看自己附近，3 看同一个词，4 看同一个词之后出现的词（归纳），5 看第一个词元，6 看句号，7 对所有词元一视同仁。',
+  },
   'data.whatFiles': {en: 'What files can I drop?', zh: '可以放入哪些文件？'},
   'data.help.weights': {
     en: 'Attention weights: any array (queries, keys), (heads, queries, keys) or (batch, heads, queries, keys) in a .npy, .npz or .safetensors file.',
