@@ -3,6 +3,7 @@
 #include "rapt/attention.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -114,8 +115,9 @@ class WeightsMap {
   void add(std::int64_t query, const float* weights) {
     float* row = most_.values<float>().data() + queries_.part_of(query) * columns_;
     for (std::size_t n = 0; n < column_.size(); ++n) {
+      const float weight = weights[keys_.begin + static_cast<std::int64_t>(n)];
       float& most = row[column_[n]];
-      most = std::max(most, weights[keys_.begin + static_cast<std::int64_t>(n)]);
+      if (weight > most || std::isnan(weight)) most = weight;  // and nothing is larger than not a number
     }
   }
   Tensor take() { return std::move(most_); }
@@ -152,7 +154,8 @@ val weights_map(const val& query, const val& key, const val& given) {
     const ConstTensorView& q = array_of(query, "query").view();
     const ConstTensorView& k = array_of(key, "key").view();
     require_rank_4(q, "query"), require_rank_4(k, "key");
-    AttentionOptions options = attention_options(given, {"batch", "head", "queries", "keys", "rows", "columns", "cell"});
+    AttentionOptions options =
+        attention_options(given, {"batch", "head", "queries", "keys", "rows", "columns", "cell"});
     if (!options.masks.empty() || !options.alibi_slopes.empty() || options.sinks.defined() ||
         !options.key_lengths.empty() || options.dropout.rate != 0.0) {
       throw Error("weightsMap takes scale, softcap, causal, window, alignment and engine, and no other option");

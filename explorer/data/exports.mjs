@@ -2,7 +2,7 @@
 import {weightColor, css} from '../paint.mjs';
 import {boxOf, cut, drawPlot, NAMED, short, ticks} from './plot.mjs';
 
-const VECTOR = 128;  // cells across that are drawn one by one; more are a picture in the drawing
+export const VECTOR = 128 * 128;  // cells that are drawn one by one; more are a picture in the drawing
 
 /** A picture of what is seen, twice as fine as the screen. */
 export function pngOf(scene) {
@@ -15,7 +15,8 @@ export function pngOf(scene) {
   return new Promise((resolve) => canvas.toBlob(resolve, 'image/png'));
 }
 
-const escaped = (text) => text.replace(/[&<>"]/g, (letter) => ({'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;'})[letter]);
+const ENTITIES = {'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;'};
+const escaped = (text) => text.replace(/[&<>"]/g, (letter) => ENTITIES[letter]);
 const shade = (value, top, logarithmic) => {
   if (!(value > 0) || !(top > 0)) return css(weightColor(0));
   const part = value / top;
@@ -27,9 +28,9 @@ function cells(map, box, view, {top, logarithmic}) {
   const [across, down] = [box.width / view.keys * map.cell, box.height / view.queries * map.cell];
   const x = (column) => box.left + (map.keys[0] - view.left) / map.cell * across + column * across;
   const y = (row) => box.top + (map.queries[0] - view.top) / map.cell * down + row * down;
-  if (map.rows > VECTOR || map.columns > VECTOR) {
-    return `<image x="${x(0)}" y="${y(0)}" width="${map.columns * across}" height="${map.rows * down}" preserveAspectRatio="none"`
-      + ` style="image-rendering:pixelated" href="${map.image.toDataURL('image/png')}"/>`;
+  if (map.rows * map.columns > VECTOR) {
+    return `<image x="${x(0)}" y="${y(0)}" width="${map.columns * across}" height="${map.rows * down}"`
+      + ` preserveAspectRatio="none" style="image-rendering:pixelated" href="${map.image.toDataURL('image/png')}"/>`;
   }
   const parts = [];
   for (let row = 0; row < map.rows; ++row) {
@@ -51,11 +52,13 @@ function axis(names, begin, end, size, most, place) {
   }).join('\n');
 }
 
+const MIDDLE = 'text-anchor="end" dominant-baseline="middle"';
+
 /** A drawing of a map that covers what is seen. */
 export function svgOf(scene, map, title) {
   const {width, height, view, names, words, top, more, logarithmic} = scene;
   const box = boxOf(width, height, Boolean(names.keys));
-  const under = box.top + box.height;
+  const under = box.top + box.height, named = names.keys && box.width / view.keys >= NAMED;
   const steps = Array.from({length: 9}, (_, n) => `<stop offset="${n / 8}" stop-color="${css(weightColor(n / 8))}"/>`);
   const left = logarithmic ? `≤ ${short(top * 1e-4)}` : '0';
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`
@@ -68,17 +71,18 @@ export function svgOf(scene, map, title) {
 ${cells(map, box, view, scene)}
 </g>
 <rect x="${box.left}" y="${box.top}" width="${box.width}" height="${box.height}" fill="none" stroke="#888"/>
-<g text-anchor="end" dominant-baseline="middle">
+<g ${MIDDLE}>
 ${axis(names.queries, view.top, view.top + view.queries, box.height, 34, (at, text) =>
     `<text x="${box.left - 6}" y="${box.top + at}">${text}</text>`)}
 </g>
 <g>
 ${axis(names.keys, view.left, view.left + view.keys, box.width, 56, (at, text, upright) => (upright
-    ? `<text transform="translate(${box.left + at} ${under + 6}) rotate(-90)" text-anchor="end" dominant-baseline="middle">${text}</text>`
+    ? `<text transform="translate(${box.left + at} ${under + 6}) rotate(-90)" ${MIDDLE}>${text}</text>`
     : `<text x="${box.left + at}" y="${under + 18}" text-anchor="middle">${text}</text>`))}
 </g>
-<text x="${box.left + box.width}" y="${under + (names.keys && box.width / view.keys >= NAMED ? 76 : 34)}" text-anchor="end" fill="#555">${escaped(words.keys)}</text>
-<text transform="translate(9 ${box.top}) rotate(-90)" text-anchor="end" dominant-baseline="middle" fill="#555">${escaped(words.queries)}</text>
+<text x="${box.left + box.width}" y="${under + (named ? 76 : 34)}" text-anchor="end" fill="#555">${
+  escaped(words.keys)}</text>
+<text transform="translate(9 ${box.top}) rotate(-90)" ${MIDDLE} fill="#555">${escaped(words.queries)}</text>
 <rect x="${box.left}" y="${height - 32}" width="200" height="12" fill="url(#scale)"/>
 <text x="${box.left}" y="${height - 6}">${left}</text>
 <text x="${box.left + 200}" y="${height - 6}" text-anchor="end">${more ? '≥ ' : ''}${short(top)}</text>

@@ -41,7 +41,7 @@ export class Grid {
     const all = this.subject.heads;
     this.progress.value = done / all;
     this.progress.hidden = done === all;
-    this.words.textContent = done === all ? this.app.say('data.filled', all) : this.app.say('data.fillingOf', done, all);
+    this.words.textContent = this.app.say(...(done === all ? ['data.filled', all] : ['data.fillingOf', done, all]));
   }
 
   item(head) {
@@ -123,10 +123,11 @@ export class Grid {
     }
   }
   key(event) {
-    const order = this.order(), at = [...this.list.children].indexOf(this.items[this.head].element);
+    const at = [...this.list.children].indexOf(this.items[this.head].element);
     const standing = [...this.list.children].map((child) => Number(child.dataset.head));
     const columns = getComputedStyle(this.list).gridTemplateColumns.split(' ').length || 1;
-    const moves = {ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns, Home: -at, End: order.length - 1 - at};
+    const moves = {ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns, Home: -at,
+      End: standing.length - 1 - at};
     if (event.key === 'Enter' || event.key === ' ') {
       event.preventDefault();
       this.hooks.select(this.head, true);

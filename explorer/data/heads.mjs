@@ -54,7 +54,8 @@ export class Heads {
     const own = bias && await partOf(this.rapt, bias, packedBias ? after : alone, [size]);
     try {
       return this.rapt.scope(() => {
-        const matrix = layer.transposed ? rows.transpose(0, 1).slice(0, begin, begin + size).reshape([size, inputs]) : rows;
+        const matrix = layer.transposed
+          ? rows.transpose(0, 1).slice(0, begin, begin + size).reshape([size, inputs]) : rows;
         const made = this.rapt.linear(x, matrix, own).reshape([1, 1, queries, size]);
         return rotary ? this.rapt.rotary(made, rotary) : made;
       });
@@ -117,7 +118,7 @@ export class Heads {
       for (let j = keys[0]; j < keys[1]; ++j) {
         const place = row + Math.floor((j - keys[0]) / cell);
         const value = numbers[i * width + j];
-        if (value > most[place]) most[place] = value;
+        if (value > most[place] || Number.isNaN(value)) most[place] = value;
       }
     }
     return most;

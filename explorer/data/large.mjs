@@ -49,11 +49,10 @@ export class LargeMap {
     }
     if (draft) this.setBase(draft);
     this.resize();
-    const {width, height} = this.box();
-    const cell = Math.max(1, Math.ceil(subject.keys / this.pixels(width)), Math.ceil(subject.queries / this.pixels(height)));
+    const whole = {head, queries: [0, subject.queries], keys: [0, subject.keys], cell: this.cellFor(subject)};
     // Parts wait until the whole is there: a newer request would take its place.
     const pending = this.pending = {};
-    const map = await this.hooks.map({head, queries: [0, subject.queries], keys: [0, subject.keys], cell}).finally(() => {
+    const map = await this.hooks.map(whole).finally(() => {
       if (this.pending === pending) this.pending = undefined;
     });
     if (!map || this.destroyed || this.head !== head || this.subject !== subject) return undefined;
@@ -83,6 +82,11 @@ export class LargeMap {
   // Places.
   box() { return boxOf(this.width ?? 640, this.height ?? 640, Boolean(this.names?.keys)); }
   pixels(size) { return Math.min(MOST_CELLS, Math.max(64, Math.floor(size * Math.min(devicePixelRatio, 2)))); }
+  /** The fewest tokens to a cell with which so many queries and keys go into the box. */
+  cellFor({queries, keys}) {
+    const {width, height} = this.box();
+    return Math.max(1, Math.ceil(keys / this.pixels(width)), Math.ceil(queries / this.pixels(height)));
+  }
   resize() {
     const {clientWidth: width, clientHeight: height} = this.canvas;
     if (!width || (width === this.width && height === this.height && this.ratio === devicePixelRatio)) return;
@@ -94,7 +98,8 @@ export class LargeMap {
   }
   cellAt(event) {
     const bounds = this.canvas.getBoundingClientRect(), box = this.box(), {view} = this;
-    const x = (event.clientX - bounds.left - box.left) / box.width, y = (event.clientY - bounds.top - box.top) / box.height;
+    const x = (event.clientX - bounds.left - box.left) / box.width;
+    const y = (event.clientY - bounds.top - box.top) / box.height;
     return {x, y, inside: x >= 0 && x < 1 && y >= 0 && y < 1,
       key: clamp(Math.floor(view.left + x * view.keys), 0, this.subject.keys - 1),
       query: clamp(Math.floor(view.top + y * view.queries), 0, this.subject.queries - 1)};
@@ -123,7 +128,8 @@ export class LargeMap {
   /** What is seen: whole tokens, [begin, end) each. */
   region() {
     const {view, subject} = this;
-    const part = (begin, size, all) => [Math.max(0, Math.floor(begin + 1e-6)), Math.min(all, Math.ceil(begin + size - 1e-6))];
+    const part = (begin, size, all) =>
+      [Math.max(0, Math.floor(begin + 1e-6)), Math.min(all, Math.ceil(begin + size - 1e-6))];
     return {queries: part(view.top, view.queries, subject.queries), keys: part(view.left, view.keys, subject.keys)};
   }
 
@@ -136,8 +142,7 @@ export class LargeMap {
   async refine() {
     const {base, detail, view, subject, head} = this;
     if (!base || this.pending || this.destroyed) return;
-    const box = this.box();
-    const cell = Math.max(1, Math.ceil(view.keys / this.pixels(box.width)), Math.ceil(view.queries / this.pixels(box.height)));
+    const cell = this.cellFor(view);
     if (cell >= base.cell) {
       if (detail && cell > detail.cell) this.detail = undefined;
       this.draw();
@@ -150,7 +155,8 @@ export class LargeMap {
     // A little around it, so that small movements find it there; at whole cells, so that cells stay what they are.
     const around = ([begin, end], all) => {
       const more = Math.ceil((end - begin) * 0.15);
-      return [Math.floor(Math.max(0, begin - more) / cell) * cell, Math.min(all, Math.ceil((end + more) / cell) * cell)];
+      const [first, last] = [Math.floor(Math.max(0, begin - more) / cell), Math.ceil((end + more) / cell)];
+      return [first * cell, Math.min(all, last * cell)];
     };
     const map = await this.hooks.map({head, cell, queries: around(seen.queries, subject.queries),
       keys: around(seen.keys, subject.keys)});
@@ -175,7 +181,8 @@ export class LargeMap {
     const style = getComputedStyle(this.canvas);
     const color = (name) => style.getPropertyValue(name).trim();
     const say = (key) => this.app.say(key);
-    return {width: this.width, height: this.height, layers: this.layers().filter((layer) => layer.image), view: this.view,
+    const {width, height, view} = this;
+    return {width, height, view, layers: this.layers().filter((layer) => layer.image),
       names: this.names ?? {}, top: this.top ?? 1, more: this.more, logarithmic: this.logarithmic, locked: this.locked,
       cursor: this.shown ? this.cursor : undefined,
       colors: {ink: color('--ink'), quiet: color('--quiet'), paper: color('--paper'), line: color('--line')},
@@ -201,14 +208,16 @@ export class LargeMap {
   key(event) {
     if (!this.subject || event.ctrlKey || event.metaKey || event.altKey) return;
     const {subject, cursor, view} = this;
-    const far = event.shiftKey;
-    const [stepKey, stepQuery] = [view.keys, view.queries].map((size) => (far ? Math.max(1, Math.round(size / 10)) : 1));
-    const to = (query, key) => this.point({query: clamp(query, 0, subject.queries - 1), key: clamp(key, 0, subject.keys - 1)}, true);
+    const far = (size) => (event.shiftKey ? Math.max(1, Math.round(size / 10)) : 1);
+    const [stepKey, stepQuery] = [far(view.keys), far(view.queries)];
+    const to = (query, key) =>
+      this.point({query: clamp(query, 0, subject.queries - 1), key: clamp(key, 0, subject.keys - 1)}, true);
     const middle = [(cursor.key + 0.5 - view.left) / view.keys, (cursor.query + 0.5 - view.top) / view.queries]
       .map((part) => clamp(part, 0, 1));
     const actions = {
       ArrowLeft: () => to(cursor.query, cursor.key - stepKey), ArrowRight: () => to(cursor.query, cursor.key + stepKey),
-      ArrowUp: () => to(cursor.query - stepQuery, cursor.key), ArrowDown: () => to(cursor.query + stepQuery, cursor.key),
+      ArrowUp: () => to(cursor.query - stepQuery, cursor.key),
+      ArrowDown: () => to(cursor.query + stepQuery, cursor.key),
       Home: () => to(cursor.query, 0), End: () => to(cursor.query, subject.keys - 1),
       PageUp: () => to(cursor.query - Math.ceil(view.queries / 2), cursor.key),
       PageDown: () => to(cursor.query + Math.ceil(view.queries / 2), cursor.key),
@@ -248,7 +257,8 @@ export class LargeMap {
     if (others.length) {
       const [other] = others;
       const apart = (one) => Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
-      const {x, y} = this.cellAt({clientX: (event.clientX + other.clientX) / 2, clientY: (event.clientY + other.clientY) / 2});
+      const middle = (side) => (event[side] + other[side]) / 2;
+      const {x, y} = this.cellAt({clientX: middle('clientX'), clientY: middle('clientY')});
       this.zoomTo(this.zoom() * apart(event) / Math.max(1, apart(before)), clamp(x, 0, 1), clamp(y, 0, 1));
     }
     const [dx, dy] = [event.clientX - before.clientX, event.clientY - before.clientY];

@@ -25,12 +25,13 @@ export function linesOf(app, map, names) {
   const keep = (side, place) => {
     for (const line of lines) line.style.display = side && line.dataset[side] !== String(place) ? 'none' : '';
     for (const text of figure.querySelectorAll('text')) {
-      text.classList.toggle('kept', side !== undefined && text.dataset.side === side && text.dataset.place === String(place));
+      text.classList.toggle('kept', text.dataset.side === side && text.dataset.place === String(place));
     }
   };
-  const token = (side, place, x, anchor, all) => svg('text', {x, y: y(place), 'text-anchor': anchor, 'dominant-baseline': 'middle',
-    'data-side': side, 'data-place': place, onpointerenter: () => keep(side, place), onpointerleave: () => keep()},
-  cut(all?.[place] ?? String(place), 14));
+  const token = (side, place, x, anchor, all) => svg('text', {
+    x, y: y(place), 'text-anchor': anchor, 'dominant-baseline': 'middle', 'data-side': side, 'data-place': place,
+    onpointerenter: () => keep(side, place), onpointerleave: () => keep(),
+  }, cut(all?.[place] ?? String(place), 14));
   const key = (event) => {
     const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
     if (event.key === 'Escape') {

@@ -3,6 +3,8 @@ import {h} from '../dom.mjs';
 import {SORTS} from './grid.mjs';
 import {shapeOf, titleOf} from './subjects.mjs';
 
+const LISTED = 200;  // arrays of a file
+
 /** A button that opens the chooser of files, a place to drop them, and a sample. `give` takes a list of File. */
 export function intake(app, {give, sample, empty}) {
   const input = h('input', {type: 'file', id: 'data-files', class: 'unseen', multiple: true, tabindex: -1,
@@ -23,12 +25,12 @@ export function intake(app, {give, sample, empty}) {
 /** What is loaded. */
 export function loaded(app, {files, labels}, removeAll) {
   const arrays = files.flatMap((file) => file.arrays);
+  const line = (array) => h('li', {}, h('code', {}, titleOf(array)), ` ${shapeOf(array.shape)} `,
+    h('span', {class: 'quiet'}, array.type, array.weights ? ` · ${app.say('data.isWeights')}` : ''));
   return h('details', {class: 'data-loaded'},
     h('summary', {}, app.say('data.loaded', files.length, arrays.length)),
-    files.map((file) => h('div', {}, h('h3', {}, file.name),
-      h('ul', {}, file.arrays.slice(0, 200).map((array) => h('li', {}, h('code', {}, titleOf(array)), ` ${shapeOf(array.shape)} `,
-        h('span', {class: 'quiet'}, array.type, array.weights ? ` · ${app.say('data.isWeights')}` : ''))),
-      file.arrays.length > 200 && h('li', {}, app.say('data.more', file.arrays.length - 200))))),
+    files.map((file) => h('div', {}, h('h3', {}, file.name), h('ul', {}, file.arrays.slice(0, LISTED).map(line),
+      file.arrays.length > LISTED && h('li', {}, app.say('data.more', file.arrays.length - LISTED))))),
     labels && h('p', {}, app.say('data.labels', labels.length, labels.slice(0, 8).join(' '))),
     h('button', {type: 'button', id: 'data-remove', onclick: removeAll}, app.say('data.removeAll')));
 }
@@ -43,41 +45,43 @@ function field(label, id, choices, chosen, change) {
 export function choices(app, session, {choose, sort, logarithmic, change}) {
   const {subject} = session;
   const able = session.subjects().filter((each) => !each.wrong);
-  const full = able.find((each) => each.id === subject.id);
+  const {inputs = [], layer} = able.find((each) => each.id === subject.id);
   const fields = [];
+  const offer = (name, list, chosen, act = (value) => choose({[name]: value})) => {
+    fields.push(field(app.say(`data.field.${name}`), `data-${name}`, list, chosen, act));
+  };
   if (able.length > 1) {
-    fields.push(field(app.say('data.what'), 'data-subject', able.map((each) =>
-      ({value: each.id, words: app.say(`data.kind.${each.kind}`, each.title)})), subject.id, (value) => choose({subject: value})));
+    offer('subject', able.map(({id, kind, title}) => ({value: id, words: app.say(`data.kind.${kind}`, title)})),
+      subject.id);
   }
-  if (full.inputs?.length > 1) {
-    fields.push(field(app.say('data.input'), 'data-input', full.inputs.map((array) => ({value: `${array.file}:${array.name}`,
-      words: `${titleOf(array)} ${shapeOf(array.shape)}`})), `${subject.x.file}:${subject.x.name}`, (value) => choose({input: value})));
+  if (inputs.length > 1) {
+    const place = (array) => `${array.file}:${array.name}`;
+    offer('input', inputs.map((array) => ({value: place(array), words: `${titleOf(array)} ${shapeOf(array.shape)}`})),
+      place(subject.x));
   }
-  if (full.layer?.possibleHeads.length > 1) {
-    fields.push(field(app.say('data.howMany'), 'data-heads', full.layer.possibleHeads.map((heads) =>
-      ({value: heads, words: app.say('data.headsOf', heads, full.layer.queryWidth / heads)})), subject.heads,
-    (value) => choose({heads: value})));
+  if (layer?.possibleHeads.length > 1) {
+    offer('heads', layer.possibleHeads.map((heads) =>
+      ({value: heads, words: app.say('data.headsOf', heads, layer.queryWidth / heads)})), subject.heads);
   }
   if (subject.batches > 1) {
-    fields.push(field(app.say('data.batch'), 'data-batch', Array.from({length: Math.min(subject.batches, 1000)}, (_, n) =>
-      ({value: n, words: String(n)})), subject.batch, (value) => choose({batch: value})));
+    const rows = Array.from({length: Math.min(subject.batches, 1000)}, (_, row) => ({value: row, words: String(row)}));
+    offer('batch', rows, subject.batch);
   }
   if (subject.kind !== 'weights') {
-    fields.push(field(app.say('data.sees'), 'data-causal', ['no', 'yes'].map((value) =>
-      ({value, words: app.say(`data.causal.${value}`)})), subject.causal ? 'yes' : 'no', (value) => choose({causal: value})));
+    offer('causal', ['no', 'yes'].map((value) => ({value, words: app.say(`data.causal.${value}`)})),
+      subject.causal ? 'yes' : 'no');
   }
-  if (subject.kind === 'layer' && subject.size % 2 === 0) {
-    const {rotary} = subject;
-    fields.push(field(app.say('data.rotary'), 'data-rotary', [{value: '', words: app.say('data.rotary.none')},
-      ...['halfSplit', 'interleaved'].flatMap((pairs) => [10000, 500000].map((base) =>
-        ({value: `${pairs}:${base}`, words: app.say(`data.rotary.${pairs}`, base)})))],
-    rotary ? `${rotary.pairs}:${rotary.base}` : '', (value) => choose({rotary: value})));
+  if (layer && subject.size % 2 === 0) {
+    const kinds = ['halfSplit', 'interleaved'].flatMap((pairs) => [10000, 500000].map((base) =>
+      ({value: `${pairs}:${base}`, words: app.say(`data.rotary.${pairs}`, base)})));
+    offer('rotary', [{value: '', words: app.say('data.rotary.none')}, ...kinds],
+      subject.rotary ? `${subject.rotary.pairs}:${subject.rotary.base}` : '');
   }
   if (subject.heads > 1) {
-    fields.push(field(app.say('data.sort'), 'data-sort', SORTS.map((value) => ({value, words: app.say(`data.sort.${value}`)})),
-      sort, (value) => change({sort: value})));
+    offer('sort', SORTS.map((value) => ({value, words: app.say(`data.sort.${value}`)})), sort,
+      (value) => change({sort: value}));
   }
-  fields.push(field(app.say('data.colour'), 'data-log', ['', '1'].map((value) =>
-    ({value, words: app.say(value ? 'data.logarithmic' : 'data.linear')})), logarithmic ? '1' : '', (value) => change({log: value})));
+  offer('log', ['', '1'].map((value) => ({value, words: app.say(value ? 'data.logarithmic' : 'data.linear')})),
+    logarithmic ? '1' : '', (value) => change({log: value}));
   return h('div', {class: 'controls'}, fields);
 }

@@ -18,12 +18,16 @@ export function imageOf(map, top, logarithmic) {
   return canvas;
 }
 
-/** {top, more}: the weight that is drawn brightest, and whether there are larger ones. A single row must not make all others dark (the first of a causal map has one
-    weight of 1): where the largest is far above the others, three rows in four stay below the brightest. */
+/** {top, more}: the weight that is drawn brightest, and whether there are larger ones. A single row must not make all
+    others dark (the first of a causal map has one weight of 1): where the largest is far above the others, three rows
+    in four stay below the brightest. */
 export function brightest({values, rows, columns}) {
   const most = new Float32Array(rows);
   for (let row = 0; row < rows; ++row) {
-    for (let column = 0; column < columns; ++column) most[row] = Math.max(most[row], values[row * columns + column]);
+    for (let column = 0; column < columns; ++column) {
+      const value = values[row * columns + column];
+      if (value > most[row]) most[row] = value;  // what is not a number counts for nothing
+    }
   }
   most.sort();
   const usual = most[Math.floor((rows - 1) * 0.75)], largest = most[rows - 1];

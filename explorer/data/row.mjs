@@ -19,20 +19,25 @@ export function topOf(values, most = 10) {
 // The largest of each piece: a single bright key stays visible.
 function line(values) {
   const pieces = Math.min(values.length, WIDTH);
-  const most = values.reduce((all, value) => Math.max(all, value), 0) || 1;
+  const most = values.reduce((all, value) => (value > all ? value : all), 0) || 1;
   const points = [];
   for (let piece = 0; piece < pieces; ++piece) {
     const begin = Math.floor(piece * values.length / pieces), end = Math.floor((piece + 1) * values.length / pieces);
     let top = 0;
-    for (let key = begin; key < end; ++key) top = Math.max(top, values[key]);
+    for (let key = begin; key < end; ++key) {
+      if (values[key] > top) top = values[key];
+    }
     const y = (HEIGHT - top / most * HEIGHT).toFixed(1);
     points.push(`${(piece * WIDTH / pieces).toFixed(1)},${y} ${((piece + 1) * WIDTH / pieces).toFixed(1)},${y}`);
   }
-  return svg('svg', {viewBox: `0 -2 ${WIDTH} ${HEIGHT + 4}`, class: 'data-line', preserveAspectRatio: 'none', 'aria-hidden': 'true'},
-    svg('polyline', {points: `0,${HEIGHT} ${points.join(' ')} ${WIDTH},${HEIGHT}`}));
+  return svg('svg', {
+    viewBox: `0 -2 ${WIDTH} ${HEIGHT + 4}`, class: 'data-line', preserveAspectRatio: 'none', 'aria-hidden': 'true',
+  }, svg('polyline', {points: `0,${HEIGHT} ${points.join(' ')} ${WIDTH},${HEIGHT}`}));
 }
 
-export const tokenOf = (names, place) => (names?.[place] === undefined ? String(place) : `${place} “${names[place]}”`);
+export function tokenOf(names, place) {
+  return names?.[place] === undefined ? String(place) : `${place} “${names[place]}”`;
+}
 
 export class RowPanel {
   constructor(app, unlock) {

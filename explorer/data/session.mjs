@@ -3,7 +3,15 @@
 // them all their memory.
 import {decided, subjectsIn} from './subjects.mjs';
 
-const ROWS = 256;  // exact rows that are kept
+// What is kept of what was computed: exact rows, and maps of whole heads.
+const ROWS = 256, WHOLES = 8;
+
+// Puts it in, and the oldest out.
+function keep(map, most, key, value) {
+  if (map.size >= most) map.delete(map.keys().next().value);
+  map.set(key, value);
+  return value;
+}
 
 /** Calls one at a time: of those that wait, only the newest is made; the others resolve to undefined. */
 export function newestOnly(call) {
@@ -39,8 +47,15 @@ export class Session {
     this.labels = this.sampleLabels = undefined;
     this.chosen = {};
     this.subject = undefined;
-    this.rows = new Map();
+    this.forget();
+  }
+
+  // What was computed of another subject.
+  forget() {
     this.turn = (this.turn ?? 0) + 1;
+    this.rows = new Map();
+    this.wholes = new Map();
+    this.thumbnails = new Map();
   }
 
   async workers() {
@@ -93,8 +108,7 @@ export class Session {
   async choose() {
     const all = this.subjects().filter((subject) => !subject.wrong);
     const one = all.find((subject) => subject.id === this.chosen.subject) ?? all[0];
-    this.turn += 1;
-    this.rows.clear();
+    this.forget();
     this.subject = one && decided(one, this.chosen);
     if (!this.subject) return;
     await Promise.all([this.look.call('dataSubject', this.subject), this.grid.call('dataSubject', this.subject)]);
@@ -107,18 +121,32 @@ export class Session {
     return {keys: labels, queries: labels.slice(Math.max(0, Math.min(labels.length, subject.keys) - subject.queries))};
   }
 
-  map(request) { return this.look.call('dataMap', request); }
+  async map(request) {
+    const {head, queries, keys, cell} = request, {subject, turn} = this;
+    const size = (range) => range[1] - range[0];
+    const key = size(queries) === subject.queries && size(keys) === subject.keys ? `${head}:${cell}` : undefined;
+    if (this.wholes.has(key)) return this.wholes.get(key);
+    const map = await this.look.call('dataMap', request);
+    if (map && key && turn === this.turn) keep(this.wholes, WHOLES, key, map);
+    return map;
+  }
   async row(head, query) {
     const key = `${head}:${query}`, {turn} = this;
     if (!this.rows.has(key)) {
       const row = await this.askRow({head, query});
       if (!row || turn !== this.turn) return undefined;  // something newer was asked for
-      if (this.rows.size >= ROWS) this.rows.delete(this.rows.keys().next().value);
-      this.rows.set(key, row.values);
+      keep(this.rows, ROWS, key, row.values);
     }
     return this.rows.get(key);
   }
-  thumbnail(head, cell) { return this.grid.call('dataThumbnail', {head, cell}); }
+  // All of them: the view in another language shows them again.
+  async thumbnail(head, cell) {
+    const {turn} = this;
+    if (this.thumbnails.has(head)) return this.thumbnails.get(head);
+    const map = await this.grid.call('dataThumbnail', {head, cell});
+    if (turn === this.turn) this.thumbnails.set(head, map);
+    return map;
+  }
   similarity(head) { return this.grid.call('dataSimilarity', {head}); }
   csv(region) { return this.look.call('dataCsv', {region, labels: this.names()}); }
 }

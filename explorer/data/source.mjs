@@ -7,7 +7,7 @@
 const WIDTH = {F64: 8, F32: 4, F16: 2, BF16: 2};
 const NUMPY = {'<f8': 'F64', '<f4': 'F32', '<f2': 'F16'};
 const ENGINE = {f64: 'F64', f32: 'F32', f16: 'F16', bf16: 'BF16'};
-const WHOLE = 1.2e9;  // bytes that are read in one piece; the engine's memory ends at 4 GB, of which it needs some twice
+const WHOLE = 1.2e9;  // bytes that are read in one piece: the engine has 4 GB, and needs some of it twice
 
 export const count = (shape) => shape.reduce((all, size) => all * size, 1);
 

@@ -1,7 +1,7 @@
 // Your data: drop a file, look at its heads.
 import {download, h} from '../dom.mjs';
 import {exact, RowPanel, tokenOf} from './row.mjs';
-import {pngOf, svgOf} from './exports.mjs';
+import {pngOf, svgOf, VECTOR} from './exports.mjs';
 import {Grid, SORTS} from './grid.mjs';
 import {LargeMap} from './large.mjs';
 import {linesOf, MOST} from './lines.mjs';
@@ -20,7 +20,8 @@ class View {
     session ??= new Session(app.engine);
     this.alerts = h('div', {class: 'data-alerts', role: 'alert'});
     this.place = h('div', {});
-    root.append(h('h1', {}, app.say('data.title')), h('p', {class: 'lead'}, app.say('data.lead')), this.alerts, this.place);
+    root.append(h('h1', {}, app.say('data.title')), h('p', {class: 'lead'}, app.say('data.lead')), this.alerts,
+      this.place);
     this.listening = new AbortController();
     this.listenForDrops(this.listening.signal);
     // A new theme has new colours for the axes.
@@ -119,13 +120,16 @@ class View {
     const parts = [intake(app, {give: (files) => this.give(files), empty: !subject,
       sample: () => this.sample().catch((error) => this.fail(error))})];
     if (session.files.length || session.labels) parts.push(loaded(app, session, () => this.removeAll()));
-    const lacking = session.subjects().filter((each) => each.wrong);
     if (!subject && session.files.length) {
-      parts.push(h('div', {role: 'status', class: 'data-lacking'}, lacking.length ? lacking.slice(0, 8).map(({wrong: [key, ...rest]}) =>
-        h('p', {}, app.say(key, ...rest))) : h('p', {}, app.say('data.nothing'))));
+      const lacking = session.subjects().slice(0, 8).map((each) => each.wrong);
+      parts.push(h('div', {role: 'status', class: 'data-lacking'},
+        (lacking.length ? lacking : [['data.nothing']]).map(([key, ...rest]) => h('p', {}, app.say(key, ...rest)))));
     }
-    if (!subject) parts.push(h('details', {class: 'data-help', open: !session.files.length}, h('summary', {}, app.say('data.whatFiles')),
-      h('ul', {}, ['weights', 'qk', 'layer', 'labels'].map((kind) => h('li', {}, app.say(`data.help.${kind}`))))));
+    if (!subject) {
+      parts.push(h('details', {class: 'data-help', open: !session.files.length},
+        h('summary', {}, app.say('data.whatFiles')),
+        h('ul', {}, ['weights', 'qk', 'layer', 'labels'].map((kind) => h('li', {}, app.say(`data.help.${kind}`))))));
+    }
     this.place.replaceChildren(...parts);
     if (subject) this.drawSubject(subject);
   }
@@ -151,14 +155,16 @@ class View {
     this.heading = h('h2', {id: 'data-heading'});
     this.reading = h('output', {class: 'data-reading'}, app.say('data.hint'));
     this.lines = h('section', {class: 'data-lines-place'});
-    const zoom = (label, words, act) => h('button', {type: 'button', 'aria-label': words, title: words, onclick: act}, label);
+    const zoom = (label, words, act) =>
+      h('button', {type: 'button', 'aria-label': words, title: words, onclick: act}, label);
     const save = (kind) => h('button', {type: 'button', id: `data-${kind}`,
       onclick: () => this.app.busy(this.save(kind)).catch((error) => this.fail(error))}, kind.toUpperCase());
+    const several = subject.heads > 1;
     this.place.append(
       choices(app, session, {choose: (chosen) => this.choose(chosen), sort: this.sort, logarithmic: this.logarithmic,
         change: (state) => this.change(state)}),
-      this.mismatch(subject),
-      h('div', {class: subject.heads > 1 ? 'data-desk' : 'data-desk single'}, subject.heads > 1 ? this.grid.element : '',
+      session.sampleLabels ? h('p', {}, app.say('data.sampleNote')) : this.mismatch(subject),
+      h('div', {class: several ? 'data-desk' : 'data-desk single'}, several && this.grid.element,
         h('section', {class: 'data-large', 'aria-labelledby': 'data-heading'}, this.heading,
           h('p', {class: 'quiet data-about'}, this.about(subject)), this.large.canvas,
           h('div', {class: 'data-tools'}, this.reading, h('span', {class: 'data-buttons'},
@@ -170,7 +176,8 @@ class View {
             h('span', {class: 'quiet'}, app.say('data.export')), save('png'), save('svg'), save('csv')),
           this.row.element, this.lines)));
     this.select(this.head).catch((error) => this.fail(error));
-    this.grid.show({subject, head: this.head, sort: this.sort, logarithmic: this.logarithmic}).catch((error) => this.fail(error));
+    const {head, sort, logarithmic} = this;
+    this.grid.show({subject, head, sort, logarithmic}).catch((error) => this.fail(error));
   }
   about({kind, heads, kvHeads, queries, keys, title}) {
     const shared = kvHeads && kvHeads !== heads ? `, ${this.app.say('data.shared', kvHeads)}` : '';
@@ -179,7 +186,8 @@ class View {
   }
   mismatch({keys}) {
     const {labels} = session;
-    return labels && labels.length !== keys ? h('p', {class: 'quiet'}, this.app.say('data.labelsMisfit', labels.length, keys)) : '';
+    if (!labels || labels.length === keys) return '';
+    return h('p', {class: 'quiet'}, this.app.say('data.labelsMisfit', labels.length, keys));
   }
 
   change({sort, log}) {
@@ -266,11 +274,10 @@ class View {
     if (kind === 'png') {
       download(`${name}.png`, await pngOf(large.scene()), 'image/png');
     } else if (kind === 'svg') {
-      const layers = large.layers();
-      const region = this.seen(128 * 128);
-      const drawn = region.cell === 1 ? {...region, ...await session.map(region)} : layers.at(-1);
-      download(`${name}.svg`, svgOf(large.scene(), drawn.values ? drawn : layers.at(-1), `${session.subject.title}, head ${head}`),
-        'image/svg+xml');
+      // Few cells are drawn one by one; of many, the picture that is there.
+      const region = this.seen(VECTOR);
+      const drawn = (region.cell === 1 && await session.map(region)) || large.layers().at(-1);
+      download(`${name}.svg`, svgOf(large.scene(), drawn, `${session.subject.title}, head ${head}`), 'image/svg+xml');
     } else {
       const row = large.locked;
       const region = row === undefined ? this.seen(MOST_NUMBERS)

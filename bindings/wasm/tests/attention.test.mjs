@@ -81,6 +81,10 @@ test('a map has the largest weight of what each of its numbers stands for', () =
     }
   }
   assert.deepEqual([...cells.values()], [...largest], 'cells of one size, the last ones smaller');
+  const broken = q.values();
+  broken[2 * 8] = NaN;  // query 2 of head 0
+  const rows = rapt.weightsMap(rapt.tensor(broken, q.shape), k, {queries: [1, 4], cell: 1}).values();
+  assert.deepEqual([0, 70, 140].map((place) => Number.isNaN(rows[place])), [false, true, false], 'its own row alone');
   assert.deepEqual(rapt.weightsMap(q, k, {rows: 1000, columns: 1000}).shape, [100, 70], 'never more than there is');
 });
 
