@@ -358,11 +358,11 @@ class Questions(unittest.TestCase):
             self.assertNotIn("✗", explain("--question", str(each["number"])))
 
     def test_no_line_is_wider_than_the_terminal(self):
-        settings = [[]] + [["--set", f"{switch['key']}={choice['value']}", "--question", str(each["number"])]
-                           for each in self.all() for switch in each["switches"] for choice in switch["choices"][1:]]
-        for width in (60, 80, 100):
+        questions = [["--questions"], *(["--question", str(n)] for n in range(1, 19))]
+        settings = [["--question", str(each["number"]), "--set", f"{switch['key']}={choice['value']}"]
+                    for each in self.all() for switch in each["switches"] for choice in switch["choices"][1:]]
+        for width, pages in ((60, questions), (80, questions + settings), (100, questions)):
             for lang in ("en", "zh"):
-                pages = [["--questions"], *settings[1:], *(["--question", str(n)] for n in range(1, 19))]
                 for arguments in pages:
                     for line in explain(*arguments, "--lang", lang, COLUMNS=str(width)).splitlines():
                         self.assertLessEqual(columns(line), width, f"{arguments} {lang} at {width}: {line}")
