@@ -62,19 +62,25 @@ export class Grid {
     canvas.classList.add('there');
     this.note(head);
   }
-  // The number that heads are sorted by, under each; all of them where the order is that of numbers.
+  // The number that heads are sorted by, under each.
   note(head) {
     const map = this.known.get(head);
     const {note, element} = this.items[head];
     const similar = this.similar.get(head);
-    const value = this.sort === 'similarity' ? similar : map?.[this.sort];
+    const value = this.sort === 'similarity' ? similar : map?.[this.sort];  // none of the order by number
     note.textContent = value === undefined ? '' : this.app.say(`data.note.${this.sort}`, value.toFixed(2));
     element.setAttribute('aria-label', [this.app.say('data.head', head), note.textContent].filter(Boolean).join(', '));
   }
 
-  setLog(logarithmic) {
+  // A few in each frame: all at once would hold up the page.
+  async setLog(logarithmic) {
+    const {turn} = this;
     this.logarithmic = logarithmic;
-    for (const head of this.known.keys()) this.paint(head);
+    for (const [n, head] of [...this.known.keys()].entries()) {
+      if (n % 4 === 0) await new Promise((resolve) => requestAnimationFrame(resolve));
+      if (this.turn !== turn || this.logarithmic !== logarithmic) return;
+      this.paint(head);
+    }
   }
   async setSort(sort) {
     this.sort = sort;

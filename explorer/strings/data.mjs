@@ -82,7 +82,6 @@ export const data = {
   'data.sort.entropy': {en: 'entropy: focused first', zh: '熵：先集中'},
   'data.sort.distance': {en: 'distance: near first', zh: '距离：先近'},
   'data.sort.similarity': {en: 'similarity to the chosen head', zh: '与所选头的相似度'},
-  'data.note.number': {en: '', zh: ''},
   'data.note.entropy': {en: 'entropy {0}', zh: '熵 {0}'},
   'data.note.distance': {en: 'distance {0}', zh: '距离 {0}'},
   'data.note.similarity': {en: 'similar {0}', zh: '相似 {0}'},
