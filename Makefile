@@ -57,12 +57,13 @@ wanting_torch := $(addprefix bindings/python/tests/test_,torch.py layer_torch.py
 # PyTorch and its like come from PyPI into build/peers-venv (some gigabytes).
 .PHONY: test-interop
 test-interop: setup-python ## PyTorch, transformers and ONNX on rapt, and their own tests
-	venv=$$(scripts/peers.sh) && \
+	venv=$$(scripts/peers.sh) && eval "$$(scripts/peers-env.sh $$venv)" && \
 	CXX=$${CXX:-c++} $$venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall . && \
 	RAPT_TEST_INSTALLED=1 $$venv/bin/python -m pytest --quiet bindings/python/interop $(wanting_torch) $(PYTESTS)
 
 # Where the distribution puts what Emscripten needs of JavaScript: not every Node looks there.
-emscripten := NODE_PATH=/usr/share/nodejs
+# A compiler cache does not know this compiler.
+emscripten := env -u CMAKE_C_COMPILER_LAUNCHER -u CMAKE_CXX_COMPILER_LAUNCHER NODE_PATH=/usr/share/nodejs
 .PHONY: wasm test-wasm
 wasm: setup-wasm ## the engine for browsers and Node, build/wasm/rapt_engine.js
 	[ -f build/wasm/build.ninja ] || $(emscripten) emcmake cmake -S bindings/wasm -B build/wasm -G Ninja

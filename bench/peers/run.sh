@@ -19,6 +19,7 @@ results=build/bench
 mkdir -p "$results"
 
 venv=$(scripts/peers.sh)
+eval "$(scripts/peers-env.sh "$venv")"
 
 # Contention hits unequally: a peer whose threads spin at a barrier waits for the one that has no core.
 read -r load _ </proc/loadavg

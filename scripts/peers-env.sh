@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Prints what PyTorch needs in its environment on this machine, for eval.
+#
+#   eval "$(scripts/peers-env.sh VENV)"
+#
+# Some virtual machines claim matrix instructions (AMX) that they do not have: PyTorch's products in bf16 then end the
+# process with an illegal instruction. There, its library of products is told to do without.
+set -euo pipefail
+venv=${1:?usage: scripts/peers-env.sh VENV}
+try='
+import torch
+x = torch.ones(1, 1, 512, 64, dtype=torch.bfloat16)
+torch.nn.functional.scaled_dot_product_attention(x, x, x)
+torch.mm(x[0, 0], x[0, 0].T)'
+if ! "$venv/bin/python" -B -c "$try" >/dev/null 2>&1; then
+  echo "peers: bf16 ends PyTorch here; its library is told to do without AMX" >&2
+  echo "export ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
+fi
