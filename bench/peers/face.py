@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import textwrap
 
 import goals
 
@@ -62,7 +63,8 @@ def table(words, peers, machine):
     lines = ["| " + " | ".join(each.format(**versions) for each in words["header"]) + " |", "|---|---:|---:|"]
     lines += [f"| {words[key]} | {span(torch)} | {span(onnx)} |" for key, torch, onnx in rows(peers)]
     below = words["below"].format(cpu=machine["cpu"], cores=machine["cores"], date=peers["date"])
-    return "\n".join(lines) + f"\n\n{below}\n"
+    wrapped = textwrap.fill(below, 118, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines) + f"\n\n{wrapped}\n"
 
 
 def write(root, peers, machine):
