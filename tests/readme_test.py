@@ -35,7 +35,8 @@ def shape(text):
 
 
 def numbers_of_tables(text):
-    return [re.findall(r"\d+(?:\.\d+)?", row) for row in re.findall(r"^\|.*\|$", text, re.M)]
+    # Sorted: languages order their words differently.
+    return [sorted(re.findall(r"\d+(?:\.\d+)?", row)) for row in re.findall(r"^\|.*\|$", text, re.M)]
 
 
 def inline_code(text):
