@@ -34,6 +34,13 @@ def test_induction_is_learned_in_the_page_while_the_maps_move(page_at):
     assert serious_violations(page) == []
 
 
+def test_who_is_quick_to_start_is_not_forgotten(page_at):
+    page = page_at("#train?lang=en")
+    page.evaluate("document.getElementById('train-start').click()")  # before the worker is up
+    until(page, "Number(document.querySelector('.status').textContent.match(/Step (\\d+)/)?.[1]) > 5")
+    assert "NaN" not in page.inner_text(".status")
+
+
 def test_one_step_pause_and_the_rate(page_at):
     page = page_at("#train?lang=en&seed=2")
     page.wait_for_selector("tbody tr")

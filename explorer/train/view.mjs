@@ -11,6 +11,7 @@ class TrainView {
     this.causal = app.state.causal !== '0';
     this.rate = app.state.rate ? Number(app.state.rate) : undefined;
     this.running = false;
+    this.seconds = 0;
     this.chart = lossChart(app);
     this.make(root);
     this.engine.listen('look', (report) => this.show(report));
@@ -28,13 +29,14 @@ class TrainView {
     this.rateField = h('input', {type: 'range', id: 'rate', min: -4.5, max: -1.5, step: 0.05, oninput: () => {
       this.rate = 10 ** Number(this.rateField.value);
       this.sayRate();
-      this.engine.call('trainRate', {rate: this.rate});
       this.keep();
+      this.begun.then(() => this.engine.call('trainRate', {rate: this.rate}));
     }});
     this.rateWords = h('output', {for: 'rate'});
     const causal = h('input', {type: 'checkbox', id: 'future', checked: this.causal, onchange: async () => {
       this.causal = causal.checked;
       this.keep();
+      await this.begun;
       this.show(await this.engine.call('trainCausal', {causal: this.causal}));
     }});
     this.status = h('p', {class: 'status'});
@@ -68,7 +70,12 @@ class TrainView {
     this.rateField.setAttribute('aria-valuetext', this.rate.toPrecision(2));
   }
 
-  async begin() {
+  // Whoever starts or steps meanwhile waits until it has begun.
+  begin() {
+    this.begun = this.beginNow();
+    return this.begun;
+  }
+  async beginNow() {
     await this.run(false);
     this.keep();
     this.chart.clear();
@@ -90,11 +97,13 @@ class TrainView {
     if (this.state) await this.engine.call('trainRun', {running});
   }
   async toggle() {
+    await this.begun;
     if (this.state?.done) await this.begin();
     await this.run(!this.running);
     this.app.announce(this.app.say(this.running ? 'train.running' : 'train.paused'));
   }
   async one() {
+    await this.begun;
     await this.run(false);
     this.show(await this.engine.call('trainStep', {}));
   }
