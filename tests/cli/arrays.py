@@ -2,8 +2,11 @@
 
 import json
 import os
+import shutil
 import struct
 import subprocess
+import tempfile
+import unittest
 
 SIZES = {"f4": 4, "f8": 8, "b1": 1, "i8": 8}
 CODES = {"f4": "f", "f8": "d", "b1": "?", "i8": "q"}
@@ -67,3 +70,22 @@ def run(command, *arguments, folder=None, stdin=b"", text=True):
     if text:
         result.stdout, result.stderr = result.stdout.decode(), result.stderr.decode()
     return result
+
+
+class InFolder(unittest.TestCase):
+    """Tests in a folder of their own, which goes when they end."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()

@@ -4,10 +4,8 @@ A file of tests is called with COMMAND LAYERS [unittest arguments], LAYERS being
 """
 
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
@@ -18,23 +16,11 @@ LAYERS = "layers"
 PREFIX = "model.layers.0.attn."
 
 
-class Files(unittest.TestCase):
+class Files(arrays.InFolder):
     def setUp(self):
-        self.folder = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.folder)
+        super().setUp()
         self.values = arrays.numbers(2 * 5 * 12)
         self.write("x.npy", arrays.npy((2, 5, 12), self.values))
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, data):
-        with open(self.path(name), "wb") as file:
-            file.write(data)
-
-    def read(self, name):
-        with open(self.path(name), "rb") as file:
-            return file.read()
 
     def layer(self, name):
         return os.path.join(LAYERS, f"{name}.safetensors")

@@ -12,11 +12,9 @@ import pty
 import random
 import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
@@ -28,22 +26,10 @@ TEXT = "".join(f"Line {n}: {n * n % 89} little words, über alles 文.\n" for n 
 SMALL = {"--layers": "1", "--heads": "2", "--width": "16", "--context": "16", "--batch": "4", "--every": "5"}
 
 
-class Train(unittest.TestCase):
+class Train(arrays.InFolder):
     def setUp(self):
-        self.folder = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.folder)
+        super().setUp()
         self.write("a.txt", TEXT.encode())
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, data):
-        with open(self.path(name), "wb") as file:
-            file.write(data)
-
-    def read(self, name):
-        with open(self.path(name), "rb") as file:
-            return file.read()
 
     def exists(self, name):
         return os.path.exists(self.path(name))
