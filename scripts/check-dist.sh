@@ -43,11 +43,13 @@ binary_archive() {
   [ "$(env -i "$prefix/bin/rapt" --version)" = "rapt $version" ] || fail "the command does not know its version"
   env -i "$prefix/bin/rapt" explain --causal >"$away/explained"
   [ -s "$away/explained" ] || fail "the command explains nothing"
+  env -i "$prefix/bin/rapt" run --html "$away/heads.html" >/dev/null 2>&1
+  [ -s "$away/heads.html" ] || fail "the command does not find the explorer"
   # shellcheck disable=SC2016  # $1 is awk's
   strange=$(ldd "$prefix/bin/rapt" | awk '{ print $1 }' | grep -v -e '^linux-vdso' -e '^libm[.]' -e '^libc[.]' -e '^/lib.*/ld-linux' || true)
   [ -z "$strange" ] || fail "the command needs $strange"
   for file in share/man/man1/rapt.1 share/bash-completion/completions/rapt share/zsh/site-functions/_rapt \
-    share/doc/rapt/LICENSE include/rapt/attention.h include/rapt/rapt.h lib/librapt.a lib/librapt.so; do
+    share/rapt/explorer.html share/doc/rapt/LICENSE include/rapt/attention.h include/rapt/rapt.h lib/librapt.a lib/librapt.so; do
     [ -s "$prefix/$file" ] || fail "$file is missing"
   done
   if grep -rIl -e "$root" "$prefix"; then fail "these name the folder they were built in"; fi

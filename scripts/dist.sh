@@ -4,7 +4,7 @@
 #   scripts/dist.sh [source] [binary] [wheels]      all of them when none is named
 #
 #   rapt-VERSION.tar.gz                    the sources of the last commit
-#   rapt-VERSION-linux-PROCESSOR.tar.gz    library (static and shared), headers, command, manual, completions, and what
+#   rapt-VERSION-linux-PROCESSOR.tar.gz    library (static and shared), headers, command, manual, completions, explorer, and what
 #                                          CMake and pkg-config read
 #   rapt-VERSION-….whl                     for every Python in PYTHONS, the command inside
 #
@@ -47,10 +47,10 @@ binary_archive() {
   rm -rf "$folder"
 }
 
-# Parts of these are in the command and the library, and want their names said.
+# Parts of these are in the command, the library and the explorer, and want their names said.
 notices() {
   local package
-  for package in libcli11-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libhwy-dev; do
+  for package in libcli11-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libhwy-dev emscripten; do
     if ! cp "/usr/share/doc/$package/copyright" "$1/$package.copyright" 2>/dev/null; then
       echo "dist: no copyright file of $package on this machine; add it before you pass the archive on" >&2
     fi
