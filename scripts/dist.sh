@@ -4,8 +4,8 @@
 #   scripts/dist.sh [source] [binary] [wheels]      all of them when none is named
 #
 #   rapt-VERSION.tar.gz                    the sources of the last commit
-#   rapt-VERSION-linux-PROCESSOR.tar.gz    library (static and shared), headers, command, manual, completions, explorer, and what
-#                                          CMake and pkg-config read
+#   rapt-VERSION-linux-PROCESSOR.tar.gz    library (static and shared), headers, command, manual, completions, the
+#                                          explorer, and what CMake and pkg-config read
 #   rapt-VERSION-….whl                     for every Python in PYTHONS, the command inside
 #
 # The version is that of CMakeLists.txt. PYTHONS are programs; one wheel serves 3.12 and all that follow.
