@@ -113,6 +113,7 @@ FILES = {
     "--prefix",
     "--mask-of",
     "--out",
+    "--html",
     "--lse",
     "--scores",
     "--json",
