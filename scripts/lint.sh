@@ -50,7 +50,7 @@ if [ -d "$sysroot" ]; then
   wasm_flags="-std=c++20 -DRAPT_VERSION=\"0\" -Iinclude -Isrc -Ibindings/wasm -include bindings/wasm/missing_std.h"
   mkdir -p "$stamps/include"
   ln -sfn /usr/include/nlohmann "$stamps/include/nlohmann"  # that folder has the headers of another C library too
-  wasm_flags+=" -isystem $stamps/include --target=wasm32-unknown-emscripten --sysroot=$sysroot -D__EMSCRIPTEN__"
+  wasm_flags+=" -isystem $stamps/include -isystem $sysroot/include/compat --target=wasm32-unknown-emscripten --sysroot=$sysroot -D__EMSCRIPTEN__"
 else
   echo "lint: no Emscripten (make wasm): bindings/wasm is left out" >&2
 fi
