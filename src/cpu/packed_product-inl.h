@@ -70,6 +70,8 @@ struct ProductTile {
   std::int64_t from_stride = 0;
   float* to = nullptr;  // where they go
   std::int64_t to_stride = 0;
+  const std::byte* ahead = nullptr;  // what is needed next, asked for on the way
+  std::int64_t ahead_step = 0;       // bytes of it for every two rows of the panel
 };
 
 // kRows rows times kPanels panels that are kV vectors wide.
@@ -127,7 +129,21 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
   if constexpr (kRows == 1 && kPanels <= 2) {  // longer reads from each panel in turn, while registers last
     for (; k + 4 <= tile.inputs; k += 4, panel += 2 * kPair) add(k, std::integral_constant<int, 4>());
   }
-  for (; k + 2 <= tile.inputs; k += 2, panel += kPair) add(k, std::integral_constant<int, 2>());
+  if constexpr (kRows <= 2) {
+    for (; k + 2 <= tile.inputs; k += 2, panel += kPair) add(k, std::integral_constant<int, 2>());
+  } else {
+    // Many rows take long, and where their sums go may be far away: that too is asked for, row by row.
+    const std::byte* ahead = tile.ahead;
+    const std::int64_t share = RoundUp(tile.inputs, 2 * kRows) / kRows;
+    for (int r = 0; r < kRows; ++r) {
+      for (int c = 0; c < kColumns; ++c) __builtin_prefetch(tile.to + r * tile.to_stride + c * kLanes, 1, 3);
+      const std::int64_t end = std::min((r + 1) * share, tile.inputs);
+      for (; k + 2 <= end; k += 2, panel += kPair, ahead += tile.ahead_step) {
+        __builtin_prefetch(ahead, 0, 2);
+        add(k, std::integral_constant<int, 2>());
+      }
+    }
+  }
   if (k < tile.inputs) add(k, std::integral_constant<int, 1>());
 
   for (int r = 0; r < kRows; ++r) {
@@ -240,7 +256,12 @@ void MultiplyPart(const ProductProblem& problem, const ProductBlock& block, cons
   tile.inputs = part.count;
   tile.x_stride = scratch.x_stride;
   const TileHeights heights(block.row_count);
-  for (std::int64_t t = 0, r = 0; t < heights.tiles; r += heights.of(t++)) {
+  // The next panel comes from far away, while this one is read again for every tile: each tile asks for its share.
+  const bool is_last = panel + panels == block.first_panel + block.panel_count;
+  const std::int64_t pairs = (part.count + 1) / 2;
+  tile.ahead = tile.panel + (is_last ? 0 : panels * tile.panel_bytes);
+  tile.ahead_step = is_last ? 0 : 2 * width * Stored::kBytes / heights.tiles;
+  for (std::int64_t t = 0, r = 0; t < heights.tiles; r += heights.of(t++), tile.ahead += pairs * tile.ahead_step) {
     const std::int64_t height = heights.of(t);
     float* sums = scratch.sums.data() + (scratch.sums.empty() ? 0 : r * scratch.columns + in_block);
     const std::int64_t y_row = (block.first_row + r) * y.stride(0);
