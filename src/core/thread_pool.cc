@@ -4,14 +4,21 @@
 #include <algorithm>
 #include <chrono>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): pthread_sigmask is POSIX
 
 namespace rapt::core {
 namespace {
 
-// Long enough to bridge the serial code between two parallel steps of one layer, short enough that an idle program
-// shows no load.
+// How long an idle thread spins before it sleeps. Long enough to bridge the serial code between two parallel steps of
+// one layer, short enough that an idle program shows no load.
 constexpr std::chrono::microseconds kSpinTime{30};
+// How long the owner of a job watches its helpers at their last tasks. It is not idle, and one that sleeps here may
+// wake on a helper's core.
+constexpr std::chrono::microseconds kWatchTime{2000};
+// Up to this many helpers are told to wake on another core than the owner's. With more cores a kernel finds an idle one
+// by itself, and telling it takes a microsecond or two for each.
+constexpr std::uint32_t kMostMoved = 4;
 
 thread_local bool this_thread_in_task = false;
 
@@ -73,6 +80,9 @@ bool ThreadPool::try_run(Job& job, int helpers) {
   job_ = &job;
   start_threads(seats_);
   gate_.store(0, std::memory_order_release);
+  for (std::uint32_t n = 0; n < thread_count_ && thread_count_ <= kMostMoved; ++n) {
+    if (Sleeper* sleeper = sleepers_[n].load(std::memory_order_acquire)) sleeper->make_way();
+  }
   epoch_.fetch_add(1);
   if (thread_count_ <= seats_) {
     epoch_.notify_all();
@@ -104,9 +114,13 @@ void ThreadPool::start_threads(std::uint32_t wanted) noexcept {
 // What a thread of the pool does all its life.
 void ThreadPool::serve() {
   std::uint32_t seen = epoch_at_start_.load();  // the last epoch that it need not look at
+  Sleeper sleeper;
+  sleepers_[served_.fetch_add(1)].store(&sleeper, std::memory_order_release);
   for (;;) {
-    spin_while_equal(epoch_, seen);
+    spin_while_equal(epoch_, seen, kSpinTime);
+    sleeper.fall_asleep();
     epoch_.wait(seen);
+    sleeper.wake_up();
     seen = epoch_.load();
     if (stopping_.load()) return;
     if (!enter()) continue;
@@ -133,21 +147,23 @@ void ThreadPool::leave() {
 void ThreadPool::close_and_wait() {
   std::uint32_t gate = gate_.fetch_or(kClosed) | kClosed;
   while (gate != kClosed) {
-    spin_while_equal(gate_, gate);
+    spin_while_equal(gate_, gate, kWatchTime);
     gate_.wait(gate);
     gate = gate_.load();
   }
 }
 
-void ThreadPool::spin_while_equal(const std::atomic<std::uint32_t>& word, std::uint32_t value) const {
+void ThreadPool::spin_while_equal(const std::atomic<std::uint32_t>& word, std::uint32_t value,
+                                  std::chrono::microseconds time) const {
   if (!may_spin_.load(std::memory_order_relaxed)) return;
-  const auto deadline = std::chrono::steady_clock::now() + kSpinTime;
-  do {
+  const auto start = std::chrono::steady_clock::now();
+  for (auto now = start; now < start + time; now = std::chrono::steady_clock::now()) {
     for (int turn = 0; turn < 16; ++turn) {
       if (word.load(std::memory_order_relaxed) != value) return;
       relax_cpu();
     }
-  } while (std::chrono::steady_clock::now() < deadline);
+    if (now > start + kSpinTime) sched_yield();  // perhaps whom it waits for has no core
+  }
 }
 
 void ThreadPool::shut_down() {

@@ -5,12 +5,14 @@
 #include <array>
 #include <atomic>
 #include <cfenv>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <mutex>
 #include <pthread.h>
 
 #include "core/cpu_limits.h"
+#include "core/sleeper.h"
 #include "rapt/parallel.h"
 
 namespace rapt::core {
@@ -72,7 +74,8 @@ class ThreadPool {
   bool enter();
   void leave();
   void close_and_wait();
-  void spin_while_equal(const std::atomic<std::uint32_t>& word, std::uint32_t value) const;
+  void spin_while_equal(const std::atomic<std::uint32_t>& word, std::uint32_t value,
+                        std::chrono::microseconds time) const;
 
   // The gate holds how many helpers are inside the job, and whether more may enter. A helper reads job_ and seats_ only
   // while inside, and the owner writes them only while the gate is closed and nobody is inside. So a helper that wakes
@@ -88,6 +91,9 @@ class ThreadPool {
   // Not std::thread, which keeps heap memory that only the new thread's stack knows: in a forked child that is a leak.
   std::array<pthread_t, kMaxThreads> threads_{};
   std::uint32_t thread_count_ = 0;
+  // Of each thread, on its stack; set once it has begun to serve.
+  std::array<std::atomic<Sleeper*>, kMaxThreads> sleepers_{};
+  std::atomic<std::uint32_t> served_ = 0;
   std::atomic<std::uint32_t> epoch_at_start_ = 0;
   std::atomic<bool> may_spin_ = false;
   std::atomic<bool> stopping_ = false;
