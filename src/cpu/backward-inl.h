@@ -182,42 +182,55 @@ inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::
 
 // to[r] += Σ_k a[r · kRowStep + k · kStep] · b[k], for `count` rows of `to` and kV vectors of columns: for each number
 // one chain, k ascending, begun at 0 and then added to what `to` holds. A chain over thousands of rows would end with
-// an error that grows with it; over a tile of rows, or a chunk of keys, it does not.
+// an error that grows with it; over a tile of rows, or a chunk of keys, it does not. There is at least one step.
 template <int kV, std::int64_t kRowStep, std::int64_t kStep>
-HWY_INLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const float* HWY_RESTRICT b,
-                         std::int64_t b_stride, float* HWY_RESTRICT to, std::int64_t to_stride, std::int64_t count) {
+HWY_NOINLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const float* HWY_RESTRICT b,
+                           std::int64_t b_stride, float* HWY_RESTRICT to, std::int64_t to_stride, std::int64_t count) {
   Columns<kV> sums[kBroadcasts];
-  for (std::int64_t r = 0; r < kBroadcasts; ++r) {
-    for (int v = 0; v < kV; ++v) sums[r][v] = hn::Zero(kF32);
-  }
+  SetZero<kV>(sums);
   a += steps.first * kStep;
   b += steps.first * b_stride;
-  for (std::int64_t k = steps.first; k < steps.last; ++k, a += kStep, b += b_stride) {
+  // A loop that may be skipped, or sums that a condition chooses from, would make compilers keep sums in memory.
+  std::int64_t k = steps.first;
+  do {
     Columns<kV> columns;
     for (int v = 0; v < kV; ++v) columns[v] = Load(b + v * kLanes);
     for (int r = 0; r < kBroadcasts; ++r) {
       const Vec factor = Set(a[r * kRowStep]);
       for (int v = 0; v < kV; ++v) sums[r][v] = hn::MulAdd(factor, columns[v], sums[r][v]);
     }
-  }
-  for (std::int64_t r = 0; r < kBroadcasts; ++r) {
-    if (r >= count) break;
-    for (int v = 0; v < kV; ++v) {
-      float* place = to + r * to_stride + v * kLanes;
-      hn::StoreU(hn::Add(hn::LoadU(kF32, place), sums[r][v]), kF32, place);
+    a += kStep;
+    b += b_stride;
+  } while (++k < steps.last);
+
+  if (count >= kBroadcasts) {
+    for (int r = 0; r < kBroadcasts; ++r) {
+      for (int v = 0; v < kV; ++v) {
+        float* place = to + r * to_stride + v * kLanes;
+        hn::StoreU(hn::Add(hn::LoadU(kF32, place), sums[r][v]), kF32, place);
+      }
     }
+    return;
+  }
+  constexpr std::int64_t kWidth = kV * kLanes;
+  HWY_ALIGN float finished[static_cast<std::size_t>(kBroadcasts * kWidth)];
+  for (int r = 0; r < kBroadcasts; ++r) {
+    for (int v = 0; v < kV; ++v) Store(sums[r][v], finished + r * kWidth + v * kLanes);
+  }
+  for (std::int64_t r = 0; r < count; ++r) {
+    for (std::int64_t n = 0; n < kWidth; ++n) to[r * to_stride + n] += finished[r * kWidth + n];
   }
 }
 
 // The same for all columns, in pieces of nearly the same width.
 template <std::int64_t kRowStep, std::int64_t kStep>
-HWY_NOINLINE void AddOuterRows(const float* a, KeyRange steps, const float* b, std::int64_t b_stride, float* to,
-                               std::int64_t to_stride, std::int64_t count) {
+void AddOuterRows(const float* a, KeyRange steps, const float* b, std::int64_t b_stride, float* to,
+                  std::int64_t to_stride, std::int64_t count) {
   const std::int64_t vectors = b_stride / kLanes;
   const std::int64_t pieces = (vectors + kVectors - 1) / kVectors;
   for (std::int64_t piece = 0, first = 0; piece < pieces; ++piece) {
     const std::int64_t width = vectors / pieces + (piece < vectors % pieces ? 1 : 0);
-    WithVectors(width, [&](auto count_of) HWY_ATTR {
+    WithVectors(width, [&](auto count_of) {
       AddOuter<count_of(), kRowStep, kStep>(a, steps, b + first, b_stride, to + first, to_stride, count);
     });
     first += width * kLanes;
