@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times rapt, PyTorch and ONNX Runtime on the same cases, taking turns, and writes what it saw as JSON.
 
-    compare.py LIBRARY RESULT.json [--rounds N] [--quick]
+    compare.py LIBRARY RESULT.json [--rounds N] [--quick] [--only GROUP]
 
 In every round each contestant computes every case of a group once, in an order that changes from round to round; ratios
 are taken within a round. Answers are compared before anything is timed.
@@ -143,6 +143,7 @@ def main():
     parser.add_argument("result")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--quick", action="store_true", help="small cases, to try the scripts")
+    parser.add_argument("--only", help="groups whose name begins so, to look at one thing again")
     arguments = parser.parse_args()
 
     cores = len(os.sched_getaffinity(0))
@@ -161,6 +162,8 @@ def main():
         "groups": [],
     }
     for group in cases.groups(arguments.quick):
+        if arguments.only and not group.about.startswith(arguments.only):
+            continue
         print("; ".join(case.name for case in group.cases), file=sys.stderr)
         entries = run_group(group, everyone, min(arguments.rounds, group.most_rounds), cores)
         data["groups"].append(as_data(group, entries))
