@@ -76,10 +76,24 @@ class KvRows {
         in_page_((std::int64_t{1} << pages.shift) - 1),
         rows_(view, pages.used, sequence, kv_head),
         pages_touch_(rows_.pages_touch(page_size())) {
-    if (!scales.defined()) return;
-    scales_ = static_cast<const float*>(scales.data());
-    scale_rows_ = Steps(scales, pages.used, sequence, kv_head);
-    pages_touch_ = pages_touch_ && scale_rows_.pages_touch(page_size());
+    if (scales.defined()) {
+      scales_ = static_cast<const float*>(scales.data());
+      scale_rows_ = Steps(scales, pages.used, sequence, kv_head);
+      pages_touch_ = pages_touch_ && scale_rows_.pages_touch(page_size());
+    }
+    if (paged() && pages_touch_) join_pages(sequence.key_count);
+  }
+
+  // Pages that all follow one another, as those of a sequence that was written in one go, are no pages any more.
+  void join_pages(std::int64_t rows) {
+    const std::int64_t used = (rows + page_size() - 1) >> page_shift_;
+    for (std::int64_t page = 1; page < used; ++page) {
+      if (table_[page] != table_[0] + page) return;
+    }
+    if (used == 0) return;
+    rows_.base += table_[0] * rows_.page;
+    scale_rows_.base += table_[0] * scale_rows_.page;
+    table_ = nullptr;
   }
 
   const ConstTensorView* view_;
