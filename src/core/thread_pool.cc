@@ -16,9 +16,9 @@ constexpr std::chrono::microseconds kSpinTime{30};
 // How long the owner of a job watches its helpers at their last tasks. It is not idle, and one that sleeps here may
 // wake on a helper's core.
 constexpr std::chrono::microseconds kWatchTime{2000};
-// Up to this many helpers are told to wake on another core than the owner's. With more cores a kernel finds an idle one
-// by itself, and telling it takes a microsecond or two for each.
-constexpr std::uint32_t kMostMoved = 4;
+// Where there are no more cores than this, helpers are told to wake on another one than the owner's. Among more a kernel
+// finds an idle one by itself, and telling it takes six to eight microseconds for each helper.
+constexpr int kFewCores = 4;
 
 thread_local bool this_thread_in_task = false;
 
@@ -43,6 +43,9 @@ class BlockSignals {
 };
 
 }  // namespace
+
+ThreadPool::ThreadPool(int cpus, const ThreadPool* abandoned)
+    : cpus_(cpus), few_cores_(cpus_in_affinity() <= kFewCores), abandoned_(abandoned) {}
 
 bool in_task() { return this_thread_in_task; }
 
@@ -80,7 +83,7 @@ bool ThreadPool::try_run(Job& job, int helpers) {
   job_ = &job;
   start_threads(seats_);
   gate_.store(0, std::memory_order_release);
-  for (std::uint32_t n = 0; n < thread_count_ && thread_count_ <= kMostMoved; ++n) {
+  for (std::uint32_t n = 0; few_cores_ && n < thread_count_; ++n) {
     if (Sleeper* sleeper = sleepers_[n].load(std::memory_order_acquire)) sleeper->make_way();
   }
   epoch_.fetch_add(1);

@@ -57,7 +57,7 @@ class Job {
 class ThreadPool {
  public:
   // `abandoned` is the parent's pool in a forked child. It is only kept, so that a leak checker finds it.
-  ThreadPool(int cpus, const ThreadPool* abandoned) : cpus_(cpus), abandoned_(abandoned) {}
+  ThreadPool(int cpus, const ThreadPool* abandoned);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
@@ -98,6 +98,7 @@ class ThreadPool {
   std::atomic<bool> may_spin_ = false;
   std::atomic<bool> stopping_ = false;
   const int cpus_;
+  const bool few_cores_;
   [[maybe_unused]] const ThreadPool* const abandoned_;
 };
 
