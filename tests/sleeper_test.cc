@@ -83,6 +83,14 @@ TEST_F(SleeperTest, HasAllItsCoresAgainOnceItIsAwake) {
   EXPECT_TRUE(same(cores(), all()));
 }
 
+TEST_F(SleeperTest, HasAllItsCoresAgainWhereItSleepsOn) {
+  sleeper.make_way();
+  sleeper.stay();
+  EXPECT_TRUE(same(cores(), all()));
+  sleeper.make_way();
+  EXPECT_TRUE(same(cores(), all_but_here()));
+}
+
 TEST_F(SleeperTest, StaysWhereItIsWhileAwake) {
   wake();
   sleeper.make_way();

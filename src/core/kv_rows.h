@@ -38,6 +38,19 @@ class KvRows {
   // A page holds 2^page_shift rows; one that holds all rows of its sequence has a shift beyond any of them.
   int page_shift() const { return page_shift_; }
 
+  // Pages of these first rows that all follow one another, as those of a sequence that was written in one go, become one
+  // stretch. This looks at each of them: it pays where the rows are then gone through as a whole.
+  void join_pages(std::int64_t rows) {
+    if (!paged() || !pages_touch_ || rows <= 0) return;
+    const std::int64_t used = (rows + page_size() - 1) >> page_shift_;
+    for (std::int64_t page = 1; page < used; ++page) {
+      if (table_[page] != table_[0] + page) return;
+    }
+    rows_.base += table_[0] * rows_.page;
+    scale_rows_.base += table_[0] * scale_rows_.page;
+    table_ = nullptr;
+  }
+
   bool scaled() const { return scales_ != nullptr; }
   float scale(std::int64_t j) const { return scales_[scale_rows_.offset(*this, j)]; }
   // Scales of rows j … that lie in one run.
@@ -81,21 +94,7 @@ class KvRows {
       scale_rows_ = Steps(scales, pages.used, sequence, kv_head);
       pages_touch_ = pages_touch_ && scale_rows_.pages_touch(page_size());
     }
-    if (paged() && pages_touch_) join_pages(sequence.key_count);
   }
-
-  // Pages that all follow one another, as those of a sequence that was written in one go, are no pages any more.
-  void join_pages(std::int64_t rows) {
-    const std::int64_t used = (rows + page_size() - 1) >> page_shift_;
-    for (std::int64_t page = 1; page < used; ++page) {
-      if (table_[page] != table_[0] + page) return;
-    }
-    if (used == 0) return;
-    rows_.base += table_[0] * rows_.page;
-    scale_rows_.base += table_[0] * scale_rows_.page;
-    table_ = nullptr;
-  }
-
   const ConstTensorView* view_;
   const std::int32_t* table_;  // of this sequence; null: no pages
   std::int64_t pages_;         // in the table

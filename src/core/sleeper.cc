@@ -2,8 +2,6 @@
 
 #include <cstddef>
 
-#include "core/cpu_limits.h"
-
 namespace rapt::core {
 
 #if defined(__linux__)
@@ -16,7 +14,7 @@ void Sleeper::fall_asleep() {
 void Sleeper::wake_up() {
   State was = state_.load(std::memory_order_acquire);
   while (was == State::being_moved || !state_.compare_exchange_weak(was, State::awake, std::memory_order_acq_rel)) {
-    relax_cpu();
+    sched_yield();  // whoever moves it may stand behind it on this core
     was = state_.load(std::memory_order_acquire);
   }
   if (was == State::moved) pthread_setaffinity_np(pthread_self(), sizeof(cores_), &cores_);
@@ -35,11 +33,19 @@ void Sleeper::make_way() {
   state_.store(now, std::memory_order_release);
 }
 
+void Sleeper::stay() {
+  State was = State::moved;
+  if (!state_.compare_exchange_strong(was, State::being_moved, std::memory_order_acq_rel)) return;
+  pthread_setaffinity_np(thread_, sizeof(cores_), &cores_);
+  state_.store(State::asleep, std::memory_order_release);
+}
+
 #else
 
 void Sleeper::fall_asleep() {}
 void Sleeper::wake_up() {}
 void Sleeper::make_way() {}
+void Sleeper::stay() {}
 
 #endif
 

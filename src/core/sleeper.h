@@ -19,8 +19,10 @@ class Sleeper {
   void wake_up();
 
   // Whoever is about to wake it calls this: until it is awake it may run on every core that it might before, but for
-  // the caller's. Nothing happens where it is awake, or has no other core.
+  // the caller's. Nothing happens where it is awake, is moved already, or has no other core.
   void make_way();
+  // The way back, for one that slept on: it may run where it might before.
+  void stay();
 
 #if defined(__linux__)
  private:
@@ -29,7 +31,7 @@ class Sleeper {
   std::atomic<State> state_ = State::awake;
   // Written only by the thread while it is awake, and by whoever moves it.
   pthread_t thread_{};
-  cpu_set_t cores_{};  // once it is moved: those that it gets back
+  cpu_set_t cores_{};  // while it is moved: those that it gets back
 #endif
 };
 

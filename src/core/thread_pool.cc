@@ -13,8 +13,8 @@ namespace {
 // How long an idle thread spins before it sleeps. Long enough to bridge the serial code between two parallel steps of
 // one layer, short enough that an idle program shows no load.
 constexpr std::chrono::microseconds kSpinTime{30};
-// How long the owner of a job watches its helpers at their last tasks. It is not idle, and one that sleeps here may
-// wake on a helper's core.
+// How long the owner of a job watches for the next helper to end its last task. It is not idle, and one that sleeps here
+// may wake on a helper's core.
 constexpr std::chrono::microseconds kWatchTime{2000};
 // Where there are no more cores than this, helpers are told to wake on another one than the owner's. Among more a kernel
 // finds an idle one by itself, and telling it takes six to eight microseconds for each helper.
@@ -83,9 +83,13 @@ bool ThreadPool::try_run(Job& job, int helpers) {
   job_ = &job;
   start_threads(seats_);
   gate_.store(0, std::memory_order_release);
-  for (std::uint32_t n = 0; few_cores_ && n < thread_count_; ++n) {
-    if (Sleeper* sleeper = sleepers_[n].load(std::memory_order_acquire)) sleeper->make_way();
-  }
+  const auto for_each_sleeper = [this](void (Sleeper::*act)()) {
+    if (!few_cores_ || !may_spin_.load(std::memory_order_relaxed)) return;
+    for (std::uint32_t n = 0; n < thread_count_; ++n) {
+      if (Sleeper* sleeper = sleepers_[n].load(std::memory_order_acquire)) (sleeper->*act)();
+    }
+  };
+  for_each_sleeper(&Sleeper::make_way);
   epoch_.fetch_add(1);
   if (thread_count_ <= seats_) {
     epoch_.notify_all();
@@ -94,6 +98,7 @@ bool ThreadPool::try_run(Job& job, int helpers) {
   }
   job.work();
   close_and_wait();
+  for_each_sleeper(&Sleeper::stay);  // those who were not woken, or too late
   busy_.store(false, std::memory_order_release);
   return true;
 }

@@ -87,13 +87,14 @@ class ThreadPool {
   Job* job_ = nullptr;
   std::uint32_t seats_ = 0;
 
+  // Of each thread, on its stack; set once it has begun to serve.
+  std::array<std::atomic<Sleeper*>, kMaxThreads> sleepers_{};
+  std::atomic<std::uint32_t> served_ = 0;
+
   alignas(64) std::atomic<bool> busy_ = false;  // some thread owns the pool, and with it all that follows
   // Not std::thread, which keeps heap memory that only the new thread's stack knows: in a forked child that is a leak.
   std::array<pthread_t, kMaxThreads> threads_{};
   std::uint32_t thread_count_ = 0;
-  // Of each thread, on its stack; set once it has begun to serve.
-  std::array<std::atomic<Sleeper*>, kMaxThreads> sleepers_{};
-  std::atomic<std::uint32_t> served_ = 0;
   std::atomic<std::uint32_t> epoch_at_start_ = 0;
   std::atomic<bool> may_spin_ = false;
   std::atomic<bool> stopping_ = false;

@@ -171,8 +171,8 @@ class NarrowBlock {
       : problem_(problem),
         scratch_(scratch),
         rows_(problem, block, block.first_row, block.row_count, kLanes),
-        keys_(KvRows::keys(problem, *block.sequence, block.kv_head)),
-        values_(KvRows::values(problem, *block.sequence, block.kv_head)) {
+        keys_(KvRows::keys(problem, *block.sequence, block.kv_head), block.sequence->key_count),
+        values_(KvRows::values(problem, *block.sequence, block.kv_head), block.sequence->key_count) {
     LoadQueries(problem, rows_, scratch.rows_in.data(), scratch.q.data());
     for (std::int64_t r = 0; r < block.row_count; r += 8) {
       const std::int64_t width = RowsAtOnce(block.row_count - r);

@@ -8,8 +8,8 @@ namespace rapt::cpu {
 
 class CacheRows : public KvRows {
  public:
-  explicit CacheRows(const KvRows& rows)
-      : KvRows(rows),
+  CacheRows(const KvRows& rows, std::int64_t count)
+      : KvRows(joined(rows, count)),
         bytes_(static_cast<std::int64_t>(size_of(view().dtype()))),
         ahead_(std::max<std::int64_t>(16, rows_in(Ahead::kDistance))),
         far_(std::max<std::int64_t>(16, rows_in(Ahead::kFar))),
@@ -50,6 +50,11 @@ class CacheRows : public KvRows {
   static constexpr std::int64_t kStays = std::int64_t{2} << 20;
   // Pages of so many rows are as good as one piece. In smaller ones the processor does not see what comes next.
   static constexpr std::int64_t kLong = 1024;
+
+  static KvRows joined(KvRows rows, std::int64_t count) {
+    rows.join_pages(count);
+    return rows;
+  }
 
   std::int64_t rows_in(std::int64_t bytes) const { return bytes / std::max<std::int64_t>(1, view().size(3) * bytes_); }
 

@@ -256,11 +256,12 @@ void MultiplyPart(const ProductProblem& problem, const ProductBlock& block, cons
   tile.inputs = part.count;
   tile.x_stride = scratch.x_stride;
   const TileHeights heights(block.row_count);
-  // The next panel comes from far away, while this one is read again for every tile: each tile asks for its share.
-  const bool is_last = panel + panels == block.first_panel + block.panel_count;
+  // The next panel comes from far away, while this one is read again for every tile: each of several tiles asks for its
+  // share.
+  const bool asks = !scratch.is_few && panel + panels < block.first_panel + block.panel_count;
   const std::int64_t pairs = (part.count + 1) / 2;
-  tile.ahead = tile.panel + (is_last ? 0 : panels * tile.panel_bytes);
-  tile.ahead_step = is_last ? 0 : 2 * width * Stored::kBytes / heights.tiles;
+  tile.ahead = tile.panel + (asks ? panels * tile.panel_bytes : 0);
+  tile.ahead_step = asks ? 2 * width * Stored::kBytes / heights.tiles : 0;
   for (std::int64_t t = 0, r = 0; t < heights.tiles; r += heights.of(t++), tile.ahead += pairs * tile.ahead_step) {
     const std::int64_t height = heights.of(t);
     float* sums = scratch.sums.data() + (scratch.sums.empty() ? 0 : r * scratch.columns + in_block);
