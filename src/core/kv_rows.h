@@ -38,8 +38,8 @@ class KvRows {
   // A page holds 2^page_shift rows; one that holds all rows of its sequence has a shift beyond any of them.
   int page_shift() const { return page_shift_; }
 
-  // Pages of these first rows that all follow one another, as those of a sequence that was written in one go, become one
-  // stretch. This looks at each of them: it pays where the rows are then gone through as a whole.
+  // Pages of these first rows that all follow one another, as those of a sequence that was written in one go, become
+  // one stretch. This looks at each of them: it pays where the rows are then gone through as a whole.
   void join_pages(std::int64_t rows) {
     if (!paged() || !pages_touch_ || rows <= 0) return;
     const std::int64_t used = (rows + page_size() - 1) >> page_shift_;

@@ -13,11 +13,11 @@ namespace {
 // How long an idle thread spins before it sleeps. Long enough to bridge the serial code between two parallel steps of
 // one layer, short enough that an idle program shows no load.
 constexpr std::chrono::microseconds kSpinTime{30};
-// How long the owner of a job watches for the next helper to end its last task. It is not idle, and one that sleeps here
-// may wake on a helper's core.
+// How long the owner of a job watches for the next helper to end its last task. It is not idle, and one that sleeps
+// here may wake on a helper's core.
 constexpr std::chrono::microseconds kWatchTime{2000};
-// Where there are no more cores than this, helpers are told to wake on another one than the owner's. Among more a kernel
-// finds an idle one by itself, and telling it takes six to eight microseconds for each helper.
+// Where there are no more cores than this, helpers are told to wake on another one than the owner's. Among more a
+// kernel finds an idle one by itself, and telling it takes six to eight microseconds for each helper.
 constexpr int kFewCores = 4;
 
 thread_local bool this_thread_in_task = false;
