@@ -134,6 +134,37 @@ TEST_P(PagesOnEverySet, OneToARowPickRowsOfATensor) {
   }
 }
 
+// Where a head's pages lie side by side and the table goes on from some page to the next, few queries read one stretch.
+TEST_P(PagesOnEverySet, ThatFollowOneAnotherHaveTheBitsOfOnePiece) {
+  constexpr std::int64_t kSize = 64, kSkipped = 3;
+  const std::vector<std::int32_t> in_order = {3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  const auto pages_of = [](const ConstTensorView& one_row) {
+    const Dims shape =
+        one_row.rank() == 4 ? Dims{2, 1024 / kSize, kSize, one_row.size(3)} : Dims{2, 1024 / kSize, kSize};
+    return one_row.reshape(shape).transpose(0, 1);
+  };
+  for (const DType storage : kStorage) {
+    const cases::Case test(three_rows(2, storage));
+    const auto row = [](const ConstTensorView& view) { return view.slice(0, 1, 2); };
+    AttentionOptions whole = test.options;
+    whole.key_lengths = {1024 - kSkipped * kSize};
+    AttentionOptions paged = whole;
+    paged.pages = {in_order, static_cast<std::int64_t>(in_order.size())};
+    if (storage == DType::i8) {
+      whole.key_scales = row(test.options.key_scales).slice(2, kSkipped * kSize, 1024);
+      whole.value_scales = row(test.options.value_scales).slice(2, kSkipped * kSize, 1024);
+      paged.key_scales = pages_of(row(test.options.key_scales));
+      paged.value_scales = pages_of(row(test.options.value_scales));
+    }
+    const ConstTensorView key = row(test.key);
+    const ConstTensorView value = row(test.value);
+    const Result wanted =
+        call(row(test.query), key.slice(2, kSkipped * kSize, 1024), value.slice(2, kSkipped * kSize, 1024), whole);
+    const Result got = call(row(test.query), pages_of(key), pages_of(value), paged);
+    EXPECT_TRUE(same_bits(got.out, wanted.out)) << name_of(storage);
+  }
+}
+
 // Pages of 16 keys of 64 numbers in f32 are pages of the machine too, so that what must not be read can be made so.
 class ProtectedPages {
  public:
