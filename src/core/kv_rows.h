@@ -89,12 +89,12 @@ class KvRows {
         in_page_((std::int64_t{1} << pages.shift) - 1),
         rows_(view, pages.used, sequence, kv_head),
         pages_touch_(rows_.pages_touch(page_size())) {
-    if (scales.defined()) {
-      scales_ = static_cast<const float*>(scales.data());
-      scale_rows_ = Steps(scales, pages.used, sequence, kv_head);
-      pages_touch_ = pages_touch_ && scale_rows_.pages_touch(page_size());
-    }
+    if (!scales.defined()) return;
+    scales_ = static_cast<const float*>(scales.data());
+    scale_rows_ = Steps(scales, pages.used, sequence, kv_head);
+    pages_touch_ = pages_touch_ && scale_rows_.pages_touch(page_size());
   }
+
   const ConstTensorView* view_;
   const std::int32_t* table_;  // of this sequence; null: no pages
   std::int64_t pages_;         // in the table
