@@ -259,7 +259,7 @@ def groups(quick):
     for length in lengths[1:] or lengths:
         case = BackwardCase(1, 1, length, dims[0])
         found.append(Group("backward of one head", (case, dataclasses.replace(case, causal=True)), threads=(2,),
-                           peers=("PyTorch",), most_rounds=7))
+                           peers=("PyTorch",)))
 
     # The notes' comparison. Its calls take half a second, the plain formula two: few rounds do.
     layer = LayerCase(2, 64, 64, 4) if quick else LayerCase()
@@ -271,5 +271,5 @@ def groups(quick):
     sizes = (layer.batch, layer.length, layer.embed, layer.heads)
     for dropout in (0.0, 0.1):
         found.append(Group("training with dropout" if dropout else "training", (TrainingCase(*sizes, dropout=dropout),),
-                           peers=("PyTorch", "PyTorch, SDPA"), most_rounds=5))
+                           peers=("PyTorch", "PyTorch, SDPA"), most_rounds=5 if dropout else 9))
     return found

@@ -3,8 +3,8 @@
 
     compare.py LIBRARY RESULT.json [--rounds N] [--quick] [--only GROUP]
 
-In every round each contestant computes every case of a group once, in an order that changes from round to round; ratios
-are taken within a round. Answers are compared before anything is timed.
+In every round each contestant computes every case of a group once, in an order that changes from round to round.
+Answers are compared before anything is timed.
 """
 
 import argparse

@@ -1,11 +1,10 @@
 """What rapt holds itself to, and how a run did: each goal takes the worst of the cases it speaks of."""
 
-import statistics
 
-
-def paired(above, below):
-    """The median, over rounds, of one row of times over another."""
-    return statistics.median(a / b for a, b in zip(above["ms"], below["ms"]))
+def of_bests(above, below):
+    """The best of one row of times over the best of another. Whatever else runs on a machine makes times longer, and not
+    everyone's by as much: what keeps two cores busy loses more than what keeps one."""
+    return min(above["ms"]) / min(below["ms"])
 
 
 def entries_of(peers, *about, **wanted):
@@ -48,13 +47,13 @@ def over_peer(peers, peer, keep, causal):
     for group, entry in entries_of(peers, "lengths", "masks", "window", contestant="rapt", causal=causal):
         other = twin_of(group, entry, contestant=peer)
         if other and (group["about"] == "lengths" or is_first(group, entry)) and keep(entry):
-            found.append(paired(other, entry))
+            found.append(of_bests(other, entry))
     return found
 
 
 def over_peer_in(peers, peer, about, keep=lambda group, entry: True):
     return [
-        paired(twin_of(group, entry, contestant=peer), entry)
+        of_bests(twin_of(group, entry, contestant=peer), entry)
         for group, entry in entries_of(peers, about, contestant="rapt")
         if twin_of(group, entry, contestant=peer) and keep(group, entry)
     ]
@@ -63,21 +62,21 @@ def over_peer_in(peers, peer, about, keep=lambda group, entry: True):
 def over_first(peers, about):
     """Our time on the other cases of a group over that on its first, plain one."""
     return [
-        paired(entry, twin_of(group, entry, case=group["cases"][0]))
+        of_bests(entry, twin_of(group, entry, case=group["cases"][0]))
         for group, entry in entries_of(peers, about, contestant="rapt") if not is_first(group, entry)
     ]
 
 
 def rate_over_first(peers, about):
     return [
-        paired(twin_of(group, entry, case=group["cases"][0]), entry)
+        of_bests(twin_of(group, entry, case=group["cases"][0]), entry)
         for group, entry in entries_of(peers, about, contestant="rapt") if not is_first(group, entry)
     ]
 
 
 def second_thread(peers):
     return [
-        paired(entry, twin_of(group, entry, threads=2))
+        of_bests(entry, twin_of(group, entry, threads=2))
         for group, entry in entries_of(peers, "lengths", contestant="rapt", threads=1)
         if entry["length"] >= 1024 and twin_of(group, entry, threads=2)
     ]

@@ -10,7 +10,6 @@ backward.json as `rapt bench backward` did, product.json as `rapt bench gemm` di
 
 import json
 import pathlib
-import statistics
 import sys
 
 import face
@@ -54,13 +53,13 @@ def baseline_table(own):
 
 
 def milliseconds(entry):
-    return f"{statistics.median(entry['ms']):.2f}"
+    return f"{min(entry['ms']):.2f}"
 
 
 def beside(group, ours, name):
     """A peer's time, and how much faster we are."""
     other = goals.twin_of(group, ours, contestant=name)
-    return ["–", "–"] if other is None else [milliseconds(other), ratio(goals.paired(other, ours))]
+    return ["–", "–"] if other is None else [milliseconds(other), ratio(goals.of_bests(other, ours))]
 
 
 def decode_table(decode):
@@ -108,11 +107,11 @@ def beside_first(peers, group_name, heading, over):
 
 
 def sixteen_bits(peers):
-    return beside_first(peers, "16 bits", "rate over f32's", lambda first, ours: goals.paired(first, ours))
+    return beside_first(peers, "16 bits", "rate over f32's", lambda first, ours: goals.of_bests(first, ours))
 
 
 def weights_table(peers):
-    return beside_first(peers, "weights", "time over none", lambda first, ours: goals.paired(ours, first))
+    return beside_first(peers, "weights", "time over none", lambda first, ours: goals.of_bests(ours, first))
 
 
 def layer_table(mha):
@@ -154,7 +153,7 @@ def layer_peers(peers):
                 name += f", need_weights={group['about'] == 'layer with weights'}"
             way = f" ({other['way']})" if other["way"] else ""
             rows.append([name + way, str(ours["threads"]), milliseconds(other), milliseconds(ours),
-                         ratio(goals.paired(other, ours))])
+                         ratio(goals.of_bests(other, ours))])
     return table(["", "threads", "ms", "rapt, ms", "rapt is faster by"], rows)
 
 
@@ -201,9 +200,9 @@ def own_ratios(peers):
         first = goals.twin_of(group, ours, case=group["cases"][0])
         second = goals.twin_of(group, ours, threads=2)
         if group["about"] != "lengths" and not goals.is_first(group, ours):
-            rows.append([ours["case"], "time over the same without", ratio(goals.paired(ours, first))])
+            rows.append([ours["case"], "time over the same without", ratio(goals.of_bests(ours, first))])
         elif ours["threads"] == 1 and second:
-            rows.append([ours["case"], "rate of 2 threads over 1", ratio(goals.paired(ours, second))])
+            rows.append([ours["case"], "rate of 2 threads over 1", ratio(goals.of_bests(ours, second))])
     return table(["case", "", "ratio"], [[case, what, value] for case, what, value in rows])
 
 

@@ -69,15 +69,28 @@ constexpr float kLargestLse = 16.0F;
 // the gradient of its score is exactly 0.
 inline void DeltaFromOut(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch,
                          TileStats& stats) {
-  LoadTileRows(problem.upstream.out, rows, problem.value_size, scratch.value_stride, 1.0F, scratch.q_rows.data(),
-               scratch.out.data());
-  for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
+  const std::int64_t size = problem.value_size;
+  const std::int64_t quads = size / 4 * 4;
+  for (std::int64_t v = 0; v < rows.vectors; ++v) {
+    const float* out[kLanes];
+    const float* dout[kLanes];
+    float* memory = scratch.dout_rows.data();
+    FindRows(problem.upstream.out, rows, v, size, memory, out);
+    FindRows(problem.upstream.dout, rows, v, size, memory + kLanes * scratch.value_stride, dout);
     Vec sum = hn::Zero(kF32);
-    for (std::int64_t d = 0; d < problem.value_size; ++d) {
-      const std::int64_t place = d * kTileRows + lane;
-      sum = hn::MulAdd(Load(scratch.out.data() + place), Load(scratch.dout.data() + place), sum);
+    for (std::int64_t d = 0; d < quads; d += 4) {
+      Vec a[4], b[4];
+      LoadFourColumns(out, d, a[0], a[1], a[2], a[3]);
+      LoadFourColumns(dout, d, b[0], b[1], b[2], b[3]);
+      for (int n = 0; n < 4; ++n) sum = hn::MulAdd(a[n], b[n], sum);
     }
-    Store(sum, stats.delta + lane);
+    for (std::int64_t d = quads; d < size; ++d) {
+      HWY_ALIGN float a[kLanes];
+      HWY_ALIGN float b[kLanes];
+      for (std::int64_t n = 0; n < kLanes; ++n) a[n] = out[n][d], b[n] = dout[n][d];
+      sum = hn::MulAdd(Load(a), Load(b), sum);
+    }
+    Store(sum, stats.delta + v * kLanes);
   }
 }
 
@@ -86,7 +99,7 @@ inline void SumDelta(const BackwardProblem& problem, const TileRows& rows, const
                      TileStats& stats) {
   for (std::int64_t chunk = rows.any.first / kChunk; chunk * kChunk < rows.any.last; ++chunk) {
     const KeyRange range = ChunkRange(*rows.sequence, chunk);
-    const ChunkRows chunk_rows = LoadChunk(problem, *rows.sequence, rows.head[0] / problem.group, range, scratch);
+    const ChunkRows chunk_rows = LoadChunks(problem, *rows.sequence, rows.head[0] / problem.group, range, scratch);
     const TileKeys keys = ScoreTile(problem, rows, range, chunk_rows, scratch);
     if (keys.range.first >= keys.range.last) continue;
     WeightsAndTheirGradient(problem, rows, keys, stats, scratch);
@@ -123,6 +136,7 @@ inline void KnownRows(const BackwardProblem& problem, const TileRows& rows, cons
     stats.delta[lane] = 0.0F;
   }
   if (any) {
+    LoadTile(problem, rows, scratch);
     TileStats all;
     HWY_ALIGN float all_l[TileRows::kMax];
     SumTile(problem, rows, scratch, all.m, all_l);
@@ -162,7 +176,6 @@ inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::
     state.turns[turn].store(ChunksOf(problem, where).first, std::memory_order_relaxed);
   }
 
-  LoadTile(problem, rows, scratch);
   TileStats stats;
   KnownRows(problem, rows, scratch, stats);
   for (std::int64_t lane = 0; lane < rows.count; ++lane) {
@@ -268,15 +281,14 @@ inline void AddToQueries(const TileRows& rows, KeyRange range, const float* w, c
 
 // ---------------------------------------------------------------- dk, dv and dq
 
-// One tile against one chunk of keys. `part` says where its part of dq goes; it has no turn where dq is not wanted.
+// One tile, loaded, against one chunk of keys. `part` says where its part of dq goes; it has no turn where dq is not
+// wanted.
 inline void DifferentiateTile(const BackwardProblem& problem, const TileRows& rows, KeyRange range,
-                              const ChunkRows& chunk, const BackwardState& state, const QueryPart& part,
+                              const ChunkRows& chunks, const TileStats& stats, const QueryPart& part,
                               WaitingParts& waiting, const GradientScratch& scratch) {
-  const TileStats stats(rows, state);
-  LoadTile(problem, rows, scratch);
-  const TileKeys keys = ScoreTile(problem, rows, range, chunk, scratch);
+  const TileKeys keys = ScoreTile(problem, rows, range, chunks, scratch);
   const bool sees = keys.range.first < keys.range.last;
-  const std::int64_t begin = keys.range.first - range.first;
+  const std::int64_t begin = keys.range.first - chunks.keys.first;
   if (sees) {
     TileGradient(problem, rows, keys, stats, static_cast<float>(problem.scale), true, scratch);
     if (problem.gradients.dvalue.defined() && problem.upstream.dout.defined()) {
@@ -291,7 +303,7 @@ inline void DifferentiateTile(const BackwardProblem& problem, const TileRows& ro
   if (part.turn == nullptr) return;
   waiting.add(part, [&](float* to, std::int64_t stride) HWY_ATTR {
     if (!sees) return;
-    AddToQueries(rows, keys.range, scratch.g.data(), chunk.clean_keys + begin * scratch.key_stride, scratch.key_stride,
+    AddToQueries(rows, keys.range, scratch.g.data(), chunks.clean_keys + begin * scratch.key_stride, scratch.key_stride,
                  to, stride);
   });
 }
@@ -310,26 +322,33 @@ inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block,
   Arena arena(memory);
   const GradientScratch scratch(arena, problem);
   const SequenceSpan& sequence = *block.sequence;
-  const KeyRange range = ChunkRange(sequence, block.chunk);
-  const ChunkRows chunk = LoadChunk(problem, sequence, block.kv_head, range, scratch);
-  std::fill(scratch.dkeys.begin(), scratch.dkeys.end(), 0.0F);
-  std::fill(scratch.dvalues.begin(), scratch.dvalues.end(), 0.0F);
+  const KeyRange range = {ChunkRange(sequence, block.chunks.first).first,
+                          ChunkRange(sequence, block.chunks.last - 1).last};
+  const ChunkRows chunks = LoadChunks(problem, sequence, block.kv_head, range, scratch);
+  std::fill_n(scratch.dkeys.begin(), (range.last - range.first) * scratch.key_stride, 0.0F);
+  std::fill_n(scratch.dvalues.begin(), (range.last - range.first) * scratch.value_stride, 0.0F);
 
   const HeadTiles tiles(sequence.query_count, kTileRows, kLanes);
   const std::int64_t heads = problem.query_heads > 0 ? problem.group : 0;
-  for (std::int64_t n = 0; n < heads; ++n) {
-    for (std::int64_t t = 0; t < tiles.count; ++t) {
-      const HeadRows where = tiles(sequence, block.kv_head * problem.group + n, t);
-      const KeyRange chunks = ChunksOf(problem, where);
-      if (block.chunk < chunks.first || block.chunk >= chunks.last) continue;
+  for (std::int64_t head = 0; head < heads; ++head) {
+    for (std::int64_t tile = 0; tile < tiles.count; ++tile) {
+      const HeadRows where = tiles(sequence, block.kv_head * problem.group + head, tile);
+      const KeyRange seen = ChunksOf(problem, where);
+      const std::int64_t first = std::max(block.chunks.first, seen.first);
+      const std::int64_t last = std::min(block.chunks.last, seen.last);
+      if (first >= last) continue;
       const TileRows rows(problem, where, kLanes);
-      QueryPart part{.chunk = block.chunk, .stride = state.dquery_strides[2], .rows = rows.count};
+      const TileStats stats(rows, state);
+      LoadTile(problem, rows, scratch);
+      QueryPart part{.stride = state.dquery_strides[2], .rows = rows.count};
       if (state.dquery != nullptr) {
-        part.turn = state.turns + block.first_turn + n * tiles.count + t;
+        part.turn = state.turns + block.first_turn + head * tiles.count + tile;
         part.to = state.dquery + sequence.batch * state.dquery_strides[0] + where.head * state.dquery_strides[1] +
                   rows.query(0) * state.dquery_strides[2];
       }
-      DifferentiateTile(problem, rows, range, chunk, state, part, waiting, scratch);
+      for (part.chunk = first; part.chunk < last; ++part.chunk) {
+        DifferentiateTile(problem, rows, ChunkRange(sequence, part.chunk), chunks, stats, part, waiting, scratch);
+      }
     }
   }
   StoreKeys(problem.gradients.dkey, sequence, block.kv_head, range, scratch.dkeys.data(), scratch.key_stride);
@@ -409,7 +428,7 @@ class MaskSums {
     for (std::int64_t number = chunks.first; number < chunks.last; ++number) {
       const KeyRange range = ChunkRange(*where.sequence, number);
       if (range.first >= range.last) break;
-      const ChunkRows chunk = LoadChunk(problem_, *where.sequence, where.head / problem_.group, range, scratch_);
+      const ChunkRows chunk = LoadChunks(problem_, *where.sequence, where.head / problem_.group, range, scratch_);
       const TileKeys keys = ScoreTile(problem_, rows, range, chunk, scratch_);
       if (keys.range.first >= keys.range.last) continue;
       TileGradient(problem_, rows, keys, stats, 1.0F, false, scratch_);

@@ -1,7 +1,7 @@
 // Backward: its steps one after the other, each divided among workers.
 //
 //   prepare          by tiles of rows: the maximum, the sum and delta = Σ_j p_j g_j − dlse of each row
-//   differentiate    by chunks of keys: dk and dv of the chunk, and its part of dq, in turn
+//   differentiate    by blocks of keys: dk and dv of their chunks, and each chunk's part of dq, in turn
 //   store            dq, where its tensor cannot hold sums in f32
 //   masks, sinks     each number a sum in one fixed order
 #include "cpu/backward.h"
@@ -43,25 +43,27 @@ void for_each_tile(const BackwardProblem& problem, const Kernels& kernels, const
   }
 }
 
-// Calls visit(block) for each chunk of keys. Those of one kv head ascend. Heads go side by side, as many as there are
+// Calls visit(block) for each block of keys. Those of one kv head ascend. Heads go side by side, as many as there are
 // threads, so that a worker rarely has to wait for another that holds the chunk before its own.
 template <class Visit>
-void for_each_chunk(const BackwardProblem& problem, const Kernels& kernels, const Visit& visit) {
+void for_each_key_block(const BackwardProblem& problem, const Kernels& kernels, const Visit& visit) {
   const auto heads = static_cast<std::int64_t>(problem.sequences.size()) * problem.kv_heads;
   const auto head_at = [&](std::int64_t n) {
-    return KeyBlock{&problem.sequences[static_cast<std::size_t>(n / problem.kv_heads)], n % problem.kv_heads, 0, 0};
+    return KeyBlock{
+        &problem.sequences[static_cast<std::size_t>(n / problem.kv_heads)], n % problem.kv_heads, {0, 0}, 0};
   };
+  const std::int64_t at_once = chunks_at_once(problem);
   std::int64_t turn = 0;  // of the first of the heads side by side
   for (std::int64_t first = 0; first < heads; first += problem.threads) {
     const std::int64_t last = std::min(heads, first + problem.threads);
     std::int64_t most = 0;
     for (std::int64_t n = first; n < last; ++n) most = std::max(most, chunk_count(*head_at(n).sequence));
     std::int64_t next_turn = turn;
-    for (std::int64_t chunk = 0; chunk < std::max<std::int64_t>(most, 1); ++chunk) {
+    for (std::int64_t chunk = 0; chunk < std::max<std::int64_t>(most, 1); chunk += at_once) {
       next_turn = turn;
       for (std::int64_t n = first; n < last; ++n) {
         KeyBlock block = head_at(n);
-        block.chunk = chunk, block.first_turn = next_turn;
+        block.chunks = {chunk, std::min(chunk + at_once, chunk_count(*block.sequence))}, block.first_turn = next_turn;
         const HeadTiles tiles(block.sequence->query_count, kernels.rows_per_tile, kernels.lanes);
         next_turn += problem.query_heads > 0 ? problem.group * tiles.count : 0;
         if (chunk < chunk_count(*block.sequence)) visit(block);
@@ -121,18 +123,18 @@ struct Workspace {
     state.sums = {arena.take<float>(rows), arena.take<float>(rows), problem.query_heads, problem.query.size(2)};
     state.delta = arena.take<float>(rows);
     take_queries(arena, problem, kernels);
-    std::int64_t tile_count = 0, chunk_total = 0, mask_count = 0;
+    std::int64_t tile_count = 0, block_count = 0, mask_count = 0;
     for_each_tile(problem, kernels, [&](const HeadRows&, std::int64_t) { ++tile_count; });
-    for_each_chunk(problem, kernels, [&](const KeyBlock&) { ++chunk_total; });
+    for_each_key_block(problem, kernels, [&](const KeyBlock&) { ++block_count; });
     for_each_mask_block(problem, kernels, [&](const MaskBlock&) { ++mask_count; });
     tiles = arena.take<HeadRows>(tile_count);
-    chunks = arena.take<KeyBlock>(chunk_total);
+    key_blocks = arena.take<KeyBlock>(block_count);
     masks = arena.take<MaskBlock>(mask_count);
     state.turns = arena.make<std::atomic<std::int64_t>>(tile_count).data();
 
     constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about what it takes to wake a thread
     const std::int64_t products = rows * problem.key_length * (problem.head_size + problem.value_size);
-    const std::int64_t items = std::max({tile_count, chunk_total, mask_count});
+    const std::int64_t items = std::max({tile_count, block_count, mask_count});
     workers = products < kTiny ? 1 : std::clamp<std::int64_t>(items, 1, problem.threads);
     worker_bytes = kernels.backward.scratch_bytes(problem);
     scratch_ = arena.take<std::byte>(workers * static_cast<std::int64_t>(worker_bytes));
@@ -152,7 +154,7 @@ struct Workspace {
 
   BackwardState state;
   std::span<HeadRows> tiles;
-  std::span<KeyBlock> chunks;
+  std::span<KeyBlock> key_blocks;
   std::span<MaskBlock> masks;
   std::span<WaitingParts> waiting;  // of each worker
   std::int64_t workers = 1;
@@ -229,6 +231,24 @@ void store_sinks(const BackwardProblem& problem, const BackwardState& state) {
 
 }  // namespace
 
+std::int64_t chunks_at_once(const BackwardProblem& problem) {
+  // k, v, dk and dv of two chunks: 512 KiB, of what a core has for itself.
+  constexpr std::int64_t kWidest = 128;
+  if (problem.head_size + problem.value_size > kWidest) return 1;
+  // Only where threads still end together: each has as many heads, or, of work that is the same for every chunk, as
+  // many pairs. Under a causal mask one head alone is divided more evenly in single chunks, and they wait less for one
+  // another.
+  std::int64_t chunks = 0, pairs = 0;
+  for (const SequenceSpan& sequence : problem.sequences) {
+    chunks += problem.kv_heads * chunk_count(sequence);
+    pairs += problem.kv_heads * ((chunk_count(sequence) + 1) / 2);
+  }
+  const auto rounds = [&](std::int64_t items) { return (items + problem.threads - 1) / problem.threads; };
+  const auto heads = static_cast<std::int64_t>(problem.sequences.size()) * problem.kv_heads;
+  const bool same_work = problem.left == AttentionProblem::kOpen && problem.right == AttentionProblem::kOpen;
+  return heads % problem.threads == 0 || (same_work && 2 * rounds(pairs) <= rounds(chunks)) ? 2 : 1;
+}
+
 std::size_t backward_workspace(const BackwardProblem& problem) {
   Arena counter;
   const Workspace sizes(counter, problem, kernels_of(problem));
@@ -245,7 +265,7 @@ void backward(const BackwardProblem& problem, std::span<std::byte> memory) {
     workspace.tiles[static_cast<std::size_t>(number)] = rows;
   });
   std::size_t count = 0;
-  for_each_chunk(problem, kernels, [&](const KeyBlock& block) { workspace.chunks[count++] = block; });
+  for_each_key_block(problem, kernels, [&](const KeyBlock& block) { workspace.key_blocks[count++] = block; });
   count = 0;
   for_each_mask_block(problem, kernels, [&](const MaskBlock& block) { workspace.masks[count++] = block; });
   clear_absent_keys(problem, gradients.dkey);
@@ -261,9 +281,9 @@ void backward(const BackwardProblem& problem, std::span<std::byte> memory) {
       return workspace.waiting[static_cast<std::size_t>(worker)];
     };
     for_each(
-        problem, workspace, workspace.chunks,
+        problem, workspace, workspace.key_blocks,
         [&](std::int64_t n, std::int64_t worker) {
-          kernels.backward.differentiate(problem, item(workspace.chunks, n), state, waiting(worker),
+          kernels.backward.differentiate(problem, item(workspace.key_blocks, n), state, waiting(worker),
                                          workspace.scratch(worker));
         },
         [&](std::int64_t worker) { waiting(worker).finish(); });

@@ -6,6 +6,8 @@
 #define RAPT_CPU_GRADIENT_TILE_INL_H
 #endif
 
+#include <cmath>
+
 #include "core/selection.h"
 #include "cpu/masked_scores-inl.h"
 #include "cpu/softmax-inl.h"
@@ -16,38 +18,39 @@ namespace rapt::cpu::HWY_NAMESPACE {
 // Everything one worker writes on the way, carved from its part of the workspace.
 struct GradientScratch {
   GradientScratch(Arena& arena, const BackwardProblem& problem)
-      : key_stride(RoundUp(problem.head_size, kLanes)),
+      : most_keys(chunks_at_once(problem) * kChunk),
+        key_stride(RoundUp(problem.head_size, kLanes)),
         value_stride(RoundUp(problem.value_size, kLanes)),
         q(arena.take<float>(problem.head_size * kTileRows)),
         dout(arena.take<float>(problem.value_size * kTileRows)),
-        out(arena.take<float>(problem.upstream.out.defined() ? problem.value_size * kTileRows : 0)),
-        q_rows(arena.take<float>(kTileRows * std::max(key_stride, value_stride))),
+        q_rows(arena.take<float>(kTileRows * key_stride)),
         dout_rows(arena.take<float>(kTileRows * value_stride)),
         s(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
         g(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
         mask(arena.take<float>(problem.masks.empty() && problem.upstream.dweights.empty() ? 0 : kTile)),
         keep(arena.take<float>(problem.dropout.on ? kTile : 0)),
         slope(arena.take<float>(problem.softcap != 0.0 ? kTile : 0)),
-        keys(arena.take<float>(kChunk * key_stride)),
-        clean_keys(arena.take<float>(kChunk * key_stride)),
-        values(arena.take<float>(reads_in_place(problem.value) ? 0 : kChunk * value_stride)),
-        dkeys(arena.take<float>(kChunk * key_stride)),
-        dvalues(arena.take<float>(kChunk * value_stride)),
+        keys(arena.take<float>(most_keys * key_stride)),
+        clean_keys(arena.take<float>(most_keys * key_stride)),
+        values(arena.take<float>(reads_in_place(problem.value) ? 0 : most_keys * value_stride)),
+        dkeys(arena.take<float>(most_keys * key_stride)),
+        dvalues(arena.take<float>(most_keys * value_stride)),
         sums(arena.take<float>(problem.gradients.dmasks.empty() ? 0 : 3 * kTile)) {}
 
   static constexpr std::int64_t kTile = kChunk * kTileRows;
 
+  std::int64_t most_keys;  // of a KeyBlock
   std::int64_t key_stride, value_stride;
-  std::span<float> q, dout, out;       // (D, kTileRows), scaled, and (Dv, kTileRows)
+  std::span<float> q, dout;            // (D, kTileRows), scaled, and (Dv, kTileRows)
   std::span<float> q_rows, dout_rows;  // (kTileRows, key_stride) and (kTileRows, value_stride): one row for each lane
   std::span<float> s;                  // (kChunk, kTileRows): scores, then weights
   std::span<float> g;                  // (kChunk, kTileRows): the gradient of weights, then of scores
   std::span<float> mask;               // (kChunk, kTileRows): a mask's part
   std::span<float> keep;               // (kChunk, kTileRows): what dropout multiplies a weight by
   std::span<float> slope;              // (kChunk, kTileRows): 1 − tanh², where there is a softcap
-  std::span<float> keys, clean_keys;   // (kChunk, key_stride): k as it is, and with 0 for what is not finite
-  std::span<float> values;             // (kChunk, value_stride): v as f32, where it cannot be read in place
-  std::span<float> dkeys, dvalues;     // (kChunk, key_stride) and (kChunk, value_stride)
+  std::span<float> keys, clean_keys;   // (most_keys, key_stride): k as it is, and with 0 for what is not finite
+  std::span<float> values;             // (most_keys, value_stride): v as f32, where it cannot be read in place
+  std::span<float> dkeys, dvalues;     // (most_keys, key_stride) and (most_keys, value_stride)
   std::span<float> sums;               // three of (kChunk, kTileRows): sums of a mask's gradient
 };
 
@@ -89,14 +92,14 @@ inline void LoadTile(const BackwardProblem& problem, const TileRows& rows, const
                scratch.dout.data());
 }
 
-// The keys and values of a chunk in f32.
+// The keys and values of a chunk, or of several in a row, in f32.
 struct ChunkRows {
   KeyRows keys, values;
-  const float* clean_keys = nullptr;  // (kChunk, key_stride)
+  const float* clean_keys = nullptr;  // key_stride apart
 };
 
-inline ChunkRows LoadChunk(const BackwardProblem& problem, const SequenceSpan& sequence, std::int64_t kv_head,
-                           KeyRange range, const GradientScratch& scratch) {
+inline ChunkRows LoadChunks(const BackwardProblem& problem, const SequenceSpan& sequence, std::int64_t kv_head,
+                            KeyRange range, const GradientScratch& scratch) {
   const KvRows key_rows = KvRows::keys(problem, sequence, kv_head);
   const KvRows value_rows = KvRows::values(problem, sequence, kv_head);
   const std::int64_t stride = scratch.key_stride;
@@ -140,12 +143,14 @@ struct TileStats {
       m[n] = state.sums.m[place];
       inverse[n] = state.sums.l[place];
       delta[n] = state.delta[place];
+      finite = finite && std::isfinite(inverse[n]);
     }
   }
 
   HWY_ALIGN float m[TileRows::kMax];
   HWY_ALIGN float inverse[TileRows::kMax];  // 1 / l
   HWY_ALIGN float delta[TileRows::kMax];
+  bool finite = true;  // every 1 / l is
 };
 
 // ---------------------------------------------------------------- scores and what arrives at weights
@@ -242,26 +247,31 @@ inline void AddWeightsGradients(const BackwardProblem& problem, const TileRows& 
 
 // ---------------------------------------------------------------- softmax and its gradient
 
-// e^(s − m) · 1/l, and exactly 0 where nothing is seen, whatever the row's sum is.
+// x, and 0 where w is 0, whatever x is there. w has no sign.
+HWY_INLINE Vec ZeroWhereZero(Vec w, Vec x) {
+  const U32 u32;  // Ne of floats is false for NaN
+  return hn::IfThenElseZero(hn::RebindMask(kF32, hn::Ne(hn::BitCast(u32, w), hn::Zero(u32))), x);
+}
+
+// e^(s − m) · 1/l, and exactly 0 where nothing is seen, whatever the row's sum is. kFinite: 1/l is.
+template <bool kFinite>
 HWY_INLINE Vec WeightOf(Vec s, Vec m, Vec inverse) {
   const Vec e = Exp(hn::Sub(s, m));
-  return hn::IfThenZeroElse(hn::Eq(e, hn::Zero(kF32)), hn::Mul(e, inverse));
+  return kFinite ? hn::Mul(e, inverse) : ZeroWhereZero(e, hn::Mul(e, inverse));
 }
 
 // p · (g − delta), and exactly 0 where p is, whatever g is.
-HWY_INLINE Vec ScoreGradient(Vec p, Vec g, Vec delta) {
-  return hn::IfThenZeroElse(hn::Eq(p, hn::Zero(kF32)), hn::Mul(p, hn::Sub(g, delta)));
-}
+HWY_INLINE Vec ScoreGradient(Vec p, Vec g, Vec delta) { return ZeroWhereZero(p, hn::Mul(p, hn::Sub(g, delta))); }
 
 // Where nothing but softmax stands between g and scores: s becomes p, g becomes scale · p · (g − delta).
-template <int kV>
+template <int kV, bool kFinite>
 HWY_NOINLINE void SoftmaxGradient(std::int64_t count, const TileStats& stats, float scale, float* HWY_RESTRICT s,
                                   float* HWY_RESTRICT g) {
   const Vec factor = Set(scale);
   for (std::int64_t key = 0; key < count; ++key, s += kTileRows, g += kTileRows) {
     for (int v = 0; v < kV; ++v) {
       const std::int64_t lane = v * kLanes;
-      const Vec p = WeightOf(Load(s + lane), Load(stats.m + lane), Load(stats.inverse + lane));
+      const Vec p = WeightOf<kFinite>(Load(s + lane), Load(stats.m + lane), Load(stats.inverse + lane));
       Store(p, s + lane);
       Store(hn::Mul(factor, ScoreGradient(p, Load(g + lane), Load(stats.delta + lane))), g + lane);
     }
@@ -274,7 +284,7 @@ inline void WeightsAndTheirGradient(const BackwardProblem& problem, const TileRo
   const std::int64_t first = keys.range.first;
   const std::int64_t count = keys.range.last - first;
   ForEachVector(rows.vectors, count, scratch.s.data(), [&](Vec s, std::int64_t, std::int64_t lane) HWY_ATTR {
-    return WeightOf(s, Load(stats.m + lane), Load(stats.inverse + lane));
+    return WeightOf<false>(s, Load(stats.m + lane), Load(stats.inverse + lane));
   });
   AddWeightsGradients(problem, rows, Stage::dropped_weights, keys.range, scratch);
   if (problem.dropout.on) {
@@ -309,8 +319,11 @@ inline void TileGradient(const BackwardProblem& problem, const TileRows& rows, c
   const std::int64_t count = keys.range.last - keys.range.first;
   uncap = uncap && problem.softcap != 0.0;
   if (!problem.dropout.on && problem.upstream.dweights.empty() && !uncap) {
+    float* s = scratch.s.data();
+    float* g = scratch.g.data();
     WithVectors(rows.vectors, [&](auto count_of) {
-      SoftmaxGradient<count_of()>(count, stats, scale, scratch.s.data(), scratch.g.data());
+      if (stats.finite) return SoftmaxGradient<count_of(), true>(count, stats, scale, s, g);
+      SoftmaxGradient<count_of(), false>(count, stats, scale, s, g);
     });
     return DropFilled(problem, rows, keys.range, scratch);
   }

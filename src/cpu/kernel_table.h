@@ -103,13 +103,16 @@ struct BackwardState {
   std::atomic<std::int64_t>* turns = nullptr;
 };
 
-// A chunk of keys of one kv head: the work item of backward.
+// Some chunks of keys of one kv head: the work item of backward.
 struct KeyBlock {
   const SequenceSpan* sequence = nullptr;
   std::int64_t kv_head = 0;
-  std::int64_t chunk = 0;
+  KeyRange chunks{0, 0};        // their numbers; chunk n begins at key n · kChunk
   std::int64_t first_turn = 0;  // of the tiles of the heads that share this kv head
 };
+
+// How many chunks a KeyBlock has, the last of a sequence aside: one or two. A tile of rows is loaded once for them.
+std::int64_t chunks_at_once(const BackwardProblem& problem);
 
 // A part of a mask's gradient, and all that is summed into it.
 struct MaskBlock {

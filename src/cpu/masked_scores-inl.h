@@ -11,6 +11,24 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
+// The rows of a tensor that stand in the lanes of a tile's vector v, as f32: in place where they are that already, else
+// in `memory`, RoundUp(size, 4) apart.
+inline void FindRows(const ConstTensorView& view, const TileRows& rows, std::int64_t v, std::int64_t size,
+                     float* memory, const float* (&found)[kLanes]) {
+  for (std::int64_t n = 0; n < kLanes; ++n) {
+    const std::int64_t lane = v * kLanes + n;
+    const std::int64_t head = rows.head[static_cast<std::size_t>(lane)];
+    const std::int64_t offset = row_offset(view, rows.sequence->batch, head, rows.query(lane));
+    if (reads_in_place(view)) {
+      found[n] = static_cast<const float*>(view.data()) + offset;
+    } else {
+      float* row = memory + n * RoundUp(size, 4);
+      LoadRow(view, offset, view.stride(3), size, row);
+      found[n] = row;
+    }
+  }
+}
+
 // Rows of numbers times `scale` into one vector of lanes each: (size, kTileRows).
 HWY_INLINE void IntoLanes(const float* const (&from)[kLanes], std::int64_t size, float scale, float* HWY_RESTRICT to) {
   const Vec factor = Set(scale);
@@ -31,22 +49,10 @@ HWY_INLINE void IntoLanes(const float* const (&from)[kLanes], std::int64_t size,
 // Rows of q, times scale, into lanes: (D, kTileRows).
 inline void LoadQueries(const AttentionProblem& problem, const TileRows& rows, float* row_memory,
                         float* HWY_RESTRICT q) {
-  const ConstTensorView& view = problem.query;
-  const std::int64_t size = problem.head_size;
   for (std::int64_t v = 0; v < rows.vectors; ++v) {
     const float* from[kLanes];
-    for (std::int64_t n = 0; n < kLanes; ++n) {
-      const auto lane = static_cast<std::size_t>(v * kLanes + n);
-      const std::int64_t offset = row_offset(view, rows.sequence->batch, rows.head[lane], rows.query(v * kLanes + n));
-      if (reads_in_place(view)) {
-        from[n] = static_cast<const float*>(view.data()) + offset;
-      } else {
-        float* row = row_memory + n * RoundUp(size, 4);
-        LoadRow(view, offset, view.stride(3), size, row);
-        from[n] = row;
-      }
-    }
-    IntoLanes(from, size, static_cast<float>(problem.scale), q + v * kLanes);
+    FindRows(problem.query, rows, v, problem.head_size, row_memory, from);
+    IntoLanes(from, problem.head_size, static_cast<float>(problem.scale), q + v * kLanes);
   }
 }
 
