@@ -30,6 +30,7 @@ LONG_CALL = 0.05  # seconds; a shorter call first runs once untimed, to warm the
 # Threads of PyTorch and ONNX Runtime keep spinning for a while after a call, in wait of the next: by this pause they
 # sleep, and take nothing from whoever is next. Nobody's settings are touched.
 SETTLE = 0.1
+SHORTEST_GROUP = 10.0  # seconds; a group that is done sooner gets more rounds than asked for
 
 
 def timed(run, repeats=1):
@@ -89,7 +90,7 @@ def show_progress(now):
         print(f"\r\x1b[K{now}", end="", file=sys.stderr, flush=True)
 
 
-def run_group(group, everyone, rounds, cores):
+def run_group(group, everyone, rounds, cores, quick):
     entries = []
     for case in group.cases:
         inputs = case.inputs()
@@ -104,12 +105,15 @@ def run_group(group, everyone, rounds, cores):
             entry.answer = None
             entry.settle()
         entries += of_case
-    for turn in range(rounds):
+    began = time.perf_counter()
+    for turn in itertools.count():
+        if turn >= rounds and (quick or time.perf_counter() - began > SHORTEST_GROUP):
+            break
         first = turn * 5 % len(entries)
         for entry in itertools.chain(entries[first:], entries[:first]):
             entry.sample()
             entry.settle()
-        show_progress(f"round {turn + 1} of {rounds}")
+        show_progress(f"round {turn + 1} of {rounds} or more")
     show_progress("")
     return entries
 
@@ -165,7 +169,7 @@ def main():
         if arguments.only and not group.about.startswith(arguments.only):
             continue
         print("; ".join(case.name for case in group.cases), file=sys.stderr)
-        entries = run_group(group, everyone, min(arguments.rounds, group.most_rounds), cores)
+        entries = run_group(group, everyone, min(arguments.rounds, group.most_rounds), cores, arguments.quick)
         data["groups"].append(as_data(group, entries))
         for entry in entries:
             print(f"  {entry.case.name:34} t{entry.threads} {entry.contestant.name:22}"

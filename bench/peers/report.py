@@ -239,7 +239,6 @@ def main():
         sgemm=", ".join(libraries),
         peers="\n".join(f"| {name} | {version} |" for name, version in peers["versions"].items()),
         own_rounds=own["cases"][0]["rounds"],
-        peer_rounds=peers["rounds"],
         own=own_table(own),
         baseline=baseline_table(own),
         decode=decode_table(runs["decode"]),
