@@ -124,6 +124,7 @@ void show_heads(const HeadsPage& shown, const Terminal& terminal) {
   page.line("rapt generate --prompt wordsxyzwor   your own, of letters, digits, + and /");
   page.line("rapt train induction                 watch one learn it");
   page.line("rapt explain                         how attention works, step by step");
+  page.line("rapt run --help                      attention on arrays of your own");
   page.flush();
 }
 

@@ -124,7 +124,8 @@ ExitCode run_command(int argc, char** argv) {
   }
 
   if (explain.is_given()) return run_explain(explain_options);
-  if (run.is_given()) return run_run(run_options);
+  const bool alone = argc == 2;
+  if (run.is_given()) return alone ? run_generate({}) : run_run(run_options);
   if (train.is_given()) return run_train(train_options);
   if (generate.is_given()) return run_generate(generate_options);
   if (view.is_given()) return run_view(view_options);

@@ -72,7 +72,8 @@ Command add_run(Command& rapt, RunOptions& options) {
   add_outputs(command, options);
   command.footer(
       "Files are .npy; FILE.npz:NAME and FILE.safetensors:NAME name one of several.\n"
-      "- is standard input or output. Without any input, a small example runs.\n"
+      "- is standard input or output. Without any input a small example runs; with\n"
+      "nothing at all, the built-in model is shown.\n"
       "  rapt inspect m.safetensors\n"
       "  rapt run --model m.safetensors --heads 8 --input x.npy --causal --out y.npy");
   return command;

@@ -281,8 +281,10 @@ void WalkPage::checks() {
   page_.heading(words_.try_next, "");
   const std::string lang = fmt::format("--lang {}", words_.try_lang);
   const std::vector<std::pair<std::string_view, std::string_view>> ideas{
-      {"--causal", words_.try_causal},   {"--wrong-split", words_.try_wrong}, {"--heads 1", words_.try_heads},
-      {"--text \"…\"", words_.try_text}, {lang, words_.try_lang_means},       {"--json", words_.try_json}};
+      {"--causal", words_.try_causal},   {"--wrong-split", words_.try_wrong},
+      {"--heads 1", words_.try_heads},   {"--questions", words_.try_questions},
+      {"--text \"…\"", words_.try_text}, {lang, words_.try_lang_means},
+      {"--json", words_.try_json}};
   for (const auto& [option, meaning] : ideas) {
     if ((option == "--causal" && walk_.causal) || (option == "--heads 1" && walk_.heads == 1)) continue;
     const std::string command = fmt::format("rapt explain {}  ", pad_right(option, 13));

@@ -54,6 +54,7 @@ struct Words {
   std::string_view try_causal;
   std::string_view try_wrong;
   std::string_view try_heads;
+  std::string_view try_questions;
   std::string_view try_text;
   std::string_view try_lang;
   std::string_view try_lang_means;

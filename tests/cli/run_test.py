@@ -250,9 +250,14 @@ class Run(file_case.Files):
         self.assertEqual((data["model"]["names"], data["model"]["kv_heads"], data["model"]["prefix"]), ("wq", 2, file_case.PREFIX))
 
     def test_without_any_input_an_example_runs(self):
-        result = self.good("run")
+        result = self.good("run", "--causal")
         self.assertIn("if the cat ran", result.stdout)
         self.assertIn("(1, 8, 24)", result.stdout)
+
+    def test_alone_it_shows_the_model_that_is_built_in(self):
+        result = self.good("run")
+        self.assertIn("layer 2: what came next, last time", result.stdout)
+        self.assertEqual(result.stdout, self.good("generate").stdout)
 
     def test_types_can_be_chosen(self):
         data = json.loads(self.good("run", "--input", "x.npy", "--heads", "2", "--dtype", "bf16", "--json").stdout)
