@@ -1,6 +1,7 @@
 // Parts of dq that wait for their turn.
 #include "cpu/turns.h"
 
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -67,7 +68,8 @@ TEST(Turns, APartWaitsUntilThoseBeforeItAreAdded) {
   EXPECT_EQ(tiles.turns[0].load(), 3);
 }
 
-// Sums whose bits depend on their order, by workers that are at different chunks and tiles, with little room.
+// Sums whose bits depend on their order, by workers that are at different chunks and tiles, with little room, and take
+// one chunk at a time or several.
 TEST(Turns, ManyWorkersAddInAscendingOrder) {
   constexpr std::size_t kTiles = 7;
   constexpr std::int64_t kChunks = 60;
@@ -79,21 +81,30 @@ TEST(Turns, ManyWorkersAddInAscendingOrder) {
   for (std::int64_t chunk = 0; chunk < kChunks; ++chunk) {
     for (std::size_t tile = 0; tile < kTiles; ++tile) alone.add(expected.part(tile, chunk), value(tile, chunk));
   }
-  for (const std::int64_t room : {0, 1, 3, 16, 40}) {
+  const auto add_all = [&](std::int64_t room, std::int64_t at_once) {
     Tiles tiles(kTiles);
     std::atomic<std::int64_t> next = 0;
     std::vector<std::thread> threads;
     for (int n = 0; n < 4; ++n) {
       threads.emplace_back([&] {
         Worker worker(room);
-        for (std::int64_t chunk = next++; chunk < kChunks; chunk = next++) {
-          for (std::size_t tile = 0; tile < kTiles; ++tile) worker.add(tiles.part(tile, chunk), value(tile, chunk));
+        for (std::int64_t first = next.fetch_add(at_once); first < kChunks; first = next.fetch_add(at_once)) {
+          for (std::size_t tile = 0; tile < kTiles; ++tile) {
+            for (std::int64_t chunk = first; chunk < std::min(first + at_once, kChunks); ++chunk) {
+              worker.add(tiles.part(tile, chunk), value(tile, chunk));
+            }
+          }
         }
         worker.parts.finish();
       });
     }
     for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(tiles.numbers, expected.numbers) << room;
+    return tiles.numbers;
+  };
+  for (const std::int64_t room : {0, 1, 3, 16, 40}) {
+    for (const std::int64_t at_once : {1, 2, 7}) {
+      EXPECT_EQ(add_all(room, at_once), expected.numbers) << room << ", " << at_once << " at once";
+    }
   }
 }
 

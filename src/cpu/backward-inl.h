@@ -164,7 +164,7 @@ inline void KnownRows(const BackwardProblem& problem, const TileRows& rows, cons
 inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::int64_t turn,
                     const BackwardState& state, std::span<std::byte> memory) {
   Arena arena(memory);
-  const GradientScratch scratch(arena, problem);
+  const GradientScratch scratch(arena, problem, 1);
   const TileRows rows(problem, where, kLanes);
   const std::int64_t b = where.sequence->batch;
   if (state.dquery != nullptr) {
@@ -320,7 +320,7 @@ inline void StoreKeys(const TensorView& to, const SequenceSpan& sequence, std::i
 inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block, const BackwardState& state,
                           WaitingParts& waiting, std::span<std::byte> memory) {
   Arena arena(memory);
-  const GradientScratch scratch(arena, problem);
+  const GradientScratch scratch(arena, problem, block.chunks.last - block.chunks.first);
   const SequenceSpan& sequence = *block.sequence;
   const KeyRange range = {ChunkRange(sequence, block.chunks.first).first,
                           ChunkRange(sequence, block.chunks.last - 1).last};
@@ -477,13 +477,13 @@ class MaskSums {
 inline void DifferentiateMask(const BackwardProblem& problem, const MaskBlock& block, const BackwardState& state,
                               std::span<std::byte> memory) {
   Arena arena(memory);
-  const GradientScratch scratch(arena, problem);
+  const GradientScratch scratch(arena, problem, 1);
   MaskSums(problem, block, state, scratch).run();
 }
 
-inline std::size_t GradientScratchBytes(const BackwardProblem& problem) {
+inline std::size_t GradientScratchBytes(const BackwardProblem& problem, std::int64_t chunks) {
   Arena counter;
-  const GradientScratch sizes(counter, problem);
+  const GradientScratch sizes(counter, problem, chunks);
   return counter.used();
 }
 

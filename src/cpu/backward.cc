@@ -43,6 +43,30 @@ void for_each_tile(const BackwardProblem& problem, const Kernels& kernels, const
   }
 }
 
+// How many chunks a KeyBlock has, the last of a sequence aside: one or two. A tile of rows is loaded once for them.
+std::int64_t chunks_at_once(const BackwardProblem& problem) {
+  // k, v, dk and dv of two chunks: 512 KiB, of what a core has for itself.
+  constexpr std::int64_t kWidest = 128;
+  if (problem.head_size + problem.value_size > kWidest) return 1;
+  std::int64_t chunks = 0, pairs = 0, least = std::numeric_limits<std::int64_t>::max(), most = 0;
+  for (const SequenceSpan& sequence : problem.sequences) {
+    const std::int64_t count = chunk_count(sequence);
+    chunks += problem.kv_heads * count;
+    pairs += problem.kv_heads * ((count + 1) / 2);
+    least = std::min(least, count), most = std::max(most, count);
+  }
+  if (most < 2) return 1;
+  if (problem.threads == 1) return 2;
+  // Only where threads still end together: each has as many heads, of one length, or, of work that is the same for
+  // every chunk, as many pairs. Under a causal mask one head alone is divided more evenly in single chunks, and they
+  // wait less for one another.
+  const auto rounds = [&](std::int64_t items) { return (items + problem.threads - 1) / problem.threads; };
+  const auto heads = static_cast<std::int64_t>(problem.sequences.size()) * problem.kv_heads;
+  const bool same_work = problem.left == AttentionProblem::kOpen && problem.right == AttentionProblem::kOpen;
+  const bool even_heads = heads % problem.threads == 0 && least == most;
+  return even_heads || (same_work && 2 * rounds(pairs) <= rounds(chunks)) ? 2 : 1;
+}
+
 // Calls visit(block) for each block of keys. Those of one kv head ascend. Heads go side by side, as many as there are
 // threads, so that a worker rarely has to wait for another that holds the chunk before its own.
 template <class Visit>
@@ -136,7 +160,7 @@ struct Workspace {
     const std::int64_t products = rows * problem.key_length * (problem.head_size + problem.value_size);
     const std::int64_t items = std::max({tile_count, block_count, mask_count});
     workers = products < kTiny ? 1 : std::clamp<std::int64_t>(items, 1, problem.threads);
-    worker_bytes = kernels.backward.scratch_bytes(problem);
+    worker_bytes = kernels.backward.scratch_bytes(problem, chunks_at_once(problem));
     scratch_ = arena.take<std::byte>(workers * static_cast<std::int64_t>(worker_bytes));
     waiting = arena.make<WaitingParts>(workers);
     // One worker alone never finds that it is another's turn.
@@ -230,24 +254,6 @@ void store_sinks(const BackwardProblem& problem, const BackwardState& state) {
 }
 
 }  // namespace
-
-std::int64_t chunks_at_once(const BackwardProblem& problem) {
-  // k, v, dk and dv of two chunks: 512 KiB, of what a core has for itself.
-  constexpr std::int64_t kWidest = 128;
-  if (problem.head_size + problem.value_size > kWidest) return 1;
-  // Only where threads still end together: each has as many heads, or, of work that is the same for every chunk, as
-  // many pairs. Under a causal mask one head alone is divided more evenly in single chunks, and they wait less for one
-  // another.
-  std::int64_t chunks = 0, pairs = 0;
-  for (const SequenceSpan& sequence : problem.sequences) {
-    chunks += problem.kv_heads * chunk_count(sequence);
-    pairs += problem.kv_heads * ((chunk_count(sequence) + 1) / 2);
-  }
-  const auto rounds = [&](std::int64_t items) { return (items + problem.threads - 1) / problem.threads; };
-  const auto heads = static_cast<std::int64_t>(problem.sequences.size()) * problem.kv_heads;
-  const bool same_work = problem.left == AttentionProblem::kOpen && problem.right == AttentionProblem::kOpen;
-  return heads % problem.threads == 0 || (same_work && 2 * rounds(pairs) <= rounds(chunks)) ? 2 : 1;
-}
 
 std::size_t backward_workspace(const BackwardProblem& problem) {
   Arena counter;

@@ -17,8 +17,8 @@ namespace rapt::cpu::HWY_NAMESPACE {
 
 // Everything one worker writes on the way, carved from its part of the workspace.
 struct GradientScratch {
-  GradientScratch(Arena& arena, const BackwardProblem& problem)
-      : most_keys(chunks_at_once(problem) * kChunk),
+  GradientScratch(Arena& arena, const BackwardProblem& problem, std::int64_t chunks)
+      : most_keys(chunks * kChunk),
         key_stride(RoundUp(problem.head_size, kLanes)),
         value_stride(RoundUp(problem.value_size, kLanes)),
         q(arena.take<float>(problem.head_size * kTileRows)),
@@ -39,7 +39,7 @@ struct GradientScratch {
 
   static constexpr std::int64_t kTile = kChunk * kTileRows;
 
-  std::int64_t most_keys;  // of a KeyBlock
+  std::int64_t most_keys;  // that are worked on at once
   std::int64_t key_stride, value_stride;
   std::span<float> q, dout;            // (D, kTileRows), scaled, and (Dv, kTileRows)
   std::span<float> q_rows, dout_rows;  // (kTileRows, key_stride) and (kTileRows, value_stride): one row for each lane
@@ -247,9 +247,9 @@ inline void AddWeightsGradients(const BackwardProblem& problem, const TileRows& 
 
 // ---------------------------------------------------------------- softmax and its gradient
 
-// x, and 0 where w is 0, whatever x is there. w has no sign.
+// x, and 0 where w is +0, whatever x is there.
 HWY_INLINE Vec ZeroWhereZero(Vec w, Vec x) {
-  const U32 u32;  // Ne of floats is false for NaN
+  const U32 u32;  // Ne of floats is false for NaN on some machines
   return hn::IfThenElseZero(hn::RebindMask(kF32, hn::Ne(hn::BitCast(u32, w), hn::Zero(u32))), x);
 }
 

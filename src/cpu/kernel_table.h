@@ -111,9 +111,6 @@ struct KeyBlock {
   std::int64_t first_turn = 0;  // of the tiles of the heads that share this kv head
 };
 
-// How many chunks a KeyBlock has, the last of a sequence aside: one or two. A tile of rows is loaded once for them.
-std::int64_t chunks_at_once(const BackwardProblem& problem);
-
 // A part of a mask's gradient, and all that is summed into it.
 struct MaskBlock {
   std::size_t gradient = 0;                 // of problem.gradients.dmasks
@@ -126,9 +123,10 @@ struct MaskBlock {
 class WaitingParts;  // cpu/turns.h
 
 struct BackwardKernels {
-  std::size_t (*scratch_bytes)(const BackwardProblem& problem) = nullptr;
+  // Bytes that one worker needs for blocks of up to `chunks` chunks.
+  std::size_t (*scratch_bytes)(const BackwardProblem& problem, std::int64_t chunks) = nullptr;
   // The steps, each for one item, one step after the other: what must be known of each row of a tile, dk and dv of a
-  // chunk of keys with its part of dq, dq to its tensor, and the gradient of a mask.
+  // block of keys with its parts of dq, dq to its tensor, and the gradient of a mask.
   void (*prepare)(const BackwardProblem& problem, const HeadRows& rows, std::int64_t turn, const BackwardState& state,
                   std::span<std::byte> scratch) = nullptr;
   void (*differentiate)(const BackwardProblem& problem, const KeyBlock& block, const BackwardState& state,

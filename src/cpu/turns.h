@@ -26,8 +26,9 @@ struct QueryPart {
 // The parts of one worker whose turn has not come. They wait here, and the worker goes on: under a causal mask it would
 // otherwise stand still at the start of every chunk until the chunk before is as far.
 //
-// A worker that finds no room waits, and adds what it can meanwhile. That ends: chunks are handed out in ascending
-// order, so of the lowest chunk that is not fully added every part may be added at once, and its worker is at work.
+// A worker that finds no room waits, and adds what it can meanwhile. That ends: blocks of chunks are handed out in
+// ascending order, so of the lowest chunk that is not fully added every part may be added at once, and its worker is at
+// work.
 class WaitingParts {
  public:
   static constexpr std::int64_t kMost = 16;
