@@ -160,7 +160,6 @@ def main():
         "date": datetime.date.today().isoformat(),
         "cores": cores,
         "isa": ours.instruction_set,
-        "rounds": arguments.rounds,
         "versions": {each.name: each.version for each in peers},
         "groups": [],
     }
