@@ -17,6 +17,7 @@ class Engine {
     this.ready = this.call('start', start).then((compiled) => {
       this.compiled = compiled;
     });
+    this.ready.catch(() => {});  // who does not wait for it hears of it from the first call
   }
 
   /** What a method of the worker returns. Errors have the engine's words. */

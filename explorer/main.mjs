@@ -4,6 +4,7 @@
 //   app.say(key, …)      a sentence of strings.mjs          app.lang          'en' or 'zh'
 //   app.engine           the engine (engine.mjs)            app.announce(t)   read aloud, politely
 //   app.state            what the address says of the view  app.change({…})   puts it there, without a new draw
+//       with {unasked: true}, only copied links say it: writing to the address while a reader goes back undoes that
 //   app.go(view, state)  to another view                    app.busy(promise, words)  a progress bar past half a second
 import {data} from './data/view.mjs';
 import {h} from './dom.mjs';
@@ -56,9 +57,12 @@ class App {
     query.set('lang', this.lang);
     return `#${this.view}?${query}`;
   }
-  change(state) {
+  change(state, {unasked = false} = {}) {
     this.state = {...this.state, ...state};
-    history.replaceState(null, '', this.address());
+    if (!unasked) this.writeAddress();
+  }
+  writeAddress() {
+    if (location.hash !== this.address()) history.replaceState(null, '', this.address());
   }
   go(view, state = {}) {
     this.view = view;
@@ -68,7 +72,7 @@ class App {
   }
   // A permanent link to what is on the screen.
   async copyLink() {
-    history.replaceState(null, '', this.address());
+    this.writeAddress();
     try {
       await navigator.clipboard.writeText(location.href);
       this.announce(this.say('linkCopied'));
@@ -102,7 +106,7 @@ class App {
   setLang(lang) {
     this.lang = lang;
     remember('lang', lang);
-    history.replaceState(null, '', this.address());
+    this.writeAddress();
     this.draw();
     document.getElementById('lang').focus();
   }

@@ -17,13 +17,19 @@ class QuestionsView {
       h('div', {class: 'questions'}, this.list, this.place));
     this.begin();
   }
+  // Whatever is still asked for comes too late.
+  unmount() {
+    this.gone = true;
+    this.asked = undefined;
+  }
 
   async begin() {
     const {app} = this;
     this.all = await app.engine.call('questions', {lang: app.lang});
+    if (this.gone) return;
     if (!EASY_TO_HARD.includes(this.number)) this.number = EASY_TO_HARD[0];
     this.drawList();
-    await this.open(this.number, this.settings);
+    await this.open(this.number, this.settings, {unasked: true});
   }
   drawList() {
     const {app} = this;
@@ -34,12 +40,12 @@ class QuestionsView {
         event.preventDefault();
         await this.open(number, {});
         this.drawList();
-        this.place.querySelector('h2').focus();
+        this.place.querySelector('h2')?.focus();
       },
     }, rich(byNumber.get(number).question))))));
   }
 
-  async open(number, settings) {
+  async open(number, settings, {unasked = false} = {}) {
     const {app} = this;
     this.number = number;
     this.settings = settings;
@@ -48,12 +54,13 @@ class QuestionsView {
     try {
       exhibit = await app.busy(app.engine.call('exhibit', {number, lang: app.lang, settings}));
     } catch (error) {
-      this.place.replaceChildren(h('p', {class: 'error', role: 'alert'}, error.message));
+      if (this.asked === asked) this.place.replaceChildren(h('p', {class: 'error', role: 'alert'}, error.message));
       return;
     }
     if (this.asked !== asked) return;
     app.state = {};
-    app.change({q: number, ...Object.fromEntries(Object.entries(settings).map(([key, value]) => [`s.${key}`, value]))});
+    app.change({q: number, ...Object.fromEntries(Object.entries(settings).map(([key, value]) => [`s.${key}`, value]))},
+      {unasked});
     this.draw(exhibit);
   }
 
@@ -70,7 +77,7 @@ class QuestionsView {
       type: 'button', class: name, disabled: number === undefined, onclick: async () => {
         await this.open(number, {});
         this.drawList();
-        this.place.querySelector('h2').focus();
+        this.place.querySelector('h2')?.focus();
       },
     }, app.say(words));
     this.place.replaceChildren(
@@ -87,7 +94,7 @@ class QuestionsView {
 
 export const questions = {
   mount(root, app) {
-    new QuestionsView(root, app);
-    return {};
+    const view = new QuestionsView(root, app);
+    return {unmount: () => view.unmount()};
   },
 };

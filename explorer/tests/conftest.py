@@ -29,15 +29,22 @@ def browser():
         browser.close()
 
 
+# Every question to the engine leaves so many milliseconds later.
+SLOW = """
+    const post = Worker.prototype.postMessage;
+    Worker.prototype.postMessage = function(...message) { setTimeout(() => post.apply(this, message), %d); };
+"""
+
+
 class Opened:
-    """Pages that a test opened, and what went wrong in them."""
+    """Pages that a test opened, and what went wrong in them. `slow`: milliseconds that the engine takes longer."""
 
     def __init__(self, browser):
         self.browser = browser
         self.contexts = []
         self.wrong = []
 
-    def __call__(self, address="", *, width=1280, height=900, dark=False, path=PAGE, **context):
+    def __call__(self, address="", *, width=1280, height=900, dark=False, path=PAGE, slow=0, **context):
         context = self.browser.new_context(viewport={"width": width, "height": height},
                                            color_scheme="dark" if dark else "light", accept_downloads=True, **context)
         self.contexts.append(context)
@@ -45,6 +52,8 @@ class Opened:
         page.on("console", lambda message: message.type in ("error", "warning") and self.wrong.append(message.text))
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("request", lambda request: self.notice(request.url))
+        if slow:
+            page.add_init_script(SLOW % slow)
         page.goto(f"file://{path}{address}")
         page.wait_for_selector("main h1")
         return page

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from accessibility import serious_violations
-from conftest import LANGUAGES, PAGE, ROOT
+from conftest import LANGUAGES, PAGE, ROOT, until
 
 VIEWS = ["walk", "questions", "data", "train"]
 
@@ -79,3 +79,34 @@ def test_views_are_reached_by_keyboard_and_by_the_back_button(page_at):
     page.wait_for_selector("main.view-questions")
     page.go_back()
     page.wait_for_selector("main.view-walk")
+
+
+def test_going_back_before_an_answer_came(page_at):
+    page = page_at("#walk?lang=en", slow=300)
+    page.wait_for_selector("[role=gridcell]")
+    for view in ["questions", "data", "train"]:
+        page.locator(f"nav a[href^='#{view}']").click()
+        page.wait_for_selector(f"main.view-{view}")
+        page.go_back()
+        page.wait_for_selector("main.view-walk")
+    page.wait_for_timeout(1000)  # until every answer is here
+    assert page.evaluate("location.hash") == "#walk?lang=en"
+    assert page.locator("main.view-walk").count() == 1
+
+
+# A browser that goes back stays where it is when the page writes to its address at that moment.
+@pytest.mark.parametrize("view, shown", [("walk", "[role=gridcell]"), ("questions", "article h2")])
+def test_what_a_view_shows_unasked_is_in_a_copied_link_alone(page_at, view, shown):
+    page = page_at(f"#{view}?lang=en", permissions=["clipboard-read", "clipboard-write"])
+    page.wait_for_selector(shown)
+    assert page.evaluate("location.hash") == f"#{view}?lang=en"
+    page.get_by_role("button", name="Copy link").click()
+    until(page, "document.querySelector('#announcer').textContent !== ''")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert {"walk": "step=embedding", "questions": "q=7"}[view] in copied
+
+
+def test_leaving_while_training_begins(page_at):
+    page = page_at("#train?lang=en")
+    page.locator("nav a[href^='#walk']").click()
+    page.wait_for_selector("[role=gridcell]")

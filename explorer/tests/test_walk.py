@@ -119,6 +119,21 @@ def test_the_address_keeps_the_state(page_at):
     assert again.is_checked("#causal")
 
 
+def test_what_is_typed_counts_at_once_for_the_other_controls(page_at):
+    page = page_at("#walk?lang=en&step=softmax")
+    page.wait_for_selector("[role=gridcell]")
+    page.evaluate("""() => {
+      const change = (name, value, event) => {
+        document.querySelector(name).value = value;
+        document.querySelector(name).dispatchEvent(new Event(event));
+      };
+      change('#sentence', 'to be', 'input');
+      change('#heads', '6', 'change');
+    }""")
+    until(page, "document.querySelectorAll('.heads figure').length === 6")
+    assert "text=to+be&" in page.evaluate("location.hash")
+
+
 def test_a_sentence_that_is_none_or_too_long_is_refused_in_words(page_at):
     page = page_at("#walk?lang=en")
     page.wait_for_selector("[role=gridcell]")

@@ -18,6 +18,11 @@ class TrainView {
     this.begin();
   }
 
+  unmount() {
+    this.gone = true;
+    this.engine.stop();
+  }
+
   make(root) {
     const {app} = this;
     const button = (key, act, more = {}) => h('button', {type: 'button', onclick: act, ...more}, app.say(key));
@@ -73,10 +78,14 @@ class TrainView {
   // Whoever starts or steps meanwhile waits until it has begun.
   begin() {
     this.begun = this.beginNow();
+    this.begun.catch((error) => {
+      if (!this.gone) this.status.textContent = error.message;
+    });
     return this.begun;
   }
   async beginNow() {
     await this.run(false);
+    if (this.gone) return;
     this.keep();
     this.chart.clear();
     const {letters, places, rate, ...report} = await this.engine.call('trainBegin',
@@ -149,6 +158,6 @@ class TrainView {
 export const train = {
   mount(root, app) {
     const view = new TrainView(root, app);
-    return {unmount: () => view.engine.stop()};
+    return {unmount: () => view.unmount()};
   },
 };

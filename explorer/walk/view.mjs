@@ -22,7 +22,12 @@ class WalkView {
     this.list = h('ol', {class: 'steps'});
     root.append(h('h1', {}, app.say('walk.title')), h('p', {class: 'lead'}, app.say('walk.lead')), this.controls,
       h('div', {class: 'walk'}, h('nav', {'aria-label': app.say('walk.steps')}, this.list), this.stage));
-    this.compute();
+    this.compute({unasked: true});
+  }
+  // Whatever is still asked for comes too late.
+  unmount() {
+    clearTimeout(this.typing);
+    this.asked = undefined;
   }
 
   makeControls() {
@@ -31,11 +36,9 @@ class WalkView {
       'aria-describedby': 'sentence-error',
       oninput: () => {
         clearTimeout(this.typing);
-        this.typing = setTimeout(() => {
-          this.text = field.value;
-          this.compute();
-        }, 200);
+        this.typing = setTimeout(() => this.compute(), 200);
       }});
+    this.field = field;
     const heads = h('select', {id: 'heads', onchange: () => {
       this.heads = Number(heads.value);
       this.head = Math.min(this.head, this.heads - 1);
@@ -52,13 +55,15 @@ class WalkView {
       h('div', {class: 'field check'}, causal, h('label', {for: 'causal'}, app.say('walk.causal'))), this.error);
   }
 
-  async compute() {
+  async compute({unasked = false} = {}) {
+    clearTimeout(this.typing);
+    this.text = this.field.value;
     const {app, text, heads, causal} = this;
     const asked = this.asked = {};
     try {
       const [walk, vocabulary] = await app.busy(Promise.all([app.engine.call('walk', {text, heads, causal}),
         app.engine.call('vocabulary', {text})]));
-      if (this.asked !== asked) return;  // another sentence was typed meanwhile
+      if (this.asked !== asked) return;  // another sentence was typed meanwhile, or the view has gone
       this.walk = walk;
       this.vocabulary = vocabulary;
       this.error.textContent = '';
@@ -67,7 +72,7 @@ class WalkView {
       return;
     }
     this.head = Math.min(this.head, heads - 1);
-    this.draw();
+    this.draw({unasked});
   }
   refusal({message}) {
     if (message.includes('no word')) return this.app.say('walk.empty');
@@ -86,11 +91,11 @@ class WalkView {
     return `${this.step + 1}. ${this.app.say(`walk.${STEPS[this.step].key}`)}`;
   }
 
-  draw() {
+  draw({unasked = false} = {}) {
     const {app, walk} = this;
     const step = STEPS[this.step];
     app.change({text: this.text, heads: this.heads, causal: this.causal ? 1 : undefined, step: step.key,
-      head: this.head || undefined, part: step.parts ? this.part : undefined});
+      head: this.head || undefined, part: step.parts ? this.part : undefined}, {unasked});
     this.list.replaceChildren(...STEPS.map(({key}, n) => h('li', {}, h('button', {
       type: 'button', 'aria-current': n === this.step ? 'step' : undefined, onclick: () => this.jump(n),
     }, app.say(`walk.${key}`)))));
@@ -194,6 +199,6 @@ class WalkView {
 export const walk = {
   mount(root, app) {
     const view = new WalkView(root, app);
-    return {unmount: () => clearTimeout(view.typing)};
+    return {unmount: () => view.unmount()};
   },
 };
