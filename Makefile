@@ -46,12 +46,6 @@ PYTESTS ?=
 test-python: build/venv/installed.txt ## the Python package: build and install it in build/venv, run its tests
 	CXX=$${CXX:-c++} build/venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	RAPT_TEST_INSTALLED=1 build/venv/bin/python -X dev -m pytest --quiet $(PYTESTS)
-build/venv/installed.txt: bindings/python/tests/requirements.txt | setup-python
-	rm -rf build/venv
-	$(PYTHON) -m venv build/venv
-	build/venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
-	cp $< $@
-
 # Tests of the package that need PyTorch, and blocks of the guide: test-python leaves them out.
 wanting_torch := $(addprefix bindings/python/tests/test_,torch.py layer_torch.py show_inputs.py guide.py)
 # PyTorch and its like come from PyPI into build/peers-venv (some gigabytes).
@@ -83,10 +77,15 @@ test-explorer: explorer build/release/build.ninja build/explorer-venv/installed.
 pictures: explorer build/release/build.ninja build/explorer-venv/installed.txt ## the pictures of the READMEs, docs/pictures
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
 	build/explorer-venv/bin/python -B scripts/pictures.py build/explorer/rapt.html build/release/rapt docs/pictures
+
+# Environments of packages from PyPI, made anew when what they should hold changes.
+build/venv/installed.txt: bindings/python/tests/requirements.txt | setup-python
 build/explorer-venv/installed.txt: explorer/tests/requirements.txt | setup-explorer
-	rm -rf build/explorer-venv
-	$(PYTHON) -m venv build/explorer-venv
-	build/explorer-venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+build/lint-venv/installed.txt: scripts/lint-requirements.txt | setup-lint
+build/%/installed.txt:
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	cp $< $@
 
 # Wheels are made for these, or for this machine's own Python and a newer one: make dist PYTHONS='python3.10 python3.12'
@@ -126,7 +125,7 @@ reference: ## the API reference, from the comments of the headers: build/referen
 	python3 -B scripts/reference.py . build/reference
 
 .PHONY: lint
-lint: setup-lint build/venv/installed.txt ## formatting, clang-tidy, shell and Python: no finding allowed
+lint: setup-lint build/venv/installed.txt build/lint-venv/installed.txt ## formatting, clang-tidy, shell and Python: no finding allowed
 	scripts/lint.sh
 
 .PHONY: format

@@ -151,11 +151,11 @@ std::string bench_as_csv(const BenchReport& report) {
     const nlohmann::ordered_json data = as_json(report, result);
     if (text.empty()) {
       for (const auto& [key, value] : data.items()) text += (text.empty() ? "" : ",") + key;
-      text += "\n";
+      text += '\n';
     }
     std::string line;
     for (const auto& [key, value] : data.items()) {
-      if (!line.empty()) line += ",";
+      if (!line.empty()) line += ',';
       // Strings are quoted because a window has a comma in it; nothing of ours contains a quote.
       line += value.is_null() ? "" : value.dump();
     }

@@ -58,7 +58,7 @@ std::string help_text(const CommandInfo& command, int width) {
     }
   }
   if (command.footer.empty()) return text;
-  text += "\n";
+  text += '\n';
   for (std::size_t at = 0; at <= command.footer.size();) {
     const std::size_t end = std::min(command.footer.find('\n', at), command.footer.size());
     const std::string line = command.footer.substr(at, end - at);

@@ -17,7 +17,7 @@ void Page::heading(std::string_view name, std::string_view detail) {
   for (int i = used; i < width(); ++i) rule += "─";
   text_ += fmt::format("\n{} {} {}", terminal_.dim("──"), terminal_.bold(name), terminal_.dim(rule));
   if (!detail.empty() && !too_narrow) text_ += fmt::format(" {} {}", detail, terminal_.dim("──"));
-  text_ += "\n";
+  text_ += '\n';
   if (too_narrow) line(detail);
 }
 
@@ -29,7 +29,7 @@ void Page::quiet(std::string_view text) {
 
 void Page::line(std::string_view text) {
   if (!text.empty()) text_.append(kMargin, ' ').append(text);
-  text_ += "\n";
+  text_ += '\n';
 }
 
 void Page::lines(const std::vector<std::string>& texts) {

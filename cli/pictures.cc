@@ -126,7 +126,7 @@ std::string strip(const Terminal& terminal, const ConstTensorView& row, std::int
   const bool gaps = group > 2;
   const auto cell = static_cast<std::size_t>(strip_cell(terminal));
   for (std::int64_t d = 0; d < count; ++d) {
-    if (gaps && d > 0 && d % group == 0) line += " ";
+    if (gaps && d > 0 && d % group == 0) line += ' ';
     const double fraction = largest > 0 ? row.at<double>(d) / largest : 0;
     line += terminal.has_color() ? terminal.signed_heat(fraction, std::string(cell, ' '))
                                  : pad_right(plain_sign(fraction), static_cast<int>(cell));

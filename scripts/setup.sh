@@ -15,7 +15,7 @@ packages_of() {
     wasm) echo "emscripten nodejs" ;;
     # The page is put together, and driven by its tests in a browser that has Chinese letters.
     explorer) echo "emscripten nodejs esbuild chromium fonts-noto-cjk python3-venv" ;;
-    lint) echo "clang libclang-rt-14-dev clang-format clang-tidy shellcheck" ;;
+    lint) echo "clang libclang-rt-14-dev clang-format shellcheck python3-venv" ;;
     # Two matrix products: which is the faster depends on the CPU, and rapt is held against that one.
     bench) echo "libopenblas0-pthread libdnnl2 python3-venv" ;;
     cross) echo "g++-aarch64-linux-gnu qemu-user" ;;
@@ -44,7 +44,7 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
       python) programs="python3" ;;
       wasm) programs="emcmake node" ;;
       explorer) programs="emcmake node esbuild chromium python3" ;;
-      lint) programs="clang++ clang-format clang-tidy" ;;
+      lint) programs="clang++ clang-format python3" ;;
       bench) programs="python3" ;;
       cross) programs="aarch64-linux-gnu-g++ qemu-aarch64" ;;
     esac
@@ -62,7 +62,7 @@ rapt needs:
   to build the Python package   Python's headers and its venv
   to build for browsers         Emscripten 3.1.6 or later, and Node 18 or later
   to build and test the explorer  these, esbuild, and Chromium
-  to lint   clang, clang-format 14 and clang-tidy 14
+  to lint   clang, clang-format 14, and Python's venv
   to bench  OpenBLAS or oneDNN, as a library to load, and Python's venv
   to run the long tests   a g++ that builds for aarch64, and qemu's user-mode emulator of it
 (on Debian: ${wanted[*]})

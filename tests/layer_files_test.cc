@@ -197,7 +197,7 @@ TEST(LayersOfAFile, AreNoneWhereTheirTypeIsUnknown) {
               ".weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,2]," + "\"data_offsets\":[" + std::to_string(4 * n) + "," +
               std::to_string(4 * n + 4) + "]}";
   }
-  header += "}";
+  header += '}';
   const std::string bytes = little<std::uint64_t>(header.size()) + header + std::string(16, '\0');
   const SafetensorsFile file(bytes_of(bytes), "f8");
   EXPECT_THAT(find_attention_layers(file), IsEmpty());

@@ -25,7 +25,8 @@ nb::object name_of(nb::handle object) {
   const std::string_view whole = text.c_str();
   constexpr std::string_view kTorch = "torch.";
   if (!whole.starts_with(kTorch)) return nb::none();
-  return nb::str(whole.substr(kTorch.size()).data());
+  const std::string_view rest = whole.substr(kTorch.size());
+  return nb::str(rest.data(), rest.size());
 }
 
 }  // namespace

@@ -20,8 +20,9 @@ namespace number_words {
 
 template <class Number>
 bool reads_whole(std::string_view words, Number& number) {
-  const char* last = words.data() + words.size();
-  const auto [end, error] = std::from_chars(words.data(), last, number);
+  const char* first = words.data();
+  const char* last = first + words.size();
+  const auto [end, error] = std::from_chars(first, last, number);
   return error == std::errc() && end == last;
 }
 

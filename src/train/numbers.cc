@@ -29,7 +29,7 @@ std::string curve_words(const std::vector<Point>& curve) {
     words += std::to_string(point.step);
     words.append(" ").append(words_of(point.training_loss)).append(" ").append(words_of(point.loss));
     for (const double measure : point.measures) words.append(" ").append(words_of(measure));
-    words += "\n";
+    words += '\n';
   }
   return words;
 }

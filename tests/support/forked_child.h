@@ -23,6 +23,7 @@ ChildsAnswer ask_forked_child(const Check& check) {
     try {
       held = check();
     } catch (...) {
+      held = false;
     }
     ::_exit(held ? 0 : 1);
   }
