@@ -108,7 +108,7 @@ const std::vector<BrokenFile> kBroken = {
     {"HoleInFront", [] { return two(2, 4, 4, 10, 10); }, "bytes 118 to 120 belong to no tensor; the next is \"a\""},
     {"BytesAfterTheLast", [] { return two(0, 4, 4, 8, 10); }, "bytes 125 to 127 belong to no tensor"},
     {"BytesOfNobody", [] { return with("{}", 3); }, "bytes 10 to 13 belong to no tensor"},
-    {"CutShort", [] { std::string file = two(0, 4, 4, 8, 8); file.pop_back(); return file; }, "tensor \"b\" ends at byte 125, the file has 124"},
+    {"CutShort", [] { std::string file = two(0, 4, 4, 8, 8); file.pop_back(); return file; }, "tensor \"b\" ends at byte 125, the file has 124: it may have been cut short; copy or download it again"},
     {"LongName", [] { return with("{\"" + std::string(5000, 'x') + R"(":{"dtype":"F32"}})"); }, "tensor \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…\": has no shape"},
 };
 // clang-format on

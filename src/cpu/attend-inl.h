@@ -15,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Values [range) of a chunk, packed for WeightedSum: for each group of kBroadcasts columns (kChunk, kBroadcasts).
+// Values [range) of a chunk, packed: for each group of kBroadcasts columns (kChunk, kBroadcasts).
 inline void PackValues(const ForwardProblem& problem, const RowBlock& block, KeyRange range, const Scratch& scratch) {
   const KvRows rows = KvRows::values(problem, *block.sequence, block.kv_head);
   const std::int64_t size = problem.value_size;
@@ -38,6 +38,24 @@ inline void PackValues(const ForwardProblem& problem, const RowBlock& block, Key
   }
 }
 
+// Values [range) of a chunk for WeightedSum. They are packed so that a panel lies side by side in the first cache,
+// unless all of them fit there as they lie.
+inline ValueRows LoadValues(const ForwardProblem& problem, const RowBlock& block, KeyRange range,
+                            const Scratch& scratch) {
+  constexpr std::int64_t kFits = std::int64_t{32} << 10;
+  const ConstTensorView& view = problem.value;
+  const std::int64_t size = problem.value_size;
+  const std::int64_t count = range.last - range.first;
+  if (reads_in_place(view) && view.stride(2) == size && size % kBroadcasts == 0 && count * size * 4 <= kFits) {
+    const KvRows rows = KvRows::values(problem, *block.sequence, block.kv_head);
+    if (rows.run(range.first, count) == count) {
+      return {static_cast<const float*>(view.data()) + rows.offset(range.first), size, kBroadcasts};
+    }
+  }
+  PackValues(problem, block, range, scratch);
+  return {scratch.values.data(), kBroadcasts, kPanel};
+}
+
 // A tile's weights for one chunk of keys, relative to the chunk's own maximum.
 struct TileWeights {
   KeyRange keys{0, 0};   // those that some row sees
@@ -48,25 +66,28 @@ struct TileWeights {
 // One tile against one chunk of keys. `weights` says where these go; its keys are set here.
 template <int kV>
 void AttendChunk(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk, const float* q,
-                 const KeyRows& key_rows, const Scratch& scratch, TileWeights& weights, const TileState& state) {
+                 const KeyRows& key_rows, const ValueRows& values, const Scratch& scratch, TileWeights& weights,
+                 const TileState& state) {
   const TileKeys keys = VisibleTileKeys(problem, rows, chunk);
   weights.keys = keys.range;
   if (keys.range.first >= keys.range.last) return;
   const std::int64_t count = keys.range.last - keys.range.first;
   HWY_ALIGN float sum[TileRows::kMax];
 
-  MaskedScores(problem, rows, keys, q, key_rows, scratch.mask.data(), weights.p, weights.max);
+  MaskedScores(problem, rows, keys, q, key_rows, weights.p, weights.max);
   Weights<kV>(count, weights.max, weights.p, sum);
   if (problem.dropout.on) DropWeights(problem.dropout, rows, keys.range.first, count, weights.p);
-  WeightedSum<kV>(weights.p, Stretches(rows, keys.range, kLanes),
-                  scratch.values.data() + (keys.range.first - chunk.first) * kBroadcasts, kPanel,
-                  scratch.padded_value_size / kBroadcasts, weights.max, sum, state);
+  WeightedSum<kV>(
+      weights.p, Stretches(rows, keys.range, kLanes),
+      {values.data + (keys.range.first - chunk.first) * values.row_stride, values.row_stride, values.panel_stride},
+      scratch.padded_value_size / kBroadcasts, weights.max, sum, state);
 }
 
 inline void AttendChunk(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk, const float* q,
-                        const KeyRows& key_rows, const Scratch& scratch, TileWeights& weights, const TileState& state) {
+                        const KeyRows& key_rows, const ValueRows& values, const Scratch& scratch, TileWeights& weights,
+                        const TileState& state) {
   WithVectors(rows.vectors, [&](auto count_of) {
-    AttendChunk<count_of()>(problem, rows, chunk, q, key_rows, scratch, weights, state);
+    AttendChunk<count_of()>(problem, rows, chunk, q, key_rows, values, scratch, weights, state);
   });
 }
 
@@ -116,9 +137,10 @@ void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Til
   const KeyRange range = {std::max(chunk * kChunk, tiles.any.first), std::min((chunk + 1) * kChunk, tiles.any.last)};
   if (range.first >= range.last) return;
   const KeyRows keys = LoadKeys(problem, *block.sequence, block.kv_head, range, scratch.keys.data());
-  PackValues(problem, block, range, scratch);
+  const ValueRows values = LoadValues(problem, block, range, scratch);
   for (std::int64_t t = 0; t < tiles.count; ++t) {
-    AttendChunk(problem, tiles.rows[t], range, scratch.queries(t), keys, scratch, weights_of(t), scratch.state(t));
+    AttendChunk(problem, tiles.rows[t], range, scratch.queries(t), keys, values, scratch, weights_of(t),
+                scratch.state(t));
   }
 }
 

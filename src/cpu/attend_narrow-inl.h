@@ -258,7 +258,7 @@ class NarrowBlock {
       StoreFourColumns(hn::LoadU(kF32, row + j), hn::LoadU(kF32, row + kScoreRow + j),
                        hn::LoadU(kF32, row + 2 * kScoreRow + j), hn::LoadU(kF32, row + 3 * kScoreRow + j), tile, r);
     });
-    MaskScores(problem_, rows_, keys, scratch_.mask.data(), s, max);
+    MaskScores(problem_, rows_, keys, s, max);
     Weights(rows_.vectors, count, max, s, sum);
     if (problem_.dropout.on) DropWeights(problem_.dropout, rows_, keys.range.first, count, s);
     for_each_four(count, p, [&](float* row, std::int64_t j, float* const* tile, std::int64_t r) HWY_ATTR {

@@ -40,7 +40,7 @@ inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const 
     const TileKeys keys = VisibleTileKeys(problem, rows, range);
     if (keys.range.first >= keys.range.last) continue;
     const KeyRows key_rows = LoadKeys(problem, *rows.sequence, kv_head, range, scratch.keys.data());
-    MaskedScores(problem, rows, keys, scratch.q.data(), key_rows, scratch.mask.data(), scratch.s.data(), max);
+    MaskedScores(problem, rows, keys, scratch.q.data(), key_rows, scratch.s.data(), max);
     Weights(rows.vectors, keys.range.last - keys.range.first, max, scratch.s.data(), sum);
     for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
       MergeSums(m + lane, l + lane, Load(max + lane), Load(sum + lane));

@@ -22,7 +22,6 @@ struct CaptureScratch {
   CaptureScratch(Arena& arena, const ForwardProblem& problem)
       : q(arena.take<float>(problem.head_size * kTileRows)),
         s(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
-        mask(arena.take<float>(problem.masks.empty() ? 0 : kChunk * kTileRows)),
         keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
         rows(arena.take<float>(kLanes * std::max(RoundUp(problem.head_size, 4), kChunk))),
         means(arena.take<float>(MeanCount(problem.outputs.captures) * kMean)) {}
@@ -35,7 +34,6 @@ struct CaptureScratch {
 
   std::span<float> q;      // (D, kTileRows)
   std::span<float> s;      // (kChunk, kTileRows): scores, then weights
-  std::span<float> mask;   // (kChunk, kTileRows)
   std::span<float> keys;   // a chunk of k as f32, where it cannot be read in place
   std::span<float> rows;   // (kLanes, D or kChunk): rows on their way into lanes, or out
   std::span<float> means;  // for each capture that is a mean: (kChunk, kTileRows)
@@ -58,12 +56,8 @@ class CaptureRows {
     for (std::int64_t v = 0; v < rows_.vectors; ++v) {
       float* out[kLanes];
       for (std::int64_t n = 0; n < kLanes; ++n) out[n] = memory + n * kChunk;
-      std::int64_t key = 0;
-      for (; key + 4 <= count; key += 4) {
-        const float* from = tile + key * kTileRows + v * kLanes;
-        StoreFourColumns(Load(from), Load(from + kTileRows), Load(from + 2 * kTileRows), Load(from + 3 * kTileRows),
-                         out, key);
-      }
+      std::int64_t key =
+          StoreColumns([&](std::int64_t n) HWY_ATTR { return Load(tile + n * kTileRows + v * kLanes); }, count, out);
       for (; key < count; ++key) {
         for (std::int64_t n = 0; n < kLanes; ++n) out[n][key] = tile[key * kTileRows + v * kLanes + n];
       }
@@ -174,13 +168,13 @@ inline void CaptureHead(const ForwardProblem& problem, const TileRows& rows, std
   ResetMax(rows, max);
 
   if (begin < end && !all_scores) {
-    MaskedScores(problem, rows, keys, scratch.q.data(), key_rows, scratch.mask.data(), s + begin * kTileRows, max);
+    MaskedScores(problem, rows, keys, scratch.q.data(), key_rows, s + begin * kTileRows, max);
   } else if (begin < end) {
     Scores(rows.vectors, scratch.q.data(), problem.head_size, key_rows, keys.range, s + begin * kTileRows, max);
     if (wants(Stage::raw)) Emit(problem, rows, head, Stage::raw, chunk, scratch);
     if (problem.softcap != 0.0) Softcap(problem.softcap, rows.vectors, end - begin, s + begin * kTileRows);
     if (wants(Stage::capped)) Emit(problem, rows, head, Stage::capped, chunk, scratch);
-    ApplyMasks(problem, rows, keys, scratch.mask.data(), s + begin * kTileRows);
+    ApplyMasks(problem, rows, keys, s + begin * kTileRows);
     ResetMax(rows, max);
     FindMax(rows.vectors, end - begin, s + begin * kTileRows, max);
   }

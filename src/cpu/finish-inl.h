@@ -49,12 +49,12 @@ inline void StoreSums(const ForwardProblem& problem, const TileRows& rows, std::
 // o times a factor for each row, from lanes to rows of RoundUp(size, 4) numbers. Adding 0 turns −0 into 0: see
 // RowState::normalise.
 HWY_INLINE void StoreOutputs(const float* HWY_RESTRICT o, Vec factor, std::int64_t size, float* const* to) {
-  const auto column = [&](std::int64_t d) HWY_ATTR {
-    return d < size ? hn::MulAdd(Load(o + d * kTileRows), factor, hn::Zero(kF32)) : hn::Zero(kF32);
-  };
-  for (std::int64_t d = 0; d < size; d += 4) {
-    StoreFourColumns(column(d), column(d + 1), column(d + 2), column(d + 3), to, d);
-  }
+  const auto column = [&](std::int64_t d)
+                          HWY_ATTR { return hn::MulAdd(Load(o + d * kTileRows), factor, hn::Zero(kF32)); };
+  const std::int64_t d = StoreColumns(column, size, to);
+  if (d == size) return;
+  const auto or_zero = [&](std::int64_t n) HWY_ATTR { return n < size ? column(n) : hn::Zero(kF32); };
+  StoreFourColumns(or_zero(d), or_zero(d + 1), or_zero(d + 2), or_zero(d + 3), to, d);
 }
 
 // out = o / l. A row that saw nothing has l = 0 and gives 0.
@@ -64,6 +64,7 @@ inline void StoreRows(const ForwardProblem& problem, const TileRows& rows, const
   const std::int64_t size = problem.value_size;
   const Vec keep = Set(static_cast<float>(problem.dropout.keep_scale));
   const bool in_place = reads_in_place(out) && size % 4 == 0;
+  const bool any_sums = sums.wanted() || problem.outputs.lse.defined();
   const auto offset = [&](std::int64_t lane) {
     return row_offset(out, rows.sequence->batch, rows.head[static_cast<std::size_t>(lane)], rows.query(lane));
   };
@@ -76,8 +77,10 @@ inline void StoreRows(const ForwardProblem& problem, const TileRows& rows, const
     }
     const Vec l = Load(state.l + lane);
     StoreOutputs(state.o + lane, hn::IfThenElse(hn::Eq(l, hn::Zero(kF32)), hn::Zero(kF32), hn::Div(keep, l)), size, to);
-    for (std::int64_t n = 0; n < count; ++n) {
-      if (!in_place) StoreRow(to[n], size, out, offset(lane + n), out.stride(3));
+    for (std::int64_t n = 0; n < count && !in_place; ++n) {
+      StoreRow(to[n], size, out, offset(lane + n), out.stride(3));
+    }
+    for (std::int64_t n = 0; n < count && any_sums; ++n) {
       StoreSums(problem, rows, lane + n, state.m[lane + n], state.l[lane + n], sums);
     }
   }

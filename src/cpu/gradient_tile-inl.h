@@ -180,7 +180,7 @@ inline TileKeys ScoreTile(const BackwardProblem& problem, const TileRows& rows, 
   float* s = scratch.s.data();
   HWY_ALIGN float unused[TileRows::kMax] = {};
   if (problem.softcap == 0.0) {
-    MaskedScores(problem, rows, keys, scratch.q.data(), chunk.keys, scratch.mask.data(), s, unused);
+    MaskedScores(problem, rows, keys, scratch.q.data(), chunk.keys, s, unused);
   } else {
     Scores(rows.vectors, scratch.q.data(), problem.head_size, chunk.keys, keys.range, s, unused);
     Softcap(problem.softcap, rows.vectors, count, s);
@@ -189,7 +189,7 @@ inline TileKeys ScoreTile(const BackwardProblem& problem, const TileRows& rows, 
       const Vec tanh = hn::Mul(Load(s + key * kTileRows + lane), inverse);
       return hn::NegMulAdd(tanh, tanh, Set(1.0F));
     });
-    ApplyMasks(problem, rows, keys, scratch.mask.data(), s);
+    ApplyMasks(problem, rows, keys, s);
   }
   float* g = scratch.g.data();
   if (!problem.upstream.dout.defined()) {

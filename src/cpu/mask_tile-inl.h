@@ -32,25 +32,19 @@ struct MaskRows {
   bool same = true;  // all rows of the tile share one row of the mask
 };
 
-// Keys of one vector of rows, four at a time, where they lie side by side; returns how many were done. f32 goes through
-// a transpose, bool as one 32-bit word for each row.
-HWY_INLINE std::int64_t LoadKeysF32(const MaskRows& mask, std::int64_t lane, std::int64_t count,
-                                    float* HWY_RESTRICT tile) {
+// Keys of one vector of rows, where they lie side by side: use(key, mask) for each, as far as there are four; returns
+// how many. f32 goes through a transpose, bool as one 32-bit word for each row.
+template <class Use>
+HWY_INLINE std::int64_t ForKeysF32(const MaskRows& mask, std::int64_t lane, std::int64_t count, const Use& use) {
   const float* rows[kLanes];
   for (std::int64_t n = 0; n < kLanes; ++n) {
     rows[n] = static_cast<const float*>(mask.view.data()) + mask.offset[static_cast<std::size_t>(lane + n)];
   }
-  std::int64_t key = 0;
-  for (; key + 4 <= count; key += 4, tile += 4 * kTileRows) {
-    Vec c0, c1, c2, c3;
-    LoadFourColumns(rows, key, c0, c1, c2, c3);
-    Store(c0, tile), Store(c1, tile + kTileRows), Store(c2, tile + 2 * kTileRows), Store(c3, tile + 3 * kTileRows);
-  }
-  return key;
+  return LoadColumns(rows, count, use);
 }
 
-HWY_INLINE std::int64_t LoadKeysBool(const MaskRows& mask, std::int64_t lane, std::int64_t count,
-                                     float* HWY_RESTRICT tile) {
+template <class Use>
+HWY_INLINE std::int64_t ForKeysBool(const MaskRows& mask, std::int64_t lane, std::int64_t count, const Use& use) {
   const std::uint8_t* rows[kLanes];
   for (std::int64_t n = 0; n < kLanes; ++n) {
     rows[n] = static_cast<const std::uint8_t*>(mask.view.data()) + mask.offset[static_cast<std::size_t>(lane + n)];
@@ -61,21 +55,23 @@ HWY_INLINE std::int64_t LoadKeysBool(const MaskRows& mask, std::int64_t lane, st
     return hn::ConvertTo(kF32, hn::Min(byte, hn::Set(I32(), 1)));
   };
   std::int64_t key = 0;
-  for (; key + 4 <= count; key += 4, tile += 4 * kTileRows) {
+  for (; key + 4 <= count; key += 4) {
     HWY_ALIGN std::uint32_t words[kLanes];
     for (std::int64_t n = 0; n < kLanes; ++n) std::memcpy(&words[n], rows[n] + key, 4);
     const auto word = hn::Load(u32, words);
-    Store(as_float(word), tile);
-    Store(as_float(hn::ShiftRight<8>(word)), tile + kTileRows);
-    Store(as_float(hn::ShiftRight<16>(word)), tile + 2 * kTileRows);
-    Store(as_float(hn::ShiftRight<24>(word)), tile + 3 * kTileRows);
+    use(key, as_float(word));
+    use(key + 1, as_float(hn::ShiftRight<8>(word)));
+    use(key + 2, as_float(hn::ShiftRight<16>(word)));
+    use(key + 3, as_float(hn::ShiftRight<24>(word)));
   }
   return key;
 }
 
-// Keys first … first + count − 1 of a mask into `tile`, rows kTileRows apart.
-inline void LoadMaskTile(const Mask& mask, const TileRows& rows, std::int64_t first, std::int64_t count,
-                         float* HWY_RESTRICT tile) {
+// Calls use(key, lane, mask) for keys first … first + count − 1, counted from `first`, and for each vector of rows: the
+// mask as f32, for bool 0 or 1.
+template <class Use>
+HWY_INLINE void ForEachMaskVector(const Mask& mask, const TileRows& rows, std::int64_t first, std::int64_t count,
+                                  const Use& use) {
   const MaskRows source(mask, rows, first);
   const ConstTensorView& view = mask.view;
   const std::int64_t lanes = rows.vectors * kLanes;
@@ -85,17 +81,31 @@ inline void LoadMaskTile(const Mask& mask, const TileRows& rows, std::int64_t fi
   };
 
   if (source.same) {  // such as a padding mask
-    for (std::int64_t key = 0; key < count; ++key) std::fill_n(tile + key * kTileRows, lanes, element(0, key));
+    for (std::int64_t key = 0; key < count; ++key) {
+      const Vec all = Set(element(0, key));
+      for (std::int64_t lane = 0; lane < lanes; lane += kLanes) use(key, lane, all);
+    }
     return;
   }
   for (std::int64_t lane = 0; lane < lanes; lane += kLanes) {
+    const auto use_here = [&](std::int64_t key, Vec values) HWY_ATTR { use(key, lane, values); };
     std::int64_t key = 0;
-    if (view.stride(3) == 1 && view.dtype() == DType::f32) key = LoadKeysF32(source, lane, count, tile + lane);
-    if (view.stride(3) == 1 && view.dtype() == DType::boolean) key = LoadKeysBool(source, lane, count, tile + lane);
+    if (view.stride(3) == 1 && view.dtype() == DType::f32) key = ForKeysF32(source, lane, count, use_here);
+    if (view.stride(3) == 1 && view.dtype() == DType::boolean) key = ForKeysBool(source, lane, count, use_here);
     for (; key < count; ++key) {
-      for (std::int64_t n = lane; n < lane + kLanes; ++n) tile[key * kTileRows + n] = element(n, key);
+      HWY_ALIGN float values[kLanes];
+      for (std::int64_t n = 0; n < kLanes; ++n) values[n] = element(lane + n, key);
+      use_here(key, Load(values));
     }
   }
+}
+
+// The same into `tile`, rows kTileRows apart.
+HWY_NOINLINE inline void LoadMaskTile(const Mask& mask, const TileRows& rows, std::int64_t first, std::int64_t count,
+                                      float* HWY_RESTRICT tile) {
+  ForEachMaskVector(mask, rows, first, count, [&](std::int64_t key, std::int64_t lane, Vec values) HWY_ATTR {
+    Store(values, tile + key * kTileRows + lane);
+  });
 }
 
 // Asks for a mask's part ahead of its use, while the scores are computed: its rows are short and far apart, so that the

@@ -32,17 +32,10 @@ inline void FindRows(const ConstTensorView& view, const TileRows& rows, std::int
 // Rows of numbers times `scale` into one vector of lanes each: (size, kTileRows).
 HWY_INLINE void IntoLanes(const float* const (&from)[kLanes], std::int64_t size, float scale, float* HWY_RESTRICT to) {
   const Vec factor = Set(scale);
-  const std::int64_t quads = size / 4 * 4;
-  for (std::int64_t d = 0; d < quads; d += 4, to += 4 * kTileRows) {
-    Vec c0, c1, c2, c3;
-    LoadFourColumns(from, d, c0, c1, c2, c3);
-    Store(hn::Mul(c0, factor), to);
-    Store(hn::Mul(c1, factor), to + kTileRows);
-    Store(hn::Mul(c2, factor), to + 2 * kTileRows);
-    Store(hn::Mul(c3, factor), to + 3 * kTileRows);
-  }
-  for (std::int64_t d = quads; d < size; ++d, to += kTileRows) {
-    for (std::int64_t n = 0; n < kLanes; ++n) to[n] = from[n][d] * scale;
+  std::int64_t d = LoadColumns(
+      from, size, [&](std::int64_t n, Vec column) HWY_ATTR { Store(hn::Mul(column, factor), to + n * kTileRows); });
+  for (; d < size; ++d) {
+    for (std::int64_t n = 0; n < kLanes; ++n) to[d * kTileRows + n] = from[n][d] * scale;
   }
 }
 
@@ -102,13 +95,12 @@ HWY_INLINE bool IsEdge(const TileRows& rows, KeyRange range) {
 }
 
 // Steps 3 to 5: add, fill, hide.
-inline void ApplyMasks(const AttentionProblem& problem, const TileRows& rows, const TileKeys& keys, float* mask_memory,
-                       float* s) {
+inline void ApplyMasks(const AttentionProblem& problem, const TileRows& rows, const TileKeys& keys, float* s) {
   const std::int64_t first = keys.range.first;
   const std::int64_t count = keys.range.last - first;
   const auto apply = [&](Mask::Kind kind) {
     for (const Mask& mask : problem.masks) {
-      if (mask.kind == kind) ApplyMask(mask, rows, first, count, mask_memory, s);
+      if (mask.kind == kind) ApplyMask(mask, rows, first, count, s);
     }
   };
   apply(Mask::Kind::add);
@@ -161,18 +153,18 @@ HWY_INLINE void ResetMax(const TileRows& rows, float* max) {
 }
 
 // Steps 2 to 5 on raw scores, and each row's maximum.
-inline void MaskScores(const AttentionProblem& problem, const TileRows& rows, const TileKeys& keys, float* mask_memory,
-                       float* s, float* max) {
+inline void MaskScores(const AttentionProblem& problem, const TileRows& rows, const TileKeys& keys, float* s,
+                       float* max) {
   const std::int64_t count = keys.range.last - keys.range.first;
   if (problem.softcap != 0.0) Softcap(problem.softcap, rows.vectors, count, s);
-  ApplyMasks(problem, rows, keys, mask_memory, s);
+  ApplyMasks(problem, rows, keys, s);
   ResetMax(rows, max);
   FindMax(rows.vectors, count, s, max);
 }
 
 // Steps 1 to 5 for a tile's keys: s, and each row's maximum in `max`.
 inline void MaskedScores(const AttentionProblem& problem, const TileRows& rows, const TileKeys& keys, const float* q,
-                         const KeyRows& key_rows, float* mask_memory, float* s, float* max) {
+                         const KeyRows& key_rows, float* s, float* max) {
   const std::int64_t size = problem.head_size;
   ResetMax(rows, max);
   if (!HasTerms(problem)) {
@@ -181,7 +173,7 @@ inline void MaskedScores(const AttentionProblem& problem, const TileRows& rows, 
   }
   for (const Mask& mask : problem.masks) PrefetchMask(mask, rows, keys.range);
   Scores(rows.vectors, q, size, key_rows, keys.range, s, max);
-  MaskScores(problem, rows, keys, mask_memory, s, max);
+  MaskScores(problem, rows, keys, s, max);
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

@@ -303,12 +303,8 @@ inline void LoadRowsAcross(const float* from, std::int64_t stride, std::int64_t 
   for (; r + kLanes <= rows; r += kLanes) {
     float* places[kLanes];
     for (std::int64_t n = 0; n < kLanes; ++n) places[n] = to + (r + n) * to_stride;
-    std::int64_t k = 0;
-    for (; k + 4 <= count; k += 4) {
-      const float* column = from + k * stride + r;
-      StoreFourColumns(hn::LoadU(kF32, column), hn::LoadU(kF32, column + stride), hn::LoadU(kF32, column + 2 * stride),
-                       hn::LoadU(kF32, column + 3 * stride), places, k);
-    }
+    std::int64_t k =
+        StoreColumns([&](std::int64_t n) HWY_ATTR { return hn::LoadU(kF32, from + n * stride + r); }, count, places);
     for (; k < count; ++k) {
       for (std::int64_t n = 0; n < kLanes; ++n) places[n][k] = from[k * stride + r + n];
     }

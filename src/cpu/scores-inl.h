@@ -96,13 +96,13 @@ HWY_NOINLINE inline void AddAlibi(const AttentionProblem& problem, const TileRow
   });
 }
 
-// One mask, whatever its kind. `tile` is room for its part.
+// One mask, whatever its kind.
 HWY_NOINLINE inline void ApplyMask(const Mask& mask, const TileRows& rows, std::int64_t first, std::int64_t count,
-                                   float* HWY_RESTRICT tile, float* HWY_RESTRICT s) {
-  LoadMaskTile(mask, rows, first, count, tile);
+                                   float* HWY_RESTRICT s) {
   const auto each = [&](const auto& change) HWY_ATTR {
-    ForEachVector(rows.vectors, count, s, [&](Vec x, std::int64_t key, std::int64_t lane) HWY_ATTR {
-      return change(x, Load(tile + key * kTileRows + lane));
+    ForEachMaskVector(mask, rows, first, count, [&](std::int64_t key, std::int64_t lane, Vec values) HWY_ATTR {
+      float* place = s + key * kTileRows + lane;
+      Store(change(Load(place), values), place);
     });
   };
   const Vec zero = hn::Zero(kF32);

@@ -28,7 +28,6 @@ struct Scratch {
         m(arena.take<float>(tiles * kTileRows)),
         l(arena.take<float>(tiles * kTileRows)),
         s(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
-        mask(arena.take<float>(problem.masks.empty() ? 0 : kChunk * kTileRows)),
         values(arena.take<float>(kPanel * padded_value_size / kBroadcasts)),
         keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
         rows_in(arena.take<float>(kRowsIn * RoundUp(std::max(problem.head_size, problem.value_size), 16))),
@@ -53,7 +52,6 @@ struct Scratch {
   std::span<float> q;           // for each tile (D, kTileRows): scaled queries
   std::span<float> o, m, l;     // for each tile its state
   std::span<float> s;           // (kChunk, kTileRows): scores, then weights
-  std::span<float> mask;        // (kChunk, kTileRows): a mask's part
   std::span<float> values;      // a chunk of v: for each group of kBroadcasts columns a panel (keys, kBroadcasts)
   std::span<float> keys;        // a chunk of k as f32, where it cannot be read in place
   std::span<float> rows_in;     // (kRowsIn, D or Dv): rows on their way into lanes, or out

@@ -120,22 +120,33 @@ HWY_INLINE void AddRagged(const Address& values, const float* p, const Stretches
   if constexpr (kV > 2) AddProducts<2, kV, kV>(values, p, keys.end[1], keys.end[2], sums);
 }
 
-// o = o · keep_old + (p · V) · keep_new. `values` is packed: for each group of kBroadcasts columns, (count,
-// kBroadcasts).
+// The values of a chunk for WeightedSum: the kBroadcasts columns of a panel side by side.
+struct ValueRows {
+  const float* data = nullptr;
+  std::int64_t row_stride = 0, panel_stride = 0;
+};
+
+// o = o · keep_old + (p · V) · keep_new.
 template <int kV>
-HWY_NOINLINE void WeightedSum(const float* HWY_RESTRICT p, const Stretches& keys, const float* HWY_RESTRICT values,
-                              std::int64_t panel_stride, std::int64_t panels, const float* chunk_max,
-                              const float* chunk_sum, const TileState& state) {
+HWY_NOINLINE void WeightedSum(const float* HWY_RESTRICT p, const Stretches& keys, const ValueRows& rows,
+                              std::int64_t panels, const float* chunk_max, const float* chunk_sum,
+                              const TileState& state) {
   Merge merge[static_cast<std::size_t>(kV)];
   for (int v = 0; v < kV; ++v) {
     merge[v] = MergeSums(state.m + v * kLanes, state.l + v * kLanes, Load(chunk_max + v * kLanes),
                          Load(chunk_sum + v * kLanes));
   }
   float* HWY_RESTRICT o = state.o;
-  for (std::int64_t panel = 0; panel < panels; ++panel, values += panel_stride, o += kBroadcasts * kTileRows) {
+  const float* HWY_RESTRICT values = rows.data;
+  const std::int64_t stride = rows.row_stride;
+  for (std::int64_t panel = 0; panel < panels; ++panel, values += rows.panel_stride, o += kBroadcasts * kTileRows) {
     Columns<kV> sums[kBroadcasts];
     SetZero<kV>(sums);
-    AddRagged<kV>([&](int r, std::int64_t j) { return values + j * kBroadcasts + r; }, p, keys, sums);
+    if (stride == kBroadcasts) {
+      AddRagged<kV>([&](int r, std::int64_t j) { return values + j * kBroadcasts + r; }, p, keys, sums);
+    } else {
+      AddRagged<kV>([&](int r, std::int64_t j) { return values + j * stride + r; }, p, keys, sums);
+    }
     for (int r = 0; r < kBroadcasts; ++r) {
       for (int v = 0; v < kV; ++v) {
         float* place = o + r * kTileRows + v * kLanes;

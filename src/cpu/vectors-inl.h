@@ -93,6 +93,30 @@ HWY_INLINE void TransposeBlocks(Vec& v0, Vec& v1, Vec& v2, Vec& v3) {
   v3 = hn::InterleaveUpper(kF32, x2, x3);
 }
 
+// kLanes vectors as the rows of a matrix: transposed.
+HWY_INLINE void Transpose(Vec (&v)[kLanes]) {
+  for (std::int64_t n = 0; n < kLanes; n += 4) TransposeBlocks(v[n], v[n + 1], v[n + 2], v[n + 3]);
+#if HWY_MAX_BYTES == 32
+  for (std::int64_t n = 0; n < 4; ++n) {
+    const Vec a = v[n], b = v[n + 4];
+    v[n] = hn::ConcatLowerLower(kF32, b, a);
+    v[n + 4] = hn::ConcatUpperUpper(kF32, b, a);
+  }
+#elif HWY_MAX_BYTES == 64
+  for (std::int64_t n = 0; n < 4; ++n) {
+    const Vec a = v[n], b = v[n + 4], c = v[n + 8], d = v[n + 12];
+    const Vec ab_even = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b), a),
+              ab_odd = hn::OddEvenBlocks(b, hn::SwapAdjacentBlocks(a));
+    const Vec cd_even = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(d), c),
+              cd_odd = hn::OddEvenBlocks(d, hn::SwapAdjacentBlocks(c));
+    v[n] = hn::ConcatLowerLower(kF32, cd_even, ab_even);
+    v[n + 4] = hn::ConcatLowerLower(kF32, cd_odd, ab_odd);
+    v[n + 8] = hn::ConcatUpperUpper(kF32, cd_even, ab_even);
+    v[n + 12] = hn::ConcatUpperUpper(kF32, cd_odd, ab_odd);
+  }
+#endif
+}
+
 // Elements offset … offset + 3 of kLanes rows: four vectors, row r in lane r.
 HWY_INLINE void LoadFourColumns(const float* const* rows, std::int64_t offset, Vec& c0, Vec& c1, Vec& c2, Vec& c3) {
   c0 = LoadEveryFourth(rows + 0, offset);
@@ -113,6 +137,7 @@ HWY_INLINE void StoreFourColumns(Vec c0, Vec c1, Vec c2, Vec c3, float* const* r
 
 #else  // one lane: nothing to transpose
 
+HWY_INLINE void Transpose(Vec (&)[kLanes]) {}
 HWY_INLINE void LoadFourColumns(const float* const* rows, std::int64_t offset, Vec& c0, Vec& c1, Vec& c2, Vec& c3) {
   c0 = Set(rows[0][offset]), c1 = Set(rows[0][offset + 1]);
   c2 = Set(rows[0][offset + 2]), c3 = Set(rows[0][offset + 3]);
@@ -123,6 +148,41 @@ HWY_INLINE void StoreFourColumns(Vec c0, Vec c1, Vec c2, Vec c3, float* const* r
 }
 
 #endif
+
+// Calls visit(n, column) for elements n of kLanes rows, row r in lane r, as far as there are four of them: the rest,
+// after as many as are returned, is left to the caller.
+template <class Visit>
+HWY_INLINE std::int64_t LoadColumns(const float* const* rows, std::int64_t count, const Visit& visit) {
+  std::int64_t n = 0;
+  for (; n + kLanes <= count; n += kLanes) {
+    Vec columns[kLanes];
+    for (std::int64_t r = 0; r < kLanes; ++r) columns[r] = hn::LoadU(kF32, rows[r] + n);
+    Transpose(columns);
+    for (std::int64_t c = 0; c < kLanes; ++c) visit(n + c, columns[c]);
+  }
+  for (; n + 4 <= count; n += 4) {
+    Vec c0, c1, c2, c3;
+    LoadFourColumns(rows, n, c0, c1, c2, c3);
+    visit(n, c0), visit(n + 1, c1), visit(n + 2, c2), visit(n + 3, c3);
+  }
+  return n;
+}
+
+// The way back: column(n) gives the vector of elements n.
+template <class Column>
+HWY_INLINE std::int64_t StoreColumns(const Column& column, std::int64_t count, float* const* rows) {
+  std::int64_t n = 0;
+  for (; n + kLanes <= count; n += kLanes) {
+    Vec columns[kLanes];
+    for (std::int64_t c = 0; c < kLanes; ++c) columns[c] = column(n + c);
+    Transpose(columns);
+    for (std::int64_t r = 0; r < kLanes; ++r) hn::StoreU(columns[r], kF32, rows[r] + n);
+  }
+  for (; n + 4 <= count; n += 4) {
+    StoreFourColumns(column(n), column(n + 1), column(n + 2), column(n + 3), rows, n);
+  }
+  return n;
+}
 
 // ---------------------------------------------------------------- functions
 

@@ -115,7 +115,7 @@ class HeaderReader {
     checks_.require(entry.begin <= entry.end, "tensor ", name, " begins at byte ", entry.begin,
                     " and ends before it, at byte ", entry.end);
     checks_.require(entry.end <= file_.size(), "tensor ", name, " ends at byte ", entry.end, ", the file has ",
-                    file_.size());
+                    file_.size(), ": it may have been cut short; copy or download it again");
     const auto count = io::checked_count(entry.shape);
     checks_.require(count.has_value(), "tensor ", name, " has shape ", shape_text(entry.shape),
                     ", more elements than can be counted");
