@@ -161,6 +161,7 @@ async function begin() {
     app.state = at.state;
     app.draw();
   });
+  app.writeAddress();  // so that a reader who goes on can come back to the view that is shown unasked
   app.draw();
   performance.mark('rapt-drawn');
 }

@@ -106,7 +106,21 @@ def test_what_a_view_shows_unasked_is_in_a_copied_link_alone(page_at, view, show
     assert {"walk": "step=embedding", "questions": "q=7"}[view] in copied
 
 
-def test_leaving_while_training_begins(page_at):
-    page = page_at("#train?lang=en")
+@pytest.mark.parametrize("touched", ["nothing", "#train-start", "#future", "#rate"])
+def test_leaving_while_training_begins(page_at, touched):
+    page = page_at("#train?lang=en", slow=300)
+    if touched == "#rate":
+        page.locator("#rate").press("ArrowRight")
+    elif touched != "nothing":
+        page.locator(touched).click()
     page.locator("nav a[href^='#walk']").click()
     page.wait_for_selector("[role=gridcell]")
+
+
+def test_going_back_to_a_page_that_was_opened_without_an_address(page_at):
+    page = page_at()
+    page.wait_for_selector("[role=gridcell]")
+    page.locator("nav a[href^='#questions']").click()
+    page.wait_for_selector("main.view-questions")
+    page.go_back()
+    page.wait_for_selector("main.view-walk [role=gridcell]")

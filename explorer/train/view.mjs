@@ -26,7 +26,7 @@ class TrainView {
   make(root) {
     const {app} = this;
     const button = (key, act, more = {}) => h('button', {type: 'button', onclick: act, ...more}, app.say(key));
-    this.start = button('train.start', () => this.toggle(), {class: 'primary', id: 'train-start'});
+    this.start = button('train.start', () => this.heed(this.toggle()), {class: 'primary', id: 'train-start'});
     const seed = h('input', {type: 'number', id: 'seed', min: 0, max: 999999, value: this.seed, onchange: () => {
       this.seed = Math.max(0, Math.floor(Number(seed.value) || 0));
       this.begin();
@@ -35,14 +35,13 @@ class TrainView {
       this.rate = 10 ** Number(this.rateField.value);
       this.sayRate();
       this.keep();
-      this.begun.then(() => this.engine.call('trainRate', {rate: this.rate}));
+      this.heed(this.begun.then(() => this.engine.call('trainRate', {rate: this.rate})));
     }});
     this.rateWords = h('output', {for: 'rate'});
-    const causal = h('input', {type: 'checkbox', id: 'future', checked: this.causal, onchange: async () => {
+    const causal = h('input', {type: 'checkbox', id: 'future', checked: this.causal, onchange: () => {
       this.causal = causal.checked;
       this.keep();
-      await this.begun;
-      this.show(await this.engine.call('trainCausal', {causal: this.causal}));
+      this.heed(this.recompute());
     }});
     this.status = h('p', {class: 'status'});
     this.measures = h('tbody', {});
@@ -52,7 +51,7 @@ class TrainView {
     root.append(
       h('h1', {}, app.say('train.title')), h('p', {class: 'lead'}, rich(app.say('train.lead'))),
       h('form', {class: 'controls', onsubmit: (event) => event.preventDefault()},
-        h('div', {class: 'field buttons'}, this.start, button('train.step', () => this.one()),
+        h('div', {class: 'field buttons'}, this.start, button('train.step', () => this.heed(this.one())),
           button('train.again', () => this.begin())),
         h('div', {class: 'field'}, h('label', {for: 'seed'}, app.say('train.seed')), seed),
         h('div', {class: 'field'}, h('label', {for: 'rate'}, app.say('train.rate')), this.rateField, this.rateWords),
@@ -78,10 +77,14 @@ class TrainView {
   // Whoever starts or steps meanwhile waits until it has begun.
   begin() {
     this.begun = this.beginNow();
-    this.begun.catch((error) => {
+    this.heed(this.begun);
+    return this.begun;
+  }
+  // Says what went wrong, unless it is that the reader left.
+  heed(promise) {
+    promise.catch((error) => {
       if (!this.gone) this.status.textContent = error.message;
     });
-    return this.begun;
   }
   async beginNow() {
     await this.run(false);
@@ -110,6 +113,10 @@ class TrainView {
     if (this.state?.done) await this.begin();
     await this.run(!this.running);
     this.app.announce(this.app.say(this.running ? 'train.running' : 'train.paused'));
+  }
+  async recompute() {
+    await this.begun;
+    this.show(await this.engine.call('trainCausal', {causal: this.causal}));
   }
   async one() {
     await this.begun;
