@@ -39,7 +39,7 @@ inline void PackValues(const ForwardProblem& problem, const RowBlock& block, Key
 }
 
 // Values [range) of a chunk for WeightedSum. They are packed so that a panel lies side by side in the first cache,
-// unless all of them fit there as they lie.
+// unless all of them are f32 without gaps and fit there as they are.
 inline ValueRows LoadValues(const ForwardProblem& problem, const RowBlock& block, KeyRange range,
                             const Scratch& scratch) {
   constexpr std::int64_t kFits = std::int64_t{32} << 10;

@@ -46,8 +46,8 @@ inline void StoreSums(const ForwardProblem& problem, const TileRows& rows, std::
   }
 }
 
-// o times a factor for each row, from lanes to rows of RoundUp(size, 4) numbers. Adding 0 turns −0 into 0: see
-// RowState::normalise.
+// o times a factor for each row, from lanes to rows with room for RoundUp(size, 4) numbers. Adding 0 turns −0 into 0:
+// see RowState::normalise.
 HWY_INLINE void StoreOutputs(const float* HWY_RESTRICT o, Vec factor, std::int64_t size, float* const* to) {
   const auto column = [&](std::int64_t d)
                           HWY_ATTR { return hn::MulAdd(Load(o + d * kTileRows), factor, hn::Zero(kF32)); };

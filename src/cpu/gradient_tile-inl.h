@@ -27,7 +27,7 @@ struct GradientScratch {
         dout_rows(arena.take<float>(kTileRows * value_stride)),
         s(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
         g(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
-        mask(arena.take<float>(problem.masks.empty() && problem.upstream.dweights.empty() ? 0 : kTile)),
+        arriving(arena.take<float>(problem.upstream.dweights.empty() ? 0 : kTile)),
         keep(arena.take<float>(problem.dropout.on ? kTile : 0)),
         slope(arena.take<float>(problem.softcap != 0.0 ? kTile : 0)),
         keys(arena.take<float>(most_keys * key_stride)),
@@ -45,7 +45,7 @@ struct GradientScratch {
   std::span<float> q_rows, dout_rows;  // (kTileRows, key_stride) and (kTileRows, value_stride): one row for each lane
   std::span<float> s;                  // (kChunk, kTileRows): scores, then weights
   std::span<float> g;                  // (kChunk, kTileRows): the gradient of weights, then of scores
-  std::span<float> mask;               // (kChunk, kTileRows): a mask's part
+  std::span<float> arriving;           // (kChunk, kTileRows): what arrives at the weights
   std::span<float> keep;               // (kChunk, kTileRows): what dropout multiplies a weight by
   std::span<float> slope;              // (kChunk, kTileRows): 1 − tanh², where there is a softcap
   std::span<float> keys, clean_keys;   // (most_keys, key_stride): k as it is, and with 0 for what is not finite
@@ -226,16 +226,16 @@ inline void LoadChosenWeights(const WeightsGradient& gradient, const TileRows& r
 inline void AddWeightsGradients(const BackwardProblem& problem, const TileRows& rows, Stage stage, KeyRange range,
                                 const GradientScratch& scratch) {
   const std::int64_t count = range.last - range.first;
-  const float* tile = scratch.mask.data();
+  const float* tile = scratch.arriving.data();
   for (const WeightsGradient& gradient : problem.upstream.dweights) {
     if (gradient.stage != stage) continue;
     const Selection& of = gradient.of;
     if (of.heads.empty() && of.queries.empty()) {
       const Dims all{problem.query.size(0), problem.query_heads, problem.query.size(2), problem.key_length};
       const ConstTensorView view = of.mean_over_heads ? gradient.from.unsqueeze(1).expand(all) : gradient.from;
-      LoadMaskTile({Mask::Kind::add, view, 0.0}, rows, range.first, count, scratch.mask.data());
+      LoadMaskTile({Mask::Kind::add, view, 0.0}, rows, range.first, count, scratch.arriving.data());
     } else {
-      LoadChosenWeights(gradient, rows, range.first, count, scratch.mask.data());
+      LoadChosenWeights(gradient, rows, range.first, count, scratch.arriving.data());
     }
     const std::int64_t heads = of.mean_over_heads ? chosen_count(of.heads, problem.query_heads) : 1;
     const Vec share = Set(1.0F / static_cast<float>(heads));
@@ -301,14 +301,10 @@ inline void WeightsAndTheirGradient(const BackwardProblem& problem, const TileRo
 // g becomes 0 where a score was filled: it passes nothing on.
 inline void DropFilled(const BackwardProblem& problem, const TileRows& rows, KeyRange range,
                        const GradientScratch& scratch) {
-  const std::int64_t count = range.last - range.first;
-  const float* tile = scratch.mask.data();
   for (const Mask& mask : problem.masks) {
     if (mask.kind != Mask::Kind::fill) continue;
-    LoadMaskTile(mask, rows, range.first, count, scratch.mask.data());
-    ForEachVector(rows.vectors, count, scratch.g.data(), [&](Vec g, std::int64_t key, std::int64_t lane) HWY_ATTR {
-      return hn::IfThenElseZero(hn::Eq(Load(tile + key * kTileRows + lane), hn::Zero(kF32)), g);
-    });
+    ChangeByMask(mask, rows, range.first, range.last - range.first, scratch.g.data(),
+                 [](Vec g, Vec filled) HWY_ATTR { return hn::IfThenElseZero(hn::Eq(filled, hn::Zero(kF32)), g); });
   }
 }
 

@@ -96,15 +96,20 @@ HWY_NOINLINE inline void AddAlibi(const AttentionProblem& problem, const TileRow
   });
 }
 
+// s becomes change(s, mask) for keys first … first + count − 1.
+template <class Change>
+HWY_INLINE void ChangeByMask(const Mask& mask, const TileRows& rows, std::int64_t first, std::int64_t count,
+                             float* HWY_RESTRICT s, const Change& change) {
+  ForEachMaskVector(mask, rows, first, count, [&](std::int64_t key, std::int64_t lane, Vec values) HWY_ATTR {
+    float* place = s + key * kTileRows + lane;
+    Store(change(Load(place), values), place);
+  });
+}
+
 // One mask, whatever its kind.
 HWY_NOINLINE inline void ApplyMask(const Mask& mask, const TileRows& rows, std::int64_t first, std::int64_t count,
                                    float* HWY_RESTRICT s) {
-  const auto each = [&](const auto& change) HWY_ATTR {
-    ForEachMaskVector(mask, rows, first, count, [&](std::int64_t key, std::int64_t lane, Vec values) HWY_ATTR {
-      float* place = s + key * kTileRows + lane;
-      Store(change(Load(place), values), place);
-    });
-  };
+  const auto each = [&](const auto& change) HWY_ATTR { ChangeByMask(mask, rows, first, count, s, change); };
   const Vec zero = hn::Zero(kF32);
   const Vec fill = Set(static_cast<float>(mask.value));
   switch (mask.kind) {
