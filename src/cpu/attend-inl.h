@@ -49,7 +49,10 @@ inline ValueRows LoadValues(const ForwardProblem& problem, const RowBlock& block
   if (reads_in_place(view) && view.stride(2) == size && size % kBroadcasts == 0 && count * size * 4 <= kFits) {
     const KvRows rows = KvRows::values(problem, *block.sequence, block.kv_head);
     if (rows.run(range.first, count) == count) {
-      return {static_cast<const float*>(view.data()) + rows.offset(range.first), size, kBroadcasts};
+      const float* first = static_cast<const float*>(view.data()) + rows.offset(range.first);
+      // Asked for now, row after row: the product goes through them in columns.
+      for (std::int64_t n = 0; n < count * size; n += 16) hwy::Prefetch(first + n);
+      return {first, size, kBroadcasts};
     }
   }
   PackValues(problem, block, range, scratch);
