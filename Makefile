@@ -46,6 +46,7 @@ PYTESTS ?=
 test-python: build/venv/installed.txt ## the Python package: build and install it in build/venv, run its tests
 	CXX=$${CXX:-c++} build/venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	RAPT_TEST_INSTALLED=1 build/venv/bin/python -X dev -m pytest --quiet $(PYTESTS)
+
 # Tests of the package that need PyTorch, and blocks of the guide: test-python leaves them out.
 wanting_torch := $(addprefix bindings/python/tests/test_,torch.py layer_torch.py show_inputs.py guide.py)
 # PyTorch and its like come from PyPI into build/peers-venv (some gigabytes).
