@@ -16,6 +16,10 @@
 //   8. out = p · V
 //
 // A row that sees no key gives 0, never NaN. Only −inf hides: −1e9 is an ordinary number.
+//
+// Hidden means hidden: a key whose score is −inf after step 5 has no influence on the row, whatever k and v hold there,
+// NaN and infinities included, and the row none on the gradients of that key. −inf in a Mask::add hides even where the
+// score is NaN. A score of NaN or +inf makes its own row NaN. A key that dropout drops is seen: NaN in its v stays NaN.
 #pragma once
 
 #include <cstddef>
@@ -156,8 +160,8 @@ struct Capture {
   Selection of{};
 };
 
-// What attention writes. `out` is required; the others where wanted. No output may overlap another or an input: one
-// that begins where another tensor does is refused, the rest is the caller's duty.
+// What attention writes. `out` is required; the others where wanted. An output that shares memory with another or with
+// an input is refused; views that interleave, such as slices of one (B, L, 3, H, D) tensor, do not share any.
 struct AttentionOutputs {
   TensorView out{};                 // (B, Hq, Lq, Dv), the query's type
   TensorView lse{};                 // (B, Hq, Lq), log Σ exp(s), the sink included: f32, or f64 for f64 input

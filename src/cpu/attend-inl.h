@@ -9,8 +9,6 @@
 #include <limits>
 
 #include "cpu/attend_narrow-inl.h"
-#include "cpu/finish-inl.h"
-#include "cpu/masked_scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
@@ -159,7 +157,9 @@ inline void AttendTiles(const ForwardProblem& problem, const RowBlock& block, co
 inline void StoreTiles(const ForwardProblem& problem, const Tiles& tiles, const Scratch& scratch, const RowSums& sums) {
   for (std::int64_t t = 0; t < tiles.count; ++t) {
     if (problem.sinks.defined()) AddSinks(problem, tiles.rows[t], scratch.state(t), scratch.padded_value_size);
-    StoreRows(problem, tiles.rows[t], scratch.state(t), scratch, sums);
+    if (!StoreRows(problem, tiles.rows[t], scratch.state(t), scratch, sums)) {
+      RepeatRows(problem, tiles.rows[t], t, scratch, sums);
+    }
   }
 }
 

@@ -7,8 +7,7 @@
 #endif
 
 #include "cpu/cache_rows.h"
-#include "cpu/finish-inl.h"
-#include "cpu/masked_scores-inl.h"
+#include "cpu/hidden_values-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
@@ -315,7 +314,9 @@ inline void AttendNarrow(const ForwardProblem& problem, const RowBlock& block, c
       [&](std::int64_t) {
         for (std::int64_t r = 0; r < rows.count; ++r) whole[r].merge(part[r]);
       });
-  for (std::int64_t r = 0; r < rows.count; ++r) FinishRow(problem, rows, r, whole[r], sums);
+  bool finite = true;
+  for (std::int64_t r = 0; r < rows.count; ++r) finite = FinishRow(problem, rows, r, whole[r], sums) && finite;
+  if (!finite) RepeatRows(problem, rows, 0, scratch, sums);
 }
 
 // Where a split block keeps the state of row r after a chunk.
@@ -339,14 +340,16 @@ inline void Finish(const ForwardProblem& problem, const ChunkBlock& block, const
   for (std::int64_t first = 0; first < block.rows.row_count; first += kTileRows) {
     const std::int64_t count = std::min(kTileRows, block.rows.row_count - first);
     const TileRows rows(problem, block.rows, block.rows.first_row + first, count, kLanes);
+    bool finite = true;
     for (std::int64_t r = 0; r < count; ++r) {
       const RowState whole(scratch.row_states.data(), problem.value_size);
       whole.clear();
       for (std::int64_t chunk = block.chunks.first; chunk < block.chunks.last; ++chunk) {
         whole.merge(StateOf(problem, block, chunk, first + r));
       }
-      FinishRow(problem, rows, r, whole, sums);
+      finite = FinishRow(problem, rows, r, whole, sums) && finite;
     }
+    if (!finite) RepeatRows(problem, rows, 0, scratch, sums);
   }
 }
 

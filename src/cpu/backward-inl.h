@@ -266,6 +266,22 @@ inline void AddToKeys(const TileRows& rows, KeyRange range, const float* w, cons
   }
 }
 
+// What AddToKeys left out of dv, since it takes rows of dout with 0 for what is not finite: w · dout where a row has a
+// weight. Multiplied by a weight of 0 it would reach keys that the row does not see.
+HWY_NOINLINE inline void AddNotFinite(const TileRows& rows, KeyRange range, const GradientScratch& scratch,
+                                      std::int64_t size, float* to) {
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    for (std::int64_t d = 0; d < size; ++d) {
+      const float x = scratch.dout[static_cast<std::size_t>(d * kTileRows + row)];
+      if (std::isfinite(x)) continue;
+      for (std::int64_t j = 0; j < range.last - range.first; ++j) {
+        const float w = scratch.s[static_cast<std::size_t>(j * kTileRows + row)];
+        if (w != 0.0F) to[j * scratch.value_stride + d] += w * x;
+      }
+    }
+  }
+}
+
 // to[row] += Σ over keys of w[j][row] · b[j]: dq. b begins with the first key of `range`.
 inline void AddToQueries(const TileRows& rows, KeyRange range, const float* w, const float* b, std::int64_t stride,
                          float* to, std::int64_t to_stride) {
@@ -292,8 +308,9 @@ inline void DifferentiateTile(const BackwardProblem& problem, const TileRows& ro
   if (sees) {
     TileGradient(problem, rows, keys, stats, static_cast<float>(problem.scale), true, scratch);
     if (problem.gradients.dvalue.defined() && problem.upstream.dout.defined()) {
-      AddToKeys(rows, keys.range, scratch.s.data(), scratch.dout_rows.data(), scratch.value_stride,
-                scratch.dvalues.data() + begin * scratch.value_stride);
+      float* dvalues = scratch.dvalues.data() + begin * scratch.value_stride;
+      AddToKeys(rows, keys.range, scratch.s.data(), scratch.dout_rows.data(), scratch.value_stride, dvalues);
+      if (!stats.finite_dout) AddNotFinite(rows, keys.range, scratch, problem.value_size, dvalues);
     }
     if (problem.gradients.dkey.defined()) {
       AddToKeys(rows, keys.range, scratch.g.data(), scratch.q_rows.data(), scratch.key_stride,
@@ -338,8 +355,8 @@ inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block,
       const std::int64_t last = std::min(block.chunks.last, seen.last);
       if (first >= last) continue;
       const TileRows rows(problem, where, kLanes);
-      const TileStats stats(rows, state);
-      LoadTile(problem, rows, scratch);
+      TileStats stats(rows, state);
+      stats.finite_dout = LoadTile(problem, rows, scratch);
       QueryPart part{.stride = state.dquery_strides[2], .rows = rows.count};
       if (state.dquery != nullptr) {
         part.turn = state.turns + block.first_turn + head * tiles.count + tile;

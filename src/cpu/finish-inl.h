@@ -47,24 +47,31 @@ inline void StoreSums(const ForwardProblem& problem, const TileRows& rows, std::
 }
 
 // o times a factor for each row, from lanes to rows with room for RoundUp(size, 4) numbers. Adding 0 turns −0 into 0:
-// see RowState::normalise.
-HWY_INLINE void StoreOutputs(const float* HWY_RESTRICT o, Vec factor, std::int64_t size, float* const* to) {
-  const auto column = [&](std::int64_t d)
-                          HWY_ATTR { return hn::MulAdd(Load(o + d * kTileRows), factor, hn::Zero(kF32)); };
+// see RowState::normalise. Returns what AllFinite wants to know of the results.
+HWY_INLINE Vec StoreOutputs(const float* HWY_RESTRICT o, Vec factor, std::int64_t size, float* const* to) {
+  Vec check = hn::Zero(kF32);
+  const auto column = [&](std::int64_t d) HWY_ATTR {
+    const Vec x = hn::MulAdd(Load(o + d * kTileRows), factor, hn::Zero(kF32));
+    check = NotFinite(x, check);
+    return x;
+  };
   const std::int64_t d = StoreColumns(column, size, to);
-  if (d == size) return;
+  if (d == size) return check;
   const auto or_zero = [&](std::int64_t n) HWY_ATTR { return n < size ? column(n) : hn::Zero(kF32); };
   StoreFourColumns(or_zero(d), or_zero(d + 1), or_zero(d + 2), or_zero(d + 3), to, d);
+  return check;
 }
 
-// out = o / l. A row that saw nothing has l = 0 and gives 0.
-inline void StoreRows(const ForwardProblem& problem, const TileRows& rows, const TileState& state,
+// out = o / l. A row that saw nothing has l = 0 and gives 0. Returns whether everything written is finite; if not, the
+// rows may have met values that they do not see: see RepeatRows.
+inline bool StoreRows(const ForwardProblem& problem, const TileRows& rows, const TileState& state,
                       const Scratch& scratch, const RowSums& sums) {
   const TensorView& out = problem.outputs.out;
   const std::int64_t size = problem.value_size;
   const Vec keep = Set(static_cast<float>(problem.dropout.keep_scale));
   const bool in_place = reads_in_place(out) && size % 4 == 0;
   const bool any_sums = sums.wanted() || problem.outputs.lse.defined();
+  Vec check = hn::Zero(kF32);
   const auto offset = [&](std::int64_t lane) {
     return row_offset(out, rows.sequence->batch, rows.head[static_cast<std::size_t>(lane)], rows.query(lane));
   };
@@ -76,7 +83,8 @@ inline void StoreRows(const ForwardProblem& problem, const TileRows& rows, const
                                     : scratch.rows_in.data() + n * RoundUp(size, 4);
     }
     const Vec l = Load(state.l + lane);
-    StoreOutputs(state.o + lane, hn::IfThenElse(hn::Eq(l, hn::Zero(kF32)), hn::Zero(kF32), hn::Div(keep, l)), size, to);
+    const Vec factor = hn::IfThenElse(hn::Eq(l, hn::Zero(kF32)), hn::Zero(kF32), hn::Div(keep, l));
+    check = hn::Add(check, StoreOutputs(state.o + lane, factor, size, to));
     for (std::int64_t n = 0; n < count && !in_place; ++n) {
       StoreRow(to[n], size, out, offset(lane + n), out.stride(3));
     }
@@ -84,6 +92,7 @@ inline void StoreRows(const ForwardProblem& problem, const TileRows& rows, const
       StoreSums(problem, rows, lane + n, state.m[lane + n], state.l[lane + n], sums);
     }
   }
+  return AllFinite(check);
 }
 
 // A tile's state as states of its rows, `to(r)` for row r.
@@ -104,8 +113,8 @@ void StoreStates(const TileRows& rows, const TileState& state, std::int64_t size
   }
 }
 
-// The end of one row: sink, division, and writing.
-inline void FinishRow(const ForwardProblem& problem, const TileRows& rows, std::int64_t lane, const RowState& state,
+// The end of one row: sink, division, and writing. Returns whether the row is finite, as StoreRows does.
+inline bool FinishRow(const ForwardProblem& problem, const TileRows& rows, std::int64_t lane, const RowState& state,
                       const RowSums& sums) {
   const TensorView& out = problem.outputs.out;
   const std::int64_t head = rows.head[static_cast<std::size_t>(lane)];
@@ -113,9 +122,10 @@ inline void FinishRow(const ForwardProblem& problem, const TileRows& rows, std::
     state.add_sink(static_cast<float>(load(sinks.data(), sinks.dtype(), head * sinks.stride(0))));
   }
   StoreSums(problem, rows, lane, state.m(), state.l(), sums);
-  state.normalise(static_cast<float>(problem.dropout.keep_scale));
+  const bool finite = state.normalise(static_cast<float>(problem.dropout.keep_scale));
   StoreRow(state.o(), problem.value_size, out, row_offset(out, rows.sequence->batch, head, rows.query(lane)),
            out.stride(3));
+  return finite;
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

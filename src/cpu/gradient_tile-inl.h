@@ -41,17 +41,18 @@ struct GradientScratch {
 
   std::int64_t most_keys;  // that are worked on at once
   std::int64_t key_stride, value_stride;
-  std::span<float> q, dout;            // (D, kTileRows), scaled, and (Dv, kTileRows)
-  std::span<float> q_rows, dout_rows;  // (kTileRows, key_stride) and (kTileRows, value_stride): one row for each lane
-  std::span<float> s;                  // (kChunk, kTileRows): scores, then weights
-  std::span<float> g;                  // (kChunk, kTileRows): the gradient of weights, then of scores
-  std::span<float> arriving;           // (kChunk, kTileRows): what arrives at the weights
-  std::span<float> keep;               // (kChunk, kTileRows): what dropout multiplies a weight by
-  std::span<float> slope;              // (kChunk, kTileRows): 1 − tanh², where there is a softcap
-  std::span<float> keys, clean_keys;   // (most_keys, key_stride): k as it is, and with 0 for what is not finite
-  std::span<float> values;             // (most_keys, value_stride): v as f32, where it cannot be read in place
-  std::span<float> dkeys, dvalues;     // (most_keys, key_stride) and (most_keys, value_stride)
-  std::span<float> sums;               // three of (kChunk, kTileRows): sums of a mask's gradient
+  std::span<float> q, dout;  // (D, kTileRows), scaled, and (Dv, kTileRows)
+  std::span<float> q_rows,
+      dout_rows;              // (kTileRows, key_stride) and (kTileRows, value_stride): one row for each lane, cleaned
+  std::span<float> s;         // (kChunk, kTileRows): scores, then weights
+  std::span<float> g;         // (kChunk, kTileRows): the gradient of weights, then of scores
+  std::span<float> arriving;  // (kChunk, kTileRows): what arrives at the weights
+  std::span<float> keep;      // (kChunk, kTileRows): what dropout multiplies a weight by
+  std::span<float> slope;     // (kChunk, kTileRows): 1 − tanh², where there is a softcap
+  std::span<float> keys, clean_keys;  // (most_keys, key_stride): k as it is, and with 0 for what is not finite
+  std::span<float> values;            // (most_keys, value_stride): v as f32, where it cannot be read in place
+  std::span<float> dkeys, dvalues;    // (most_keys, key_stride) and (most_keys, value_stride)
+  std::span<float> sums;              // three of (kChunk, kTileRows): sums of a mask's gradient
 };
 
 // ---------------------------------------------------------------- loading
@@ -82,14 +83,25 @@ inline void LoadTileRows(const ConstTensorView& view, const TileRows& rows, std:
   }
 }
 
-inline void LoadTile(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch) {
+// Rows of a tile with 0 for what is not finite; returns whether all was.
+HWY_INLINE bool CleanRows(const TileRows& rows, std::int64_t stride, float* memory) {
+  const std::int64_t count = rows.count * stride;
+  Vec check = hn::Zero(kF32);
+  for (std::int64_t n = 0; n < count; n += kLanes) check = NotFinite(Load(memory + n), check);
+  if (AllFinite(check)) return true;
+  for (std::int64_t n = 0; n < count; n += kLanes) Store(CleanVec(Load(memory + n)), memory + n);
+  return false;
+}
+
+// Returns whether all of dout is finite.
+inline bool LoadTile(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch) {
   LoadTileRows(problem.query, rows, problem.head_size, scratch.key_stride, static_cast<float>(problem.scale),
                scratch.q_rows.data(), scratch.q.data());
-  float* q = scratch.q_rows.data();
-  for (std::int64_t n = 0; n < rows.count * scratch.key_stride; n += kLanes) Store(CleanVec(Load(q + n)), q + n);
-  if (!problem.upstream.dout.defined()) return;
+  CleanRows(rows, scratch.key_stride, scratch.q_rows.data());
+  if (!problem.upstream.dout.defined()) return true;
   LoadTileRows(problem.upstream.dout, rows, problem.value_size, scratch.value_stride, 1.0F, scratch.dout_rows.data(),
                scratch.dout.data());
+  return CleanRows(rows, scratch.value_stride, scratch.dout_rows.data());
 }
 
 // The keys and values of a chunk, or of several in a row, in f32.
@@ -150,7 +162,8 @@ struct TileStats {
   HWY_ALIGN float m[TileRows::kMax];
   HWY_ALIGN float inverse[TileRows::kMax];  // 1 / l
   HWY_ALIGN float delta[TileRows::kMax];
-  bool finite = true;  // every 1 / l is
+  bool finite = true;       // every 1 / l is
+  bool finite_dout = true;  // as LoadTile says
 };
 
 // ---------------------------------------------------------------- scores and what arrives at weights

@@ -49,10 +49,17 @@ class RowState {
   }
 
   // o · keep / l, in place. Adding 0 turns −0 into 0: which of them a sum of nothing gives depends on what was skipped.
-  void normalise(float keep) const {
+  // Returns whether all of it is finite.
+  bool normalise(float keep) const {
     const Vec sum = Set(l());
     const Vec factor = hn::IfThenElse(hn::Eq(sum, hn::Zero(kF32)), hn::Zero(kF32), hn::Div(Set(keep), sum));
-    for (std::int64_t d = 0; d < size_; d += kLanes) Store(hn::MulAdd(Load(o() + d), factor, hn::Zero(kF32)), o() + d);
+    Vec check = hn::Zero(kF32);
+    for (std::int64_t d = 0; d < size_; d += kLanes) {
+      const Vec x = hn::MulAdd(Load(o() + d), factor, hn::Zero(kF32));
+      check = NotFinite(x, check);
+      Store(x, o() + d);
+    }
+    return AllFinite(check);
   }
 
  private:

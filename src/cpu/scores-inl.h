@@ -113,7 +113,10 @@ HWY_NOINLINE inline void ApplyMask(const Mask& mask, const TileRows& rows, std::
   const Vec zero = hn::Zero(kF32);
   const Vec fill = Set(static_cast<float>(mask.value));
   switch (mask.kind) {
-    case Mask::Kind::add: return each([](Vec x, Vec m) HWY_ATTR { return hn::Add(x, m); });
+    case Mask::Kind::add:  // −inf hides, whatever the score is: NaN + −inf would be NaN
+      return each([](Vec x, Vec m) HWY_ATTR {
+        return hn::IfThenElse(hn::Eq(m, NegativeInfinity()), NegativeInfinity(), hn::Add(x, m));
+      });
     case Mask::Kind::fill: return each([&](Vec x, Vec m) HWY_ATTR { return hn::IfThenElse(hn::Ne(m, zero), fill, x); });
     case Mask::Kind::keep:
       return each([&](Vec x, Vec m) HWY_ATTR { return hn::IfThenElse(hn::Ne(m, zero), x, NegativeInfinity()); });

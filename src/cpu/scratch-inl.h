@@ -20,6 +20,8 @@ constexpr std::int64_t kRowsIn = 16;
 
 // Everything one worker writes on the way, carved from its part of the workspace.
 struct Scratch {
+  static constexpr std::int64_t kNarrowScores = std::max(kChunksAtOnce * 8, kNarrowRows) * kScoreRow;
+
   Scratch(Arena& arena, const ForwardProblem& problem, std::int64_t rows)
       : tiles((rows + kTileRows - 1) / kTileRows),
         padded_value_size(RoundUp(problem.value_size, kBroadcasts)),
@@ -32,7 +34,7 @@ struct Scratch {
         keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
         rows_in(arena.take<float>(kRowsIn * RoundUp(std::max(problem.head_size, problem.value_size), 16))),
         narrow_q(arena.take<float>(kNarrowRows * problem.head_size)),
-        narrow_s(arena.take<float>(std::max(kChunksAtOnce * 8, kNarrowRows) * kScoreRow)),
+        narrow_s(arena.take<float>(kNarrowScores)),
         row_states(arena.take<float>(2 * kNarrowRows * RowState::floats(problem.value_size))) {}
 
   float* queries(std::int64_t tile) const { return q.data() + tile * (static_cast<std::int64_t>(q.size()) / tiles); }

@@ -42,6 +42,10 @@ HWY_INLINE void Store(Vec v, float* to) { hn::Store(v, kF32, to); }
 HWY_INLINE Vec Set(float value) { return hn::Set(kF32, value); }
 HWY_INLINE Vec NegativeInfinity() { return hn::Neg(hn::Inf(kF32)); }
 
+// Whether numbers are finite, all at once: the check begins at 0 and becomes NaN in each lane that met one that is not.
+HWY_INLINE Vec NotFinite(Vec x, Vec check) { return hn::MulAdd(x, hn::Zero(kF32), check); }
+HWY_INLINE bool AllFinite(Vec check) { return hn::AllTrue(kF32, hn::Eq(check, hn::Zero(kF32))); }
+
 // ---------------------------------------------------------------- rows into lanes
 
 #if HWY_TARGET != HWY_SCALAR

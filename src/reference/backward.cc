@@ -48,7 +48,8 @@ struct Workspace {
         capped(arena.take<double>(problem.key_length)),
         p(arena.take<double>(problem.key_length)),
         dropped(arena.take<double>(problem.key_length)),
-        g(arena.take<double>(problem.key_length)) {
+        g(arena.take<double>(problem.key_length)),
+        seen(arena.take<bool>(problem.key_length)) {
     for (const MaskGradient& gradient : problem.gradients.dmasks) dmasks.emplace_back(arena, problem, gradient);
   }
 
@@ -64,6 +65,7 @@ struct Workspace {
   std::span<double> dsinks;
   std::span<double> dout;                   // (Dv), of the row at hand
   std::span<double> capped, p, dropped, g;  // (Lk), of the row at hand
+  std::span<bool> seen;                     // (Lk), of the row at hand
   std::vector<MaskSum> dmasks;
 };
 
@@ -93,6 +95,7 @@ void attend_backward(const BackwardProblem& problem, const Row& row, const Works
   const std::span<double> p = work.p.first(keys);
   const std::span<double> dropped = work.dropped.first(keys);
   const std::span<double> g = work.g.first(keys);
+  const std::span<bool> seen = work.seen.first(keys);
   const auto key_row = [&](const Rows& rows, std::size_t j) { return rows(row.batch(), row.kv_head(), row.key(j)); };
 
   // Forward again, for the numbers on the way.
@@ -100,6 +103,7 @@ void attend_backward(const BackwardProblem& problem, const Row& row, const Works
   cap(row, capped);
   std::copy(capped.begin(), capped.end(), p.begin());
   apply_mask(row, p);
+  find_seen(p, seen);
   const Softmax state = softmax(row, p);
   std::copy(p.begin(), p.end(), dropped.begin());
   dropout(row, dropped);
@@ -111,8 +115,10 @@ void attend_backward(const BackwardProblem& problem, const Row& row, const Works
   const double dlse = problem.upstream.dlse.defined() ? load_at_row(row, problem.upstream.dlse, 0) : 0.0;
 
   for (std::size_t j = 0; j < keys; ++j) {  // 8
+    g[j] = 0.0;
+    if (!seen[j]) continue;  // left out, not multiplied by 0: what a row does not see may hold anything
     const std::span<double> dv = key_row(work.dvalue, j);
-    for (std::size_t d = 0; d < dv.size(); ++d) dv[d] += dropped[j] * work.dout[d];
+    for (std::size_t d = 0; d < dv.size() && dropped[j] != 0.0; ++d) dv[d] += dropped[j] * work.dout[d];
     g[j] = dot(work.dout, key_row(work.inputs.value, j));
   }
   add_weights_gradient(problem, row, Stage::dropped_weights, g);
@@ -121,12 +127,12 @@ void attend_backward(const BackwardProblem& problem, const Row& row, const Works
 
   double mean = 0.0;  // 6
   for (std::size_t j = 0; j < keys; ++j) {
-    if (p[j] != 0.0) mean += p[j] * g[j];
+    if (seen[j] && p[j] != 0.0) mean += p[j] * g[j];
   }
   work.dsinks[static_cast<std::size_t>(row.head)] += state.sink * (dlse - mean);
   for (std::size_t j = 0; j < keys; ++j) {
-    // 5 and 4. Left out, not multiplied by 0: what a row does not see may hold anything.
-    if (p[j] == 0.0 || is_filled(row, j)) continue;
+    // 5 and 4. A weight of 0 passes nothing on either.
+    if (!seen[j] || p[j] == 0.0 || is_filled(row, j)) continue;
     double ds = p[j] * (g[j] - mean + dlse);
     for (const MaskSum& sum : work.dmasks) sum.at(row, j) += ds;  // 3
     if (problem.softcap != 0.0) {                                 // 2

@@ -14,10 +14,12 @@ namespace {
 struct RowScratch {
   RowScratch(Arena& arena, const ForwardProblem& problem)
       : s(arena.take<double>(problem.key_length)),
+        seen(arena.take<bool>(problem.key_length)),
         out(arena.take<double>(problem.value_size)),
         captures(arena, problem) {}
 
   std::span<double> s;    // (Lk): scores, then weights
+  std::span<bool> seen;   // (Lk)
   std::span<double> out;  // (Dv)
   CaptureWriter captures;
 };
@@ -35,19 +37,22 @@ struct Workspace {
 };
 
 void attend(const ForwardProblem& problem, const Row& row, const Inputs& inputs, RowScratch& scratch) {
-  const std::span<double> s = scratch.s.first(static_cast<std::size_t>(row.sequence.key_count));
+  const auto keys = static_cast<std::size_t>(row.sequence.key_count);
+  const std::span<double> s = scratch.s.first(keys);
+  const std::span<bool> seen = scratch.seen.first(keys);
 
   scores(row, inputs, s);
   scratch.captures.row(row, Stage::raw, s);
   cap(row, s);
   scratch.captures.row(row, Stage::capped, s);
   apply_mask(row, s);
+  find_seen(s, seen);
   scratch.captures.row(row, Stage::masked, s);
   const double lse = softmax(row, s).lse;
   scratch.captures.row(row, Stage::weights, s);
   dropout(row, s);
   scratch.captures.row(row, Stage::dropped_weights, s);
-  weighted_sum(row, inputs, s, scratch.out);
+  weighted_sum(row, inputs, seen, s, scratch.out);
 
   const TensorView& out = problem.outputs.out;
   const std::int64_t place = row.batch() * out.stride(0) + row.head * out.stride(1) + row.query() * out.stride(2);

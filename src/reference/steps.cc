@@ -20,8 +20,9 @@ double mask_value(const Row& row, const Mask& mask, std::size_t j) {
 }
 
 // Addition in the type at hand. In f32, −1e9 + s is −1e9: the notes' formula gives such a row even weights, and so do
-// we.
+// we. A term of −inf hides, whatever the score is: NaN + −inf would be NaN.
 double add(const Row& row, double s, double term) {
+  if (term == kHidden) return kHidden;
   return row.problem.sums_in_f64() ? s + term : static_cast<double>(static_cast<float>(s + term));
 }
 
@@ -75,6 +76,10 @@ void apply_mask(const Row& row, std::span<double> s) {
   }
 }
 
+void find_seen(std::span<const double> s, std::span<bool> seen) {
+  std::transform(s.begin(), s.end(), seen.begin(), [](double score) { return score != kHidden; });
+}
+
 bool is_filled(const Row& row, std::size_t j) {
   return std::any_of(row.problem.masks.begin(), row.problem.masks.end(), [&](const Mask& mask) {
     return mask.kind == Mask::Kind::fill && mask_value(row, mask, j) != 0.0;
@@ -110,9 +115,11 @@ void dropout(const Row& row, std::span<double> p) {
   }
 }
 
-void weighted_sum(const Row& row, const Inputs& inputs, std::span<const double> p, std::span<double> out) {
+void weighted_sum(const Row& row, const Inputs& inputs, std::span<const bool> seen, std::span<const double> p,
+                  std::span<double> out) {
   std::fill(out.begin(), out.end(), 0.0);
   for (std::size_t j = 0; j < p.size(); ++j) {
+    if (!seen[j]) continue;
     const std::span<const double> v = inputs.value(row.batch(), row.kv_head(), row.key(j));
     for (std::size_t d = 0; d < out.size(); ++d) out[d] += p[j] * v[d];
   }

@@ -29,8 +29,9 @@ void scores(const Row& row, const Inputs& inputs, std::span<double> s);
 // Step 2: s = softcap · tanh(s / softcap).
 void cap(const Row& row, std::span<double> s);
 
-// Steps 3 to 5: add, fill, hide.
+// Steps 3 to 5: add, fill, hide. A row sees the keys whose score is then not −inf.
 void apply_mask(const Row& row, std::span<double> s);
+void find_seen(std::span<const double> s, std::span<bool> seen);
 
 // Whether a Mask::fill replaced the score of key j, so that no gradient passes through it.
 bool is_filled(const Row& row, std::size_t j);
@@ -45,7 +46,8 @@ Softmax softmax(const Row& row, std::span<double> s);
 // Step 7: p · keep / (1 − rate).
 void dropout(const Row& row, std::span<double> p);
 
-// Step 8: out = p · V.
-void weighted_sum(const Row& row, const Inputs& inputs, std::span<const double> p, std::span<double> out);
+// Step 8: out = p · V. What is not seen is left out, not multiplied by 0: it may hold anything.
+void weighted_sum(const Row& row, const Inputs& inputs, std::span<const bool> seen, std::span<const double> p,
+                  std::span<double> out);
 
 }  // namespace rapt::reference

@@ -1,0 +1,42 @@
+// Hidden means hidden: what a row does not see has no influence on it, be it NaN or infinite.
+//
+// A case is run twice, once as it is and once with a few numbers of k and v spoilt. Every result that depends on none
+// of them must keep its bits; every output that sees a NaN in v must be NaN.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cases/case.h"
+
+namespace rapt::cases {
+
+// Which keys each row sees, by the reference: (B, Hq, Lq, Lk). A key that does not exist is not seen.
+class SeenKeys {
+ public:
+  explicit SeenKeys(const Case& test);
+
+  bool operator()(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    return seen_[static_cast<std::size_t>(((b * heads_ + h) * queries_ + i) * keys_ + j)];
+  }
+
+ private:
+  std::int64_t heads_, queries_, keys_;
+  std::vector<bool> seen_;
+};
+
+// A number of k or v that is spoilt; of an i8 row its scale is, and with it the whole row.
+struct Spoilt {
+  bool in_value = false;
+  std::int64_t batch = 0, kv_head = 0, key = 0, column = 0;
+  double value = 0.0;
+};
+
+// Some of the keys that exist and that at least one row does not see; none, where every row sees all of them.
+std::vector<Spoilt> draw_spoilt(const Case& test, const SeenKeys& seen);
+
+// Runs a case with its options as they are now, forward and, where it has one, backward. Says which results changed
+// that must not; empty: none. k and v are afterwards what they were.
+std::string leaks(Case& test, const SeenKeys& seen, const std::vector<Spoilt>& spoilt);
+
+}  // namespace rapt::cases
