@@ -500,13 +500,13 @@ TEST(ProductErrors, SayWhatACallMustBeAndWriteNothing) {
   refused(matrix, x, y, {.bias = flat}, "bias has shape (4,); it must be (N) = (5,)");
   refused(matrix, x, y, {.bias = Tensor({5}, DType::boolean)}, "bias is bool; it must be f32, bf16 or f16");
   refused(matrix, ConstTensorView(y.view().data(), DType::f32, {3, 4}), y, {},
-          "y begins where x does; it needs memory of its own");
+          "y overlaps x; it needs memory of its own");
   refused(matrix, x, y, {.bias = bias, .start = y_memory},
           "bias and start are both given; sums start from one of them");
   refused(matrix, x, y, {.start = bias}, "start has shape (5,); it must be (M, N) = (3, 5)");
   refused(matrix, x, y, {.start = Tensor({3, 5}, DType::boolean)}, "start is bool; it must be f32, bf16 or f16");
   refused(matrix, x, y, {.start = ConstTensorView(y.view().data(), DType::f32, {3, 5}, {1, 3})},
-          "y begins where start does; it needs memory of its own");
+          "y overlaps start; it needs memory of its own");
   refused(matrix, x, y, {.threads = -2}, "threads is -2; it must be positive, or 0 for all");
   refused(wide, x, y, {}, "x is f32, the matrix is stored in f64; f64 does not mix with other types");
   std::byte small[8];

@@ -97,7 +97,7 @@ struct LayerOptions {
   LayerActivations* keep = nullptr;     // where forward leaves what backward needs; absent: it leaves nothing
 };
 
-// What forward writes. Without a batch dimension, B is left out of each.
+// What forward writes. Without a batch dimension, B is left out of each. None may overlap another or an input.
 struct LayerOutputs {
   TensorView out{};      // (B, Lq, O), or (Lq, B, O)
   TensorView weights{};  // as options.weights says; Lk counts the added keys, which come last

@@ -1,6 +1,7 @@
 // The packed matrix: validate, choose an engine, pack; validate, find a workspace, multiply.
 #include "rapt/packed_matrix.h"
 
+#include "attention/apart.h"
 #include "attention/call_workers.h"
 #include "attention/checks.h"
 #include "attention/engines.h"
@@ -29,7 +30,6 @@ void check_call(const Checks& checks, const PackedWeights& weights, const ConstT
   check_types(checks, "x", x, weights.dtype);
   checks.shaped("y", y, {x.size(0), weights.outputs}, "(M, N)");
   check_types(checks, "y", y, weights.dtype);
-  checks.writable("y", y);
   if (bias.defined()) {
     checks.shaped("bias", bias, {weights.outputs}, "(N)");
     check_types(checks, "bias", bias, weights.dtype);
@@ -39,14 +39,12 @@ void check_call(const Checks& checks, const PackedWeights& weights, const ConstT
     checks.shaped("start", start, {x.size(0), weights.outputs}, "(M, N)");
     check_types(checks, "start", start, weights.dtype);
   }
-  const auto check_apart = [&](std::string_view name, const ConstTensorView& other) {
-    checks.require(y.data() != other.data() || y.count() == 0 || other.count() == 0, "y begins where ", name,
-                   " does; it needs memory of its own");
-  };
-  check_apart("x", x);
-  check_apart("bias", bias);
+  Apart tensors(checks);
+  tensors.add_input("x", x);
+  tensors.add_input("bias", bias);
   const bool in_place = start.data() == y.data() && start.dtype() == y.dtype() && start.strides() == y.strides();
-  if (!in_place) check_apart("start", start);
+  if (!in_place) tensors.add_input("start", start);
+  tensors.add_output("y", y);
 }
 
 }  // namespace

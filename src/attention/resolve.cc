@@ -1,9 +1,8 @@
 #include "attention/resolve.h"
 
-#include <algorithm>
-#include <array>
 #include <vector>
 
+#include "attention/apart.h"
 #include "attention/options.h"
 #include "attention/storage.h"
 #include "core/selection.h"
@@ -45,68 +44,30 @@ Dims row_shape(const AttentionProblem& problem) {
   return {problem.query.size(0), problem.query_heads, problem.query.size(2)};
 }
 
-// Outputs seen so far, each to stand clear of the inputs and of one another.
-class Outputs {
- public:
-  Outputs(const Checks& checks, const AttentionProblem& problem) : checks_(checks) {
-    add_input("query", problem.query);
-    add_input("key", problem.key);
-    add_input("value", problem.value);
-    add_input("key_scales", problem.key_scales);
-    add_input("value_scales", problem.value_scales);
-    for (std::size_t n = 0; n < problem.masks.size(); ++n) add_input(Name("masks", n), problem.masks[n].view);
-    add_input("sinks", problem.sinks);
-  }
-
-  // Something that is only read.
-  void add_input(const Name& name, const ConstTensorView& tensor) {
-    if (tensor.defined() && tensor.count() > 0) take({name, tensor.data()});
-  }
-
-  void add(const Name& name, const ConstTensorView& tensor) {
-    checks_.writable(name, tensor);
-    if (tensor.count() == 0) return;
-    const auto check = [&](const Taken& other) {
-      checks_.require(other.data != tensor.data(), name, " begins where ", other.name,
-                      " does; it needs memory of its own");
-    };
-    std::for_each_n(few_.begin(), std::min(count_, few_.size()), check);
-    std::for_each(more_.begin(), more_.end(), check);
-    take({name, tensor.data()});
-  }
-
- private:
-  struct Taken {
-    Name name;
-    const void* data = nullptr;
-  };
-
-  void take(const Taken& taken) {
-    if (count_ < few_.size()) {
-      few_[count_] = taken;
-    } else {
-      more_.push_back(taken);
-    }
-    ++count_;
-  }
-
-  const Checks& checks_;
-  std::array<Taken, 16> few_;  // more would take memory from the heap
-  std::size_t count_ = 0;
-  std::vector<Taken> more_;
-};
+// The inputs that forward and backward have in common.
+Apart inputs_of(const Checks& checks, const AttentionProblem& problem) {
+  Apart tensors(checks);
+  tensors.add_input("query", problem.query);
+  tensors.add_input("key", problem.key);
+  tensors.add_input("value", problem.value);
+  tensors.add_input("key_scales", problem.key_scales);
+  tensors.add_input("value_scales", problem.value_scales);
+  for (std::size_t n = 0; n < problem.masks.size(); ++n) tensors.add_input(Name("masks", n), problem.masks[n].view);
+  tensors.add_input("sinks", problem.sinks);
+  return tensors;
+}
 
 void check_outputs(const Checks& checks, const ForwardProblem& problem) {
   const ForwardProblem::Outputs& outputs = problem.outputs;
-  Outputs written(checks, problem);
+  Apart tensors = inputs_of(checks, problem);
 
   checks.shaped("out", outputs.out, out_shape(problem), "(B, Hq, Lq, Dv)");
   checks.typed("out", outputs.out, {problem.query.dtype()});
-  written.add("out", outputs.out);
+  tensors.add_output("out", outputs.out);
   if (outputs.lse.defined()) {
     checks.shaped("lse", outputs.lse, row_shape(problem), "(B, Hq, Lq)");
     checks.typed("lse", outputs.lse, {sum_type(problem)});
-    written.add("lse", outputs.lse);
+    tensors.add_output("lse", outputs.lse);
   }
   for (std::size_t n = 0; n < outputs.captures.size(); ++n) {
     const Capture& capture = outputs.captures[n];
@@ -118,7 +79,7 @@ void check_outputs(const Checks& checks, const ForwardProblem& problem) {
     } else {
       checks.typed(name, capture.to, {problem.query.dtype(), sum_type(problem)});
     }
-    written.add(name, capture.to);
+    tensors.add_output(name, capture.to);
   }
 }
 
@@ -154,17 +115,19 @@ void check_upstream(const Checks& checks, const BackwardProblem& problem) {
 
 void check_gradients(const Checks& checks, const BackwardProblem& problem, const AttentionOptions& options) {
   const BackwardProblem::Gradients& gradients = problem.gradients;
-  Outputs written(checks, problem);
-  written.add_input("dout", problem.upstream.dout);
-  written.add_input("dlse", problem.upstream.dlse);
-  written.add_input("out", problem.upstream.out);
-  written.add_input("lse", problem.upstream.lse);
-  for (const WeightsGradient& gradient : problem.upstream.dweights) written.add_input("dweights", gradient.from);
+  Apart tensors = inputs_of(checks, problem);
+  tensors.add_input("dout", problem.upstream.dout);
+  tensors.add_input("dlse", problem.upstream.dlse);
+  tensors.add_input("out", problem.upstream.out);
+  tensors.add_input("lse", problem.upstream.lse);
+  for (std::size_t n = 0; n < problem.upstream.dweights.size(); ++n) {
+    tensors.add_input(Name("dweights", n, ".from"), problem.upstream.dweights[n].from);
+  }
   const auto check_like = [&](const Name& name, const TensorView& tensor, const ConstTensorView& like,
                               std::string_view of) {
     checks.shaped(name, tensor, like.shape(), of);
     checks.typed(name, tensor, {like.dtype()});
-    written.add(name, tensor);
+    tensors.add_output(name, tensor);
   };
   if (gradients.dquery.defined()) check_like("dquery", gradients.dquery, problem.query, "the query's");
   if (gradients.dkey.defined()) check_like("dkey", gradients.dkey, problem.key, "the key's");

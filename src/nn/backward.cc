@@ -2,8 +2,8 @@
 #include "nn/backward.h"
 
 #include <cstddef>
-#include <string_view>
 
+#include "attention/apart.h"
 #include "nn/added_keys.h"
 #include "nn/output_dropout.h"
 #include "nn/row_work.h"
@@ -210,11 +210,17 @@ BackwardCall::BackwardCall(const MultiHeadAttentionConfig& config, const Paramet
     dweights = forward.batched ? upstream.dweights : upstream.dweights.unsqueeze(0);
   }
 
-  const auto input = [&](std::string_view name, const TensorView& to, const ConstTensorView& of) -> TensorView {
+  Apart tensors(checks);
+  tensors.add_input("query", forward.query);
+  tensors.add_input("key", forward.key);
+  tensors.add_input("value", forward.value);
+  tensors.add_input("dout", upstream.dout);
+  tensors.add_input("dweights", upstream.dweights);
+  const auto input = [&](const char* name, const TensorView& to, const ConstTensorView& of) -> TensorView {
     if (!to.defined()) return {};
     checks.shaped(name, to, of.shape(), "that of its input");
     checks.typed(name, to, {type});
-    checks.writable(name, to);
+    tensors.add_output(name, to);
     return canonical(to, config.batch_first);
   };
   checks.require(key_given || !gradients.dkey.defined(),

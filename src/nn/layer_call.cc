@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "attention/apart.h"
+
 namespace rapt::nn {
 
 namespace {
@@ -230,16 +232,24 @@ void LayerCall::write_to(const LayerOutputs& outputs) {
   } else {
     checks.typed("out", outputs.out, {DType::f32, DType::bf16, DType::f16});
   }
-  checks.writable("out", outputs.out);
+  Apart tensors(checks);
+  tensors.add_input("query", query);
+  tensors.add_input("key", key);
+  tensors.add_input("value", value);
+  for (std::size_t n = 0; n < options.attention.masks.size(); ++n) {
+    tensors.add_input(Name("attention.masks", n), options.attention.masks[n].view);
+  }
+  tensors.add_input("attention.sinks", options.attention.sinks);
+  tensors.add_output("out", outputs.out);
   out = canonical(outputs.out, config.batch_first);
 
   checks.require(outputs.weights.defined() == (options.weights != ReturnWeights::none),
                  outputs.weights.defined() ? "weights are given room, and options.weights asks for none"
                                            : "options.weights asks for weights, and outputs.weights has no room");
-  const auto check = [&](std::string_view name, const TensorView& given, const Dims& shape, const char* meaning) {
+  const auto check = [&](const Name& name, const TensorView& given, const Dims& shape, const char* meaning) {
     checks.shaped(name, given, shape, meaning);
     checks.typed(name, given, {f64 ? DType::f64 : DType::f32});
-    checks.writable(name, given);
+    tensors.add_output(name, given);
   };
   if (options.weights != ReturnWeights::none) {
     check("weights", outputs.weights, wanted.weights,

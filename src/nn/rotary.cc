@@ -5,6 +5,7 @@
 
 #include "attention/call_workers.h"
 #include "attention/checks.h"
+#include "attention/overlap.h"
 #include "nn/rotary_frequencies.h"
 #include "nn/rotate.h"
 
@@ -47,10 +48,9 @@ void check_tensors(const Checks& checks, std::int64_t head_size, const Tensors& 
   checks.require((from.dtype() == DType::f64) == (to.dtype() == DType::f64), to_name, " is ", to.dtype(), ", ",
                  from_name, " is ", from.dtype(), "; f64 does not mix with other types");
   checks.writable(to_name, to);
-  checks.require(
-      from.data() != to.data() || from.count() == 0 || (from.dtype() == to.dtype() && from.strides() == to.strides()),
-      to_name, " begins where ", from_name,
-      " does, with another type or other strides; it must be the same tensor, or have memory of its own");
+  const bool same = from.data() == to.data() && from.dtype() == to.dtype() && from.strides() == to.strides();
+  checks.require(same || !overlap(from, to), to_name, " overlaps ", from_name,
+                 " and is not the same tensor; it must be the same, or have memory of its own");
 }
 
 // B rows of L tokens.

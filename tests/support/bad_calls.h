@@ -27,6 +27,9 @@ struct AttentionCall {
 
   std::vector<Tensor*> written() { return {&out_memory, &lse_memory, &weights, &dq, &dk, &dv, &dbias, &dsinks}; }
   TensorView shaped(const Dims& shape, DType dtype = DType::f32) { return {spare.view().data(), dtype, shape}; }
+  static TensorView at(Tensor& memory, std::int64_t first, const Dims& shape) {
+    return {memory.view().data_as<float>() + first, shape};
+  }
   TensorView on_gpu(const Dims& shape) {
     return {spare.view().data(), DType::f32, shape, Device{Device::Kind::cuda, 1}};
   }

@@ -1,0 +1,79 @@
+// The tensors of a call: what it writes must stand clear of what it reads, and of one another.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "attention/checks.h"
+#include "attention/overlap.h"
+
+namespace rapt {
+
+// Tensors are referred to, not copied: every call comes through here.
+class Apart {
+ public:
+  explicit Apart(const Checks& checks) : checks_(checks) {}
+
+  // Something that is only read: inputs may overlap one another.
+  template <bool kMutable>
+  void add_input(const Name& name, const BasicTensorView<kMutable>& tensor) {
+    if (tensor.defined()) take(taken(name, tensor));
+  }
+  template <bool kMutable>
+  void add_input(const Name& name, BasicTensorView<kMutable>&& tensor) = delete;
+
+  // Something that is written. Throws if it overlaps itself or anything that was added before it.
+  template <bool kMutable>
+  void add_output(const Name& name, const BasicTensorView<kMutable>& tensor) {
+    checks_.writable(name, tensor);
+    const Taken written = taken(name, tensor);
+    for (std::size_t n = 0; n < count_ && n < kFew; ++n) check(written, few_[n]);
+    for (const Taken& other : more_) check(written, other);
+    take(written);
+  }
+  template <bool kMutable>
+  void add_output(const Name& name, BasicTensorView<kMutable>&& tensor) = delete;
+
+ private:
+  struct Taken {
+    Name name;
+    const void* data;
+    const Dims *shape, *strides;
+    DType dtype;
+    ByteRange bytes;
+
+    ConstTensorView tensor() const { return {data, dtype, *shape, *strides}; }
+  };
+
+  template <bool kMutable>
+  static Taken taken(const Name& name, const BasicTensorView<kMutable>& tensor) {
+    return {name,
+            tensor.data(),
+            &tensor.shape(),
+            &tensor.strides(),
+            tensor.dtype(),
+            byte_range(tensor.data(), tensor.dtype(), tensor.shape(), tensor.strides())};
+  }
+
+  void check(const Taken& written, const Taken& other) const {
+    if (!written.bytes.meets(other.bytes)) return;
+    checks_.require(!overlap(written.tensor(), other.tensor()), written.name, " overlaps ", other.name,
+                    "; it needs memory of its own");
+  }
+
+  void take(const Taken& tensor) {
+    if (count_++ < kFew) {
+      few_[count_ - 1] = tensor;
+    } else {
+      more_.push_back(tensor);
+    }
+  }
+
+  static constexpr std::size_t kFew = 16;  // more would take memory from the heap
+  const Checks& checks_;
+  std::size_t count_ = 0;
+  std::array<Taken, kFew> few_;  // set as far as `count_` says
+  std::vector<Taken> more_;
+};
+
+}  // namespace rapt
