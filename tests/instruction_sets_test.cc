@@ -1,7 +1,5 @@
-// Every instruction set of this machine: the case list, random cases, PyTorch's answers, and inputs that are not
-// finite.
+// Every instruction set of this machine: PyTorch's answers, and inputs that are not finite.
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
 #include <gmock/gmock.h>
@@ -34,37 +32,6 @@ void expect_near_the_truth(const CaseSpec& spec) {
   const auto compared = cases::compare(test.spec, gradients, cases::true_gradients(test));
   EXPECT_EQ(cases::mismatch(compared), "") << describe(spec);
   EXPECT_TRUE(untouched) << "memory around a gradient was written: " << describe(spec);
-}
-
-TEST_P(InstructionSets, AreNearTheTruthInEveryCaseOfTheList) {
-  for (const CaseSpec& spec : cases::all_cases()) expect_near_the_truth(spec);
-}
-
-TEST_P(InstructionSets, AreNearTheTruthInEveryCaseOfTheListInEveryType) {
-  const std::vector<CaseSpec> list = cases::all_cases_in_every_type();
-  // Nine pairs of types a case: every fourth still meets each case and, over the list, each pair.
-  const std::size_t step = kAddressSanitizer || kThreadSanitizer ? 4 : 1;
-  for (std::size_t n = 0; n < list.size(); n += step) expect_near_the_truth(list[n]);
-}
-
-// RAPT_RANDOM_CASES and RAPT_RANDOM_SEED make a longer run, or another one.
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-// Sanitized builds are many times slower, and look for other faults than wrong numbers.
-#if defined(NDEBUG)
-constexpr std::uint64_t kRandomCases = 300;
-#else
-constexpr std::uint64_t kRandomCases = 60;
-#endif
-
-TEST_P(InstructionSets, AreNearTheTruthInRandomCases) {
-  const std::uint64_t count = from_environment("RAPT_RANDOM_CASES", kRandomCases);
-  const std::uint64_t first = from_environment("RAPT_RANDOM_SEED", 5000);
-  RecordProperty("first_seed", std::to_string(first));
-  for (std::uint64_t seed = first; seed < first + count; ++seed) expect_near_the_truth(cases::random_case(seed));
 }
 
 TEST_P(InstructionSets, GivePyTorchsAnswers) {

@@ -134,35 +134,55 @@ TEST_P(PagesOnEverySet, OneToARowPickRowsOfATensor) {
   }
 }
 
-// Where a head's pages lie side by side and the table goes on from some page to the next, few queries read one stretch.
+// Where a head's pages lie side by side and the table goes on from some page to the next, those are read as one
+// stretch: all of them, or as many as follow one another. With a window the first key stands anywhere in its page.
 TEST_P(PagesOnEverySet, ThatFollowOneAnotherHaveTheBitsOfOnePiece) {
-  constexpr std::int64_t kSize = 64, kSkipped = 3;
-  const std::vector<std::int32_t> in_order = {3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  constexpr std::int64_t kSize = 64, kKeys = 1024, kLength = 809;
+  const std::vector<std::vector<std::int32_t>> tables = {{3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+                                                         {5, 6, 7, 12, 13, 1, 2, 3, 4, 9, 10, 0, 8}};
   const auto pages_of = [](const ConstTensorView& one_row) {
     const Dims shape =
-        one_row.rank() == 4 ? Dims{2, 1024 / kSize, kSize, one_row.size(3)} : Dims{2, 1024 / kSize, kSize};
+        one_row.rank() == 4 ? Dims{2, kKeys / kSize, kSize, one_row.size(3)} : Dims{2, kKeys / kSize, kSize};
     return one_row.reshape(shape).transpose(0, 1);
   };
-  for (const DType storage : kStorage) {
-    const cases::Case test(three_rows(2, storage));
-    const auto row = [](const ConstTensorView& view) { return view.slice(0, 0, 1); };
-    AttentionOptions whole = test.options;
-    whole.key_lengths = {test.options.key_lengths[0] - kSkipped * kSize};  // past its length a row has NaN
-    AttentionOptions paged = whole;
-    paged.pages = {in_order, static_cast<std::int64_t>(in_order.size())};
-    if (storage == DType::i8) {
-      whole.key_scales = row(test.options.key_scales).slice(2, kSkipped * kSize, 1024);
-      whole.value_scales = row(test.options.value_scales).slice(2, kSkipped * kSize, 1024);
-      paged.key_scales = pages_of(row(test.options.key_scales));
-      paged.value_scales = pages_of(row(test.options.value_scales));
+  const auto gathered = [&](const ConstTensorView& one_row, const std::vector<std::int32_t>& table) {
+    Dims shape = one_row.shape();
+    shape[2] = kSize * std::ssize(table);
+    Tensor keys(shape, one_row.dtype());
+    for (std::int64_t n = 0; n < std::ssize(table); ++n) {
+      const std::int64_t from = kSize * table[static_cast<std::size_t>(n)];
+      copy(one_row.slice(2, from, from + kSize), keys.view().slice(2, n * kSize, (n + 1) * kSize));
     }
-    const ConstTensorView key = row(test.key);
-    const ConstTensorView value = row(test.value);
-    const Result wanted =
-        call(row(test.query), key.slice(2, kSkipped * kSize, 1024), value.slice(2, kSkipped * kSize, 1024), whole);
-    const Result got = call(row(test.query), pages_of(key), pages_of(value), paged);
-    EXPECT_TRUE(same_bits(got.out, wanted.out)) << name_of(storage);
-    for (const float x : wanted.out.values<float>()) ASSERT_TRUE(std::isfinite(x)) << name_of(storage);
+    return keys;
+  };
+  for (const DType storage : kStorage) {
+    for (const std::int64_t queries : {2, 20, 100}) {
+      CaseSpec spec = three_rows(queries, storage);
+      spec.key_lengths.clear();
+      const cases::Case test(spec);
+      const auto row = [](const ConstTensorView& view) { return view.slice(0, 0, 1); };
+      for (const std::vector<std::int32_t>& table : tables) {
+        for (const std::int64_t left : {1000, 150, 33}) {
+          AttentionOptions whole = test.options;
+          whole.key_lengths = {kLength}, whole.window.left = left;
+          AttentionOptions paged = whole;
+          paged.pages = {table, std::ssize(table)};
+          Tensor key_scales, value_scales;
+          if (storage == DType::i8) {
+            key_scales = gathered(row(test.options.key_scales), table);
+            value_scales = gathered(row(test.options.value_scales), table);
+            whole.key_scales = key_scales.view(), whole.value_scales = value_scales.view();
+            paged.key_scales = pages_of(row(test.options.key_scales));
+            paged.value_scales = pages_of(row(test.options.value_scales));
+          }
+          const Result wanted =
+              call(row(test.query), gathered(row(test.key), table), gathered(row(test.value), table), whole);
+          const Result got = call(row(test.query), pages_of(row(test.key)), pages_of(row(test.value)), paged);
+          EXPECT_TRUE(same_bits(got.out, wanted.out))
+              << name_of(storage) << ", " << queries << " queries, window " << left << ", page " << table[0];
+        }
+      }
+    }
   }
 }
 

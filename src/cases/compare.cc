@@ -78,15 +78,31 @@ double subnormal_rounding(DType output, const Tensor& wanted) {
 // Half a unit in the last place, relative.
 double rounding_to(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-11 : 0.0; }
 
+// What scores of that size do to weights, in units of 2^-24. A score is one chain of D products: its partial sums grow
+// to it about evenly, so the chain carries √(D/3) roundings of its size. Softmax cancels most of that, since the
+// largest score stands in every weight of a row and in their sum, and the size of a score has room for the rest.
+// Dropout may take the largest weight away. What is left of the row then has the whole error, that of the difference of
+// two scores: in Random8943 the largest weight of all seven heads is dropped, and a kept weight whose score is off by
+// 80 stands against a dropped one that is off by −245. Inputs are uniform in ±1.7 · spread, so scores have a deviation
+// of 0.96 · spread² · |scale| · √D, and hardly one of them is beyond four of it.
+double weight_error(const CaseSpec& spec) {
+  const double cancelled = std::max(16.0, score_size(spec));
+  if (spec.dropout.rate == 0.0) return cancelled;
+  const auto size = static_cast<double>(spec.head_size);
+  const double scale = spec.has_scale ? std::abs(spec.scale) * std::sqrt(size) : 1.0;
+  const double largest = 4.0 * 0.96 * spec.spread * spec.spread * scale;
+  return std::max(cancelled, largest * std::sqrt(size / 3.0));
+}
+
 // What an engine that works in f32 may differ by, for an output of this type: one rounding at the end, and the sums.
 double tolerance(const CaseSpec& spec, DType output) {
   if (spec.query_type == DType::f64) return 1e-12;
   // Half a unit in the last place of the output, the most that one rounding can do.
   const double rounding = rounding_to(output);
-  // A score of size s carries an error of about s · 2^-24 into the exponent, hence into the weight; a chunk's sum of n
-  // weights is one chain and carries about √n roundings.
+  // A score carries its error into the exponent, hence into the weight; a chunk's sum of n weights is one chain and
+  // carries about √n roundings.
   const double chain = std::sqrt(static_cast<double>(std::min<std::int64_t>(spec.keys, 256)));
-  return rounding + 0x1p-24 * (std::max(16.0, score_size(spec)) + chain);
+  return rounding + 0x1p-24 * (weight_error(spec) + chain);
 }
 
 // Gradients of scores are p · (g − Σ p g), and what makes them small may be that the two are alike: with one key they
