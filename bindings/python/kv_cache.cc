@@ -18,7 +18,7 @@ namespace rapt::python {
 namespace {
 
 void append(SharedCache& self, nb::handle ids, nb::handle key, nb::handle value, nb::handle counts) {
-  constexpr const char* kFunction = "KvCache::append";
+  constexpr const char* kFunction = "KvCache.append";
   const std::vector<std::int64_t> sequences = integers(ids, {kFunction, "ids"});
   const std::vector<std::int64_t> tokens = integers(counts, {kFunction, "counts"});
   const Array keys(key, {kFunction, "key"});
@@ -31,7 +31,7 @@ void append(SharedCache& self, nb::handle ids, nb::handle key, nb::handle value,
 }
 
 CacheLoan view(const std::shared_ptr<SharedCache>& self, nb::handle ids) {
-  const std::vector<std::int64_t> sequences = integers(ids, {"KvCache::view", "ids"});
+  const std::vector<std::int64_t> sequences = integers(ids, {"KvCache.view", "ids"});
   CacheLoan loan{self, {}};
   const nb::gil_scoped_release unlocked;
   const std::lock_guard lock(self->mutex);

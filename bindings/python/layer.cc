@@ -20,7 +20,7 @@ namespace {
 
 Layer make(nb::handle config, nb::handle seed) {
   const MultiHeadAttentionConfig made = layer_config(config);
-  const std::uint64_t number = python::seed(seed, {"MultiHeadAttention", "seed"});
+  const std::uint64_t number = python::seed(seed, {"MultiheadAttention", "seed"});
   const nb::gil_scoped_release unlocked;
   return {std::make_shared<SharedLayer>(MultiHeadAttention(made, number))};
 }

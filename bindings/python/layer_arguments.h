@@ -14,7 +14,7 @@
 
 namespace rapt::python {
 
-inline constexpr const char* kForward = "MultiHeadAttention::forward";  // as the library's own texts begin
+inline constexpr const char* kForward = "MultiheadAttention.forward";  // as the library's own texts begin
 
 // What Python gives, in the order of the tuple that rapt/_layer.py makes:
 // (query, key, value, attn_mask, key_padding_mask, options, weights, training, position, cache, sequences)

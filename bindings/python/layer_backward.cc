@@ -14,7 +14,7 @@ namespace rapt::python {
 
 namespace {
 
-constexpr const char* kBackward = "MultiHeadAttention::backward";
+constexpr const char* kBackward = "MultiheadAttention.backward";
 
 // Gradients of parameters as arrays, which share the memory that backward adds to.
 nb::list arrays_of(const ParameterGradients& gradients, const Layer& layer) {
@@ -84,10 +84,10 @@ class Gradients {
 nb::tuple backward(const Layer& self, KeptCall& kept, nb::handle dout, nb::handle dweights, bool inputs,
                    nb::handle masks, nb::handle parameters) {
   if (!kept.arguments.is_valid()) {
-    throw nb::value_error("MultiHeadAttention::backward: kept holds nothing; give it to forward as keep= first");
+    throw nb::value_error("MultiheadAttention.backward: kept holds nothing; give it to forward as keep= first");
   }
   if (kept.layer != self.shared) {
-    throw nb::value_error("MultiHeadAttention::backward: kept is of another layer; give it to this layer's forward");
+    throw nb::value_error("MultiheadAttention.backward: kept is of another layer; give it to this layer's forward");
   }
   const nb::object given = kept.arguments;
   const MultiHeadAttentionConfig& config = self.shared->layer.config();

@@ -16,7 +16,7 @@ namespace rapt::python {
 
 namespace {
 
-constexpr const char* kLayer = "MultiHeadAttention";          // as the library's own texts begin
+constexpr const char* kLayer = "MultiheadAttention";          // as the library's own texts begin
 constexpr std::array kPairs = {"half_split", "interleaved"};  // by RotaryPairs
 constexpr std::array kScalings = {"none", "linear", "ntk", "dynamic", "yarn", "llama3"};  // by RotaryScaling::Kind
 

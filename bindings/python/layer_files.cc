@@ -54,7 +54,7 @@ nb::tuple loaded(LoadedLayer found) {
 nb::tuple load(nb::handle source, nb::handle options) {
   const LoadOptions how = load_options(options);
   if (PyUnicode_Check(source.ptr()) == 0) {
-    const NamedArrays given("MultiHeadAttention::load", source);
+    const NamedArrays given("MultiheadAttention.load", source);
     return loaded([&] {
       const nb::gil_scoped_release unlocked;
       return MultiHeadAttention::load(given.tensors, how);

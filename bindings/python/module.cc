@@ -8,17 +8,20 @@
 #include "layer.h"
 #include "memory.h"
 #include "rapt/error.h"
+#include "wording.h"
 
 namespace nb = nanobind;
 
 NB_MODULE(_rapt, module) {
   module.doc() = "The rapt library, as the package rapt uses it. Import rapt instead.";
-  // Exactly the library's text.
+  // The library's text, with Python's names for what it speaks of.
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
     try {
       std::rethrow_exception(pointer);
+    } catch (const rapt::FileError& error) {
+      PyErr_SetString(PyExc_ValueError, rapt::python::file_error_in_python(error.what()).c_str());
     } catch (const rapt::Error& error) {
-      PyErr_SetString(PyExc_ValueError, error.what());
+      PyErr_SetString(PyExc_ValueError, rapt::python::in_python(error.what()).c_str());
     }
   });
   rapt::python::bind_memory(module);

@@ -1,4 +1,5 @@
-// For tests and benchmarks: how rapt reads an array, and the same call without Python around it.
+// For tests and benchmarks: how rapt reads an array, the same call without Python around it, and
+// how a text of the library reads in Python.
 #include <chrono>
 #include <cstdint>
 
@@ -6,6 +7,7 @@
 #include "attention.h"
 #include "options.h"
 #include "rapt/attention.h"
+#include "wording.h"
 
 namespace rapt::python {
 
@@ -47,6 +49,8 @@ void bind_probes(nb::module_& module) {
   module.def("lent", &lent, nb::arg("array"));
   module.def("time_attention", &time_attention, nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("options"),
              nb::arg("out"), nb::arg("calls"));
+  module.def(
+      "in_python", [](const char* text) { return nb::str(in_python(text).c_str()); }, nb::arg("text"));
 }
 
 }  // namespace rapt::python

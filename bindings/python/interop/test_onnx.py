@@ -354,3 +354,13 @@ def test_what_cannot_be_run_is_said(qkv):
         rapt.onnx.run_node(rotate, [x, table, table])
     with pytest.raises(ValueError, match=re.escape("cos_cache has shape (2, 4, 3); it must be (2, 4, 4)")):
         rapt.onnx.run_node(rotate, [qkv["Q"], table, table])
+
+
+@pytest.mark.parametrize("position", [-1, 7, 2**40])
+def test_a_position_that_the_tables_do_not_have_is_refused(qkv, position):
+    rotate = helper.make_node("RotaryEmbedding", ["X", "cos", "sin", "positions"], ["Y"])
+    positions, table = np.zeros((2, 4), np.int64), np.zeros((7, 4), "f4")
+    positions[1, 2] = position
+    expected = f"position_ids holds {position}; cos_cache has 7 positions, so it must be from 0 to 6"
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        rapt.onnx.run_node(rotate, [qkv["Q"], table, table, positions])

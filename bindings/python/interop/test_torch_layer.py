@@ -229,14 +229,63 @@ def calls(monkeypatch):
 
 @pytest.mark.parametrize("training", [True, False])
 def test_within_an_encoder_layer_it_is_called_in_training_and_evaluation(calls, training):
-    theirs = torch.nn.TransformerEncoderLayer(SIZE, HEADS, 16, dropout=0.0, batch_first=True).train(training)
+    theirs = torch.nn.TransformerEncoderLayer(SIZE, 4, 16, dropout=0.0, batch_first=True).train(training)
     ours = copy.deepcopy(theirs)
-    ours.self_attn = rapt.torch.MultiheadAttention(SIZE, HEADS, batch_first=True).train(training)
+    ours.self_attn = rapt.torch.MultiheadAttention(SIZE, 4, batch_first=True).train(training)
     ours.load_state_dict(theirs.state_dict())
     x = torch.randn(2, 5, SIZE)
     with torch.set_grad_enabled(training):
         torch.testing.assert_close(ours(x), theirs(x))
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("kdim", [None, 6])
+def test_it_says_whether_its_projections_are_packed(kdim):
+    layer = rapt.torch.MultiheadAttention(SIZE, HEADS, kdim=kdim)
+    assert layer._qkv_same_embed_dim == (layer.in_proj_weight is not None) == (kdim is None)
+    layer._reset_parameters()
+    assert len(layer.out_proj._forward_pre_hooks) == 1  # which keeps PyTorch's fast path away
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
+@pytest.mark.parametrize("replaced", ["before", "after"])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("passed", ["as it is", "by deepcopy", "by pickle"])
+def test_within_an_encoder_in_evaluation_it_is_called(calls, padded, replaced, passed):
+    """Of padded tokens the encoder makes nested tensors. (It has a fast path for an even number of heads alone.)"""
+    layer = torch.nn.TransformerEncoderLayer(SIZE, 4, 16, batch_first=True)
+    theirs = torch.nn.TransformerEncoder(layer, 2).eval()
+    if replaced == "before":
+        layer.self_attn = rapt.torch.MultiheadAttention(SIZE, 4, batch_first=True)
+    ours = torch.nn.TransformerEncoder(layer, 2).eval()
+    if replaced == "after":
+        for layer in ours.layers:
+            layer.self_attn = rapt.torch.MultiheadAttention(SIZE, 4, batch_first=True).eval()
+    ours.load_state_dict(theirs.state_dict())
+    if passed == "by deepcopy":
+        ours = copy.deepcopy(ours)
+    elif passed == "by pickle":
+        ours = pickle.loads(pickle.dumps(ours))
+    x = torch.randn(2, 5, SIZE)
+    padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2]) if padded else None
+    with torch.no_grad():
+        expected = theirs(x, src_key_padding_mask=padding)
+        assert calls == []
+        torch.testing.assert_close(ours(x, src_key_padding_mask=padding), expected)
+    assert len(calls) == 2
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
+def test_of_nested_tensors_with_weights_pytorch_decides(calls):
+    theirs = torch.nn.MultiheadAttention(SIZE, 4, batch_first=True).eval()
+    ours = rapt.torch.MultiheadAttention(SIZE, 4, batch_first=True).eval()
+    ours.load_state_dict(theirs.state_dict())
+    x = torch.nested.nested_tensor([torch.randn(n, SIZE) for n in (3, 5)])
+    with torch.no_grad():
+        for mine, peer in zip(ours(x, x, x), theirs(x, x, x)):
+            torch.testing.assert_close(mine.to_padded_tensor(0.0) if mine.is_nested else mine,
+                                       peer.to_padded_tensor(0.0) if peer.is_nested else peer)  # fmt: skip
+    assert calls == []
 
 
 def test_self_attention_reads_what_one_product_left(calls):

@@ -75,7 +75,8 @@ def attention(
         7. p = p * keep / (1 - rate)           dropout
         8. out = p @ value
 
-    A row that sees no key gives 0, never NaN. Only -inf hides: -1e9 is an ordinary number.
+    A row that sees no key gives 0, never NaN. Only -inf hides: -1e9 is an ordinary number. A hidden key has no
+    influence on the row, even if its key or value is NaN or infinite.
 
     mask:          rapt.Mask.keep, drop, add or fill; a list of them; or a bare float array, which is added
     scale:         None: 1 / sqrt(D)

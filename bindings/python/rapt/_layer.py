@@ -95,7 +95,7 @@ class MultiheadAttention(LayerParameters):
         seed=0,
     ):
         if device is not None and str(device) != "cpu":
-            raise ValueError(f"MultiHeadAttention: device is {device}; rapt computes on the CPU: leave it out")
+            raise ValueError(f"MultiheadAttention: device is {device}; rapt computes on the CPU: leave it out")
         config = LayerConfig(
             embed_size=embed_dim,
             heads=num_heads,
@@ -316,11 +316,11 @@ class MultiheadAttention(LayerParameters):
         """
         kept = kept or self._kept
         if kept is None:
-            raise ValueError("MultiHeadAttention::backward: no call was kept; call forward with keep=True first")
+            raise ValueError("MultiheadAttention.backward: no call was kept; call forward with keep=True first")
         if isinstance(parameters, bool):
             parameters = self.zero_gradients() if parameters else None
         if parameters is not None and not isinstance(parameters, ParameterGradients):
-            raise ValueError(f"MultiHeadAttention::backward: parameters is of type {type(parameters).__name__}; "
+            raise ValueError(f"MultiheadAttention.backward: parameters is of type {type(parameters).__name__}; "
                              "give what zero_gradients gave")
         memory = None if parameters is None else parameters._memory
         dquery, dkey, dvalue, dsinks, dmasks = self._layer.backward(kept, dout, dweights, inputs, masks, memory)

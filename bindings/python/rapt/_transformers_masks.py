@@ -125,9 +125,11 @@ def attention_mask(
             **kwargs | {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False},
         )  # fmt: skip
 
+    if torch.compiler.is_compiling():  # which can neither look into a closure nor carry a StructuredMask
+        return make()
     pattern = read_pattern(mask_function)
     odd = attention_mask is not None and attention_mask.ndim != 2
-    if pattern is None or odd or torch.compiler.is_compiling():
+    if pattern is None or odd:
         return make()
     # Of a static cache it is a tensor, which grows with the cache: a matrix that is made later is that of now.
     q_offset = int(q_offset)

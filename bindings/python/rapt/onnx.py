@@ -211,6 +211,11 @@ class RotaryEmbedding(OpRun):
 def _of_tokens(name, cache, position_ids, x, size):
     """The rows of a table for the tokens of x, (B, 1, L, size / 2) in float32."""
     batch, _, length, _ = x.shape
+    if position_ids is not None and position_ids.size:
+        for position in (position_ids.min(), position_ids.max()):
+            if not 0 <= position < cache.shape[0]:
+                raise ValueError(f"RotaryEmbedding: position_ids holds {position}; {name}_cache has {cache.shape[0]} "
+                                 f"positions, so it must be from 0 to {cache.shape[0] - 1}")
     rows = cache if position_ids is None else cache[position_ids]
     if rows.shape != (batch, length, size // 2):
         wanted = (batch, length, size // 2) if position_ids is None else ("positions", size // 2)

@@ -4,8 +4,9 @@
     model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="rapt")
 
 Importing it registers the name "rapt" with transformers, for attention and for its masks; a model that is there already
-takes model.set_attn_implementation("rapt"). Grouped heads, sliding windows, softcap, sinks, position bias, padding, any
-cache, dropout and training work; tensors are on the CPU, in float32, bfloat16, float16 or float64.
+takes model.set_attn_implementation("rapt"). A model that does not call transformers' attention interface is refused by
+name. Grouped heads, sliding windows, softcap, sinks, position bias, padding, any cache, dropout and training work;
+tensors are on the CPU, in float32, bfloat16, float16 or float64.
 """
 
 import torch
@@ -14,6 +15,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from ._options import Dropout, Mask, Window
 from ._torch_autograd import differentiable_attention
 from ._transformers_masks import StructuredMask, attention_mask
+from ._transformers_models import refuse_models_that_cannot_be_served
 
 __all__ = ["attention_forward", "attention_mask", "register"]
 
@@ -93,4 +95,5 @@ def _masks(module, query, key, mask, is_causal, sliding_window):
     return (Mask.keep(mask) if mask.dtype == torch.bool else Mask.add(mask),), {}
 
 
+refuse_models_that_cannot_be_served(attention_forward)
 register()

@@ -1,4 +1,4 @@
-"""Errors: ValueError with exactly the library's text, TypeError for what is of a wrong type."""
+"""Errors: ValueError with the library's text in Python's words, TypeError for what is of a wrong type."""
 
 import re
 
@@ -19,11 +19,14 @@ INF = float("inf")
 
 
 def texts(list_name):
-    """The texts that tests/support/bad_calls.cc holds the library to, by the names it gives them."""
+    """The texts that tests/support/bad_calls.cc holds the library to, in Python's words, by the names it gives them.
+
+    What those words are is test_error_words.py's matter.
+    """
     source = (ROOT / "tests/support/bad_calls.cc").read_text()
     rows = source.split(f"{list_name}() {{")[1].split("\n  };")[0].splitlines()
     found = (re.match(r'    \{"(\w+)", .*, "((?:[^"\\]|\\.)*)"\},?$', row) for row in rows)
-    return {match[1]: match[2] for match in found if match}
+    return {match[1]: rapt._rapt.in_python(match[2]) for match in found if match}
 
 
 def zeros(*shape, dtype=np.float32):
@@ -143,7 +146,7 @@ def text_of(call, **arguments):
 
 
 @pytest.mark.parametrize("name", FORWARD)
-def test_a_bad_call_has_exactly_the_librarys_text_and_writes_nothing(name):
+def test_a_bad_call_has_the_librarys_text_and_writes_nothing(name):
     arguments = dict(query=q, key=k, value=v, out=np.full((2, 4, 3, 6), 7, np.float32)) | FORWARD[name]
     if "query" in FORWARD[name] or "value" in FORWARD[name]:
         arguments["out"] = FORWARD[name].get("out")  # of another shape
@@ -153,7 +156,7 @@ def test_a_bad_call_has_exactly_the_librarys_text_and_writes_nothing(name):
 
 
 @pytest.mark.parametrize("name", BACKWARD)
-def test_a_bad_backward_call_has_exactly_the_librarys_text(name):
+def test_a_bad_backward_call_has_the_librarys_text(name):
     arguments = dict(query=q, key=k, value=v, dout=dout) | BACKWARD[name]
     assert text_of(rapt.attention_backward, **arguments) == texts("bad_backward_calls")[name]
 

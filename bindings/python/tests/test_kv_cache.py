@@ -124,11 +124,11 @@ def test_refusals_have_the_librarys_words(rng):
     cache.add()
     with pytest.raises(ValueError, match="KvCache: head_size is 0; it must be positive"):
         rapt.KvCache(head_size=0, length=3)
-    with pytest.raises(ValueError, match="KvCache: dtype is f64"):
+    with pytest.raises(ValueError, match="KvCache: dtype is float64"):
         rapt.KvCache(head_size=4, length=3, dtype="float64")
-    with pytest.raises(ValueError, match="KvCache::append: sequence 0 is named twice"):
+    with pytest.raises(ValueError, match="KvCache.append: sequence 0 is named twice"):
         cache.append([0, 0], np.concatenate([k, k]), np.concatenate([v, v]))
-    with pytest.raises(ValueError, match="KvCache::length: "):
+    with pytest.raises(ValueError, match="KvCache.length: "):
         cache.length(3)
     assert cache.length(0) == 0
 
@@ -142,7 +142,7 @@ def test_wrong_keywords_and_types_are_type_errors(rng):
         rapt.KvCache(head_size="4", length=1)
     with pytest.raises(ValueError, match="KvCache: dtype is 'float3'; it may be 'float32'"):
         rapt.KvCache(head_size=4, length=1, dtype="float3")
-    with pytest.raises(TypeError, match="KvCache::append: ids must be an integer, not str"):
+    with pytest.raises(TypeError, match="KvCache.append: ids must be an integer, not str"):
         cache.append(["a"], *tokens(rng, 1, 5))
     q = rng.standard_normal((1, 2, 1, 8), np.float32)
     with pytest.raises(TypeError, match="attention: cache must be what KvCache.view gives, not rapt.KvCache"):

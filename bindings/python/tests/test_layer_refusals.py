@@ -14,39 +14,40 @@ def kept_by_another(x):
 
 REFUSED = {
     "heads": (lambda layer, x: rapt.MultiheadAttention(8, 3),
-              "MultiHeadAttention: embed_size 8 is no multiple of heads 3; give head_size, or sizes that divide"),
+              "MultiheadAttention: embed_dim 8 is no multiple of num_heads 3; give head_size, or sizes that divide"),
     "device": (lambda layer, x: rapt.MultiheadAttention(8, 2, device="cuda"),
-               "MultiHeadAttention: device is cuda; rapt computes on the CPU: leave it out"),
+               "MultiheadAttention: device is cuda; rapt computes on the CPU: leave it out"),
     "query": (lambda layer, x: layer(x[..., :7]),
-              "MultiHeadAttention::forward: query has tokens of 7 numbers, the layer has embed_size = 12; they must be "
+              "MultiheadAttention.forward: query has tokens of 7 numbers, the layer has embed_dim = 12; they must be "
               "equal"),
     "rank": (lambda layer, x: layer(x[None]),
-             "MultiHeadAttention::forward: query has shape (1, 2, 5, 12); it must be (B, L, E), or (L, E) without a "
+             "MultiheadAttention.forward: query has shape (1, 2, 5, 12); it must be (B, L, E), or (L, E) without a "
              "batch"),
     "type": (lambda layer, x: layer(x.astype(np.float64)),
-             "MultiHeadAttention::forward: query is f64; it must be f32, bf16 or f16"),
+             "MultiheadAttention.forward: query is float64; it must be float32, bfloat16 or float16"),
     "planes": (lambda layer, x: layer(x, attn_mask=np.zeros((4, 5, 5), bool)),
-               "mask_of_heads: mask has 4 planes, no multiple of 3 heads; it must be (B·Hq, Lq, Lk)"),
+               "MultiheadAttention.forward: attn_mask has 4 planes, no multiple of 3 heads; it must be (B·Hq, Lq, Lk)"),
     "bare mask": (lambda layer, x: layer(x, mask=np.zeros((5, 5), bool)), None),
     "rate": (lambda layer, x: layer(x, dropout=rapt.Dropout(0.5, 1)),
-             "MultiHeadAttention::forward: attention.dropout.rate is 0.5; the rate is the layer's, set config.dropout"),
+             "MultiheadAttention.forward: dropout.rate is 0.5; the rate is the layer's, give dropout where the layer "
+             "is made"),
     "family": (lambda layer, x: layer.state_dict(family="wQ"),
                "state_dict: family is 'wQ'; it may be one of torch, W_q, W_query, q_linear, wq, q_proj, query, to_q, "
                "qkv, c_attn"),
     "nothing kept": (lambda layer, x: layer.backward(x),
-                     "MultiHeadAttention::backward: no call was kept; call forward with keep=True first"),
+                     "MultiheadAttention.backward: no call was kept; call forward with keep=True first"),
     "empty": (lambda layer, x: layer.backward(x, kept=rapt.LayerActivations()),
-              "MultiHeadAttention::backward: kept holds nothing; give it to forward as keep= first"),
+              "MultiheadAttention.backward: kept holds nothing; give it to forward as keep= first"),
     "another layer": (lambda layer, x: layer.backward(x, kept=kept_by_another(x)),
-                      "MultiHeadAttention::backward: kept is of another layer; give it to this layer's forward"),
+                      "MultiheadAttention.backward: kept is of another layer; give it to this layer's forward"),
     "gradients of no kind": (lambda layer, x: layer(x, keep=True) and layer.backward(x, parameters={}),
-                             "MultiHeadAttention::backward: parameters is of type dict; give what zero_gradients gave"),
+                             "MultiheadAttention.backward: parameters is of type dict; give what zero_gradients gave"),
     "gradients of another layer": (
         lambda layer, x: layer(x, keep=True) and layer.backward(
             x, parameters=rapt.MultiheadAttention(12, 3, kv_heads=1).zero_gradients()), None),
     "parameter": (lambda layer, x: layer.set_parameter("W_q", x), None),
     "sequences": (lambda layer, x: layer(x, sequences=[0, 1]),
-                  "MultiHeadAttention::forward: sequences are given without a cache; they name its sequences"),
+                  "MultiheadAttention.forward: sequences are given without a cache; they name its sequences"),
     "no file": (lambda layer, x: rapt.MultiheadAttention.load("nowhere.safetensors"), None),
 }
 

@@ -118,7 +118,7 @@ REFUSED = {
     "several arrays": (lambda: rapt.show((WEIGHTS, WEIGHTS)),
                        "show: weights is a tuple of arrays; give one of them, such as weights[0]"),
     "complex": (lambda: rapt.show(np.ones((2, 2), complex)),
-                "show: weights has type complex128; it takes f32, f64, f16 and bf16"),
+                "show: weights has type complex128; it takes float32, float64, float16 and bfloat16"),
     "ragged": (lambda: rapt.show([[0.5, 0.5], [1.0]]),
                "show: weights is lists of unequal lengths: one of 2 is there, and one of 1"),
     "scores": (lambda: rapt.show(np.array([[[0.5, 0.5], [0.25, -1.5]]])),

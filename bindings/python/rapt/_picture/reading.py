@@ -23,7 +23,7 @@ _OF_INTERFACE = {"f2": "e", "f4": "f", "f8": "d", "b1": "?", "i1": "b", "u1": "B
                  "i4": "i", "u4": "I", "i8": "q", "u8": "Q"}
 _OF_DLPACK = {(2, 16): "e", (2, 32): "f", (2, 64): "d", (4, 16): "bf16", (6, 8): "?", (0, 8): "b", (1, 8): "B",
               (0, 16): "h", (1, 16): "H", (0, 32): "i", (1, 32): "I", (0, 64): "q", (1, 64): "Q"}
-_FLOATS = "f32, f64, f16 and bf16"
+_FLOATS = "float32, float64, float16 and bfloat16"
 
 
 def read(weights) -> Numbers:

@@ -6,8 +6,18 @@
 Importing this imports PyTorch; importing rapt does not.
 """
 
+from ._calls import Calls, calls
 from ._enable import Enabled, enable, enabled
 from ._multihead import MultiheadAttention, multi_head_attention_forward
 from ._sdpa import sdpa
 
-__all__ = ["Enabled", "MultiheadAttention", "enable", "enabled", "multi_head_attention_forward", "sdpa"]
+__all__ = [
+    "Calls",
+    "Enabled",
+    "MultiheadAttention",
+    "calls",
+    "enable",
+    "enabled",
+    "multi_head_attention_forward",
+    "sdpa",
+]

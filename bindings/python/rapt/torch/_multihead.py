@@ -176,11 +176,11 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
 
     def _reset_parameters(self) -> None:
         """First values for the parameters, at the end of the constructor."""
-        self._qkv_same_embed_dim = self.in_proj_weight is not None
         super()._reset_parameters()
-        # Where this is True, torch.nn.TransformerEncoderLayer takes the parameters and computes past our forward, in
-        # evaluation. Nobody else asks.
-        self._qkv_same_embed_dim = False
+        # In evaluation torch.nn.TransformerEncoderLayer takes the parameters and computes past our forward, unless one
+        # of its modules has a hook. This module is never called, only its parameters are read: the hook costs nothing.
+        if not self.out_proj._forward_pre_hooks:
+            self.out_proj.register_forward_pre_hook(_no_fast_path)
 
     def forward(
         self,
@@ -194,6 +194,13 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """(output, weights), or (output, None) without need_weights; every argument as PyTorch's layer takes it."""
+        if query.is_nested:
+            alone = query is key is value and key_padding_mask is None and attn_mask is None and not need_weights
+            if alone and self.batch_first and query.layout is torch.strided:
+                return self._nested(query), None
+            return super().forward(
+                query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal
+            )
         turned = self.batch_first and query.dim() == 3
         if turned:
             query, key, value = _turned(query, key, value)
@@ -223,6 +230,18 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
             is_causal=is_causal,
         )
         return (out.transpose(0, 1) if turned else out), weights
+
+    def _nested(self, x: Tensor) -> Tensor:
+        """Self-attention of a nested tensor: torch.nn.TransformerEncoder makes one of padded tokens, in evaluation."""
+        lengths = torch.tensor([tokens.shape[0] for tokens in x.unbind()])
+        padded = x.to_padded_tensor(0.0)
+        hidden = torch.arange(padded.shape[1]) >= lengths[:, None]
+        out, _ = self.forward(padded, padded, padded, key_padding_mask=hidden, need_weights=False)
+        return torch.nested.as_nested_tensor([tokens[:length] for tokens, length in zip(out, lengths)])
+
+
+def _no_fast_path(module: torch.nn.Module, args: Any) -> None:
+    """A hook that does nothing."""
 
 
 def _turned(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from .. import _rapt
 from .._options import Capture, Mask, WeightsGradient
+from ._calls import count_rapt
+from ._reach import plain, transformed, watched
 from ._twice import differentiable_gradients
 
 _INPUTS = "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Tensor? key_mask, Tensor? seed"
@@ -85,6 +87,7 @@ def _call(
 def _attention(query: Tensor, *rest: Any) -> _Forward:
     """The operator, which must give three tensors."""
     out, lse, weights = _call(query, *rest)
+    count_rapt()
     return out, lse, query.new_empty(0) if weights is None else weights
 
 
@@ -153,8 +156,14 @@ def _keep(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor, Tensor | None])
         ctx.mark_non_differentiable(output[2])
 
 
-def _gradients(ctx: Any, dout: Tensor | None, dlse: Tensor | None, dweights: Tensor | None, call: Any) -> tuple:
-    """One gradient for each input of attention; None for what has none, or is not wanted."""
+def _gradients(
+    ctx: Any, dout: Tensor | None, dlse: Tensor | None, dweights: Tensor | None, call: Any, by_rapt: Any
+) -> tuple:
+    """One gradient for each input of attention; None for what has none, or is not wanted.
+
+    PyTorch's operators compute them where they will be differentiated themselves (create_graph), where they arrive in
+    batches (is_grads_batched) or with tangents, and where `by_rapt` says that rapt cannot read what arrived.
+    """
     *inputs, out, lse = ctx.saved_tensors
     wanted = [*ctx.needs_input_grad[:5]]
     if ctx.weights == "none":
@@ -163,8 +172,8 @@ def _gradients(ctx: Any, dout: Tensor | None, dlse: Tensor | None, dweights: Ten
     if all(x is None for x in arrived):
         return (None,) * len(ctx.needs_input_grad)
     options = (ctx.dropout_p, ctx.is_causal, ctx.scale, ctx.weights)
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradients will be differentiated themselves
-        gradients = differentiable_gradients(arrived, inputs, options, wanted, _attention)
+    if not torch.compiler.is_compiling() and (torch.is_grad_enabled() or transformed() or not by_rapt(arrived)):
+        gradients = differentiable_gradients(arrived, inputs, options, wanted, _call)
     else:
         gradients = call(*arrived, *inputs, out, lse, *options, wanted)
     padding = [None] * (len(ctx.needs_input_grad) - len(wanted))
@@ -172,7 +181,7 @@ def _gradients(ctx: Any, dout: Tensor | None, dlse: Tensor | None, dweights: Ten
 
 
 def _gradients_by_operator(ctx: Any, dout: Tensor | None, dlse: Tensor | None, dweights: Tensor | None) -> tuple:
-    return _gradients(ctx, dout, dlse, dweights, torch.ops.rapt.attention_backward)
+    return _gradients(ctx, dout, dlse, dweights, torch.ops.rapt.attention_backward, lambda arrived: True)
 
 
 torch.library.register_autograd("rapt::attention", _gradients_by_operator, setup_context=_keep, lib=_library)
@@ -186,6 +195,11 @@ def _no_second(ctx: Any, *_: Any) -> Any:
 torch.library.register_autograd("rapt::attention_backward", _no_second, lib=_library)
 
 
+def _all_plain(tensors: Sequence[Tensor | None]) -> bool:
+    """Whether rapt can read them. Batched gradients look plain, and are another kind of batch than vmap's."""
+    return all(x is None or plain(x) and not torch._C._functorch.is_legacy_batchedtensor(x) for x in tensors)
+
+
 class Attention(torch.autograd.Function):
     """rapt::attention for tensors that require gradients, without the dispatcher: the same code, in less time."""
 
@@ -193,27 +207,17 @@ class Attention(torch.autograd.Function):
     def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor, Tensor | None]:
         """The results of the operator. (A setup_context apart would double the time of a small call.)"""
         output = _call(*arguments)
+        count_rapt()
         _keep(ctx, arguments, output)
         return output
 
     @staticmethod
     def backward(ctx: Any, dout: Tensor | None, dlse: Tensor | None, dweights: Tensor | None) -> tuple:
         """The gradients that are wanted, one for each argument."""
-        return _gradients(ctx, dout, dlse, dweights, _attention_backward)
+        return _gradients(ctx, dout, dlse, dweights, _attention_backward, _all_plain)
 
 
 # ---------------------------------------------------------------- which way a call goes
-
-
-def watched() -> bool:
-    """Whether somebody follows PyTorch's operators: a compiler, a tracer, a mode or a transform such as vmap."""
-    return (
-        torch.compiler.is_compiling()
-        or torch._C._len_torch_dispatch_stack() > 0
-        or torch._C._get_tracing_state() is not None
-        or torch._C._functorch.peek_interpreter_stack() is not None
-        or torch.autograd.forward_ad._current_level >= 0
-    )
 
 
 def _refuse_tangents(tensors: Sequence[Tensor]) -> None:
@@ -236,7 +240,7 @@ def attend(
     weights: str = "none",
 ) -> tuple[Tensor, Any]:
     """(out, weights) by the shortest way that records what must be recorded. Seeds come from PyTorch's generator."""
-    seed = torch.randint(2**63 - 1, ()) if dropout_p > 0.0 else None
+    seed = torch.randint(2**63 - 1, (), device="cpu") if dropout_p > 0.0 else None
     arguments = (query, key, value, attn_mask, key_mask, seed, dropout_p, is_causal, scale, weights)
     tensors = [x for x in arguments[:5] if x is not None]
     if watched():
@@ -248,4 +252,5 @@ def attend(
         out, _, captured = Attention.apply(*arguments)
     else:
         out, _, captured = _call(*arguments)
+        count_rapt()
     return out, captured

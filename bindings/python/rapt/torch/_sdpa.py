@@ -1,13 +1,16 @@
 """scaled_dot_product_attention as PyTorch defines it, on rapt."""
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from .. import _rapt
-from ._operator import Attention, as_mask, attend, lent, new_out, threads, tokens_first, watched
+from ._calls import count_rapt
+from ._operator import Attention, as_mask, attend, lent, new_out, threads, tokens_first
+from ._reach import is_causal_bias, watched
 
 DTYPES = frozenset((torch.float32, torch.float64, torch.float16, torch.bfloat16))
 
@@ -38,8 +41,10 @@ def sdpa(
     scale:       None: 1 / sqrt(D)
     enable_gqa:  Hq may be a multiple of Hkv: query head h reads key head h // (Hq // Hkv)
 
-    A row that sees no key gives 0.
+    A row that sees no key gives 0. attn_mask may be a torch.nn.attention.bias.CausalBias.
     """
+    if attn_mask is not None and type(attn_mask) is not Tensor and is_causal_bias(attn_mask):
+        attn_mask, is_causal = _causal(attn_mask, query, key, is_causal)
     if torch.is_autocast_enabled("cpu"):
         query, key, value, attn_mask = (_cast(x) for x in (query, key, value, attn_mask))
     shape, sizes = query.shape, value.shape
@@ -78,7 +83,21 @@ def _plain(
                "automatic", threads())  # fmt: skip
     query = lent(query)
     place = new_out(query, value) if tokens_first(query) else None
-    return _rapt.attention(query, lent(key), lent(value), None, options, place, False, None)
+    out = _rapt.attention(query, lent(key), lent(value), None, options, place, False, None)
+    count_rapt()
+    return out
+
+
+def _causal(bias: Any, query: Tensor, key: Tensor, is_causal: bool) -> tuple[Tensor | None, bool]:
+    """(attn_mask, is_causal) that mean the same. A CausalBias says all in its attributes; its memory is never set."""
+    if is_causal:
+        raise ValueError("sdpa: attn_mask is a CausalBias, which excludes is_causal=True; leave is_causal out")
+    if bias.variant.name == "UPPER_LEFT" or bias.seq_len_q == bias.seq_len_kv:
+        return None, True
+    if (bias.seq_len_q, bias.seq_len_kv) != (query.shape[-2], key.shape[-2]):
+        raise ValueError(f"sdpa: attn_mask is causal for {bias.seq_len_q} queries and {bias.seq_len_kv} keys; it must "
+                         f"be for the {query.shape[-2]} queries and {key.shape[-2]} keys of this call")
+    return bias._lower_right(query.device), False
 
 
 def _cast(x: Tensor | None) -> Tensor | None:

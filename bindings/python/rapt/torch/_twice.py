@@ -1,4 +1,4 @@
-"""Gradients that can be differentiated again, by PyTorch's own operators."""
+"""Gradients by PyTorch's own operators: they can be differentiated again, batched, and followed by transforms."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ def _scores(query: Tensor, key: Tensor, masks: Sequence[Tensor | None], is_causa
 
 
 def _kept(
-    attention: Callable[..., tuple[Tensor, Tensor, Tensor]],
+    attention: Callable[..., Any],
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -39,14 +39,15 @@ def differentiable_gradients(
     inputs: Sequence[Any],
     options: tuple,
     wanted: Sequence[bool],
-    attention: Callable[..., tuple[Tensor, Tensor, Tensor]],
+    attention: Callable[..., Any],
 ) -> list[Tensor | None]:
-    """The gradients of rapt::attention as a function that PyTorch can differentiate, where create_graph=True asks.
+    """The gradients of rapt::attention as PyTorch's operators compute them, with a graph where gradients are recorded.
 
     It holds all weights at once, (B, Hq, Lq, Lk): rapt's own way back does not.
     """
     query, key, value, attn_mask, key_mask, seed = inputs
     dropout_p, is_causal, scale, kind = options
+    again = torch.is_grad_enabled()
     with torch.enable_grad():
         groups = query.shape[1] // max(key.shape[1], 1)
         keys, values = (x.repeat_interleave(groups, 1) if groups > 1 else x for x in (key, value))
@@ -64,6 +65,6 @@ def differentiable_gradients(
         chosen = [x for x, want in zip(inputs, wanted) if want]
         found = iter(torch.autograd.grad(
             [result for result, _ in pairs], chosen, [gradient.to(result.dtype) for result, gradient in pairs],
-            create_graph=True, allow_unused=True,
+            create_graph=again, allow_unused=True,
         ))  # fmt: skip
     return [next(found) if want else None for want in wanted]

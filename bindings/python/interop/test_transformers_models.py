@@ -1,0 +1,226 @@
+"""Every model class of transformers either gives on rapt what it gives on its own attention, or is refused by name.
+
+The walk takes what any_model.py can make. What it cannot make is listed with the reason when the test runs with -s, and
+the number of models that are compared may not fall.
+"""
+
+import collections
+import itertools
+import re
+import warnings
+
+import any_model
+import pytest
+import torch
+import transformers
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_MAPPING
+
+import rapt.transformers
+from rapt._transformers_models import why_not
+
+REFUSED, SERVED, WITHOUT_ATTENTION, NOT_MADE = "refused", "served", "without attention", "not made"
+# Of transformers 5.22, without the libraries that some models want besides.
+SERVED_AT_LEAST, REFUSED_AT_LEAST = 300, 100
+
+
+def model_classes():
+    """(class, class of its configuration, whether it is a causal language model), each class once."""
+    seen = set()
+    for name in transformers.CONFIG_MAPPING:
+        config_class = transformers.CONFIG_MAPPING[name]
+        for mapping in (MODEL_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING):
+            try:
+                found = mapping[config_class]
+            except (KeyError, ValueError):  # there is none, or not in this mapping
+                continue
+            for model_class in found if isinstance(found, (list, tuple)) else [found]:
+                if model_class not in seen and issubclass(model_class, transformers.PreTrainedModel):
+                    seen.add(model_class)
+                    yield model_class, config_class, mapping is MODEL_FOR_CAUSAL_LM_MAPPING
+
+
+def refusal(model_class, config):
+    """What rapt says where it refuses the model or one inside it; None where it does not."""
+    try:
+        with torch.device("meta"):
+            model_class._from_config(config, attn_implementation="rapt")
+    except ValueError as error:
+        if str(error).startswith("rapt:"):
+            return str(error)
+    except Exception:  # this configuration does not do: the model itself will say so
+        pass
+    return None
+
+
+def pair(model_class, config_class):
+    """(on eager attention, on rapt, inputs, what the first gives), in the first way in which the first runs."""
+    reason = "no known inputs"
+    for config in any_model.configurations(config_class):
+        try:
+            theirs = any_model.make(model_class, config, "eager")
+            for batch in any_model.batches(theirs):
+                try:
+                    expected = any_model.answer(theirs, batch)
+                    if not expected.isfinite().all():
+                        raise any_model.CannotMake("eager attention gives NaN")
+                except Exception as error:
+                    reason = error
+                    continue
+                ours = any_model.make(model_class, config, "rapt")
+                ours.load_state_dict(theirs.state_dict())
+                return theirs, ours, batch, expected
+        except Exception as error:
+            reason = error
+    raise any_model.CannotMake(f"{type(reason).__name__}: {str(reason).splitlines()[0]}" if str(reason) else repr(reason))
+
+
+def without_padding(x, batch):
+    """The rows of tokens, where there is one for each token."""
+    seen = batch.get("attention_mask")
+    return x[seen.bool()] if seen is not None and x.shape[:2] == seen.shape else x
+
+
+def check(model_class, config_class, is_causal, calls):
+    """(what became of the model, why). Fails where it is served and wrong."""
+    try:
+        if said := refusal(model_class, next(any_model.configurations(config_class))):
+            assert "was asked to run with attn_implementation=" in said and "Use attn_implementation=" in said
+            return REFUSED, said
+        theirs, ours, batch, expected = pair(model_class, config_class)
+    except AssertionError:
+        raise
+    except Exception as error:
+        return NOT_MADE, str(error).splitlines()[0] if str(error) else repr(error)
+    before = len(calls)
+    found = any_model.answer(ours, batch)
+    served = len(calls) > before
+    # What a row of padding gives is nobody's business: see test_transformers.py.
+    one, other = without_padding(found, batch), without_padding(expected, batch)
+    difference = (one - other).abs().max() / other.abs().max()
+    assert difference < 2e-4, f"{model_class.__name__}: differs from eager attention by {difference:.1g} of its largest"
+    if is_causal and "input_ids" in batch:
+        batch.pop("attention_mask", None)
+        changed = batch | {"input_ids": batch["input_ids"].clone()}
+        changed["input_ids"][:, -1] += 1
+        first, again, own, own_again = (
+            any_model.answer(model, x)[:, 0] for model, x in itertools.product((ours, theirs), (batch, changed))
+        )
+        if torch.equal(own, own_again):  # some see the whole text with any attention
+            assert torch.equal(first, again), f"{model_class.__name__}: the last token changes the first one's output"
+    return (SERVED if served else WITHOUT_ATTENTION), ""
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """One entry for each call of rapt's attention."""
+    found = []
+    compute = rapt.transformers.differentiable_attention
+    monkeypatch.setattr(
+        rapt.transformers, "differentiable_attention", lambda *x, **options: found.append(1) or compute(*x, **options)
+    )
+    return found
+
+
+@pytest.fixture(autouse=True)
+def quietly():
+    """Models made of defaults warn of much that does not matter here."""
+    before = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity(transformers.logging.CRITICAL)
+    with warnings.catch_warnings(action="ignore"):
+        yield
+    transformers.logging.set_verbosity(before)
+
+
+# ---------------------------------------------------------------- refusals by name
+
+WRITTEN_OUT = "its attention is written out in its own code and does not call transformers' attention interface"
+OFFENDERS = {
+    transformers.BloomForCausalLM: WRITTEN_OUT,
+    transformers.MptForCausalLM: WRITTEN_OUT,
+    transformers.CodeGenForCausalLM: WRITTEN_OUT,
+    transformers.LongformerModel: WRITTEN_OUT,
+    transformers.BigBirdPegasusModel: "transformers says of it that it runs with no attention but its own",
+    transformers.DeepseekV32ForCausalLM: 'its code treats "sdpa" in a way of its own',
+    transformers.SamModel: 'its code treats "sdpa" in a way of its own',
+}
+
+
+def refused(model_class, why):
+    expected = f'rapt: {model_class.__name__} was asked to run with attn_implementation="rapt"; {why}'
+    return pytest.raises(ValueError, match=re.escape(expected))
+
+
+@pytest.fixture
+def bloom():
+    return transformers.BloomForCausalLM(next(any_model.configurations(transformers.BloomConfig))).eval()
+
+
+@pytest.mark.parametrize("model_class", OFFENDERS, ids=lambda x: x.__name__)
+def test_a_model_that_cannot_be_served_is_refused_when_it_is_made(model_class):
+    config = next(any_model.configurations(model_class.config_class))
+    with refused(model_class, OFFENDERS[model_class]), torch.device("meta"):
+        model_class._from_config(config, attn_implementation="rapt")
+
+
+def test_it_is_refused_when_it_is_loaded(bloom, tmp_path):
+    bloom.save_pretrained(tmp_path)
+    with refused(transformers.BloomForCausalLM, WRITTEN_OUT):
+        transformers.AutoModelForCausalLM.from_pretrained(tmp_path, attn_implementation="rapt")
+
+
+@pytest.mark.parametrize("asked", ["rapt", {"": "rapt"}], ids=str)
+def test_it_is_refused_when_it_is_to_change_over_and_stays_as_it_was(bloom, asked):
+    with refused(transformers.BloomForCausalLM, WRITTEN_OUT):
+        bloom.set_attn_implementation(asked)
+    assert bloom.config._attn_implementation == "eager"
+
+
+def text_and_pictures():
+    """A vision-language model whose text is Bloom's, and whose pictures a ViT reads."""
+    vision = transformers.ViTConfig(hidden_size=64, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64,
+                                    image_size=16, patch_size=8)  # fmt: skip
+    return transformers.VisionTextDualEncoderConfig.from_vision_text_configs(
+        vision, next(any_model.configurations(transformers.BloomConfig)), projection_dim=16
+    )
+
+
+def test_a_model_inside_another_is_refused_and_the_other_part_can_be_served():
+    with refused(transformers.BloomModel, WRITTEN_OUT):
+        transformers.VisionTextDualEncoderModel._from_config(text_and_pictures(), attn_implementation="rapt")
+    model = transformers.VisionTextDualEncoderModel(text_and_pictures())
+    for asked in ("rapt", {"text_config": "rapt"}):
+        with refused(transformers.BloomModel, WRITTEN_OUT):
+            model.set_attn_implementation(asked)
+    model.set_attn_implementation({"vision_config": "rapt"})
+    assert model.vision_model.config._attn_implementation == "rapt"
+    assert model.text_model.config._attn_implementation == "eager"
+
+
+def test_a_class_of_one_s_own_is_judged_by_those_it_is_made_of():
+    made = {"__module__": "nowhere"}  # as in an interpreter: there is no file to read
+    for base, is_refused in ((transformers.LlamaForCausalLM, False), (transformers.BloomForCausalLM, True)):
+        assert bool(why_not(type("Mine", (base,), made))) == is_refused
+
+
+def test_other_implementations_are_asked_for_as_before(bloom):
+    bloom.set_attn_implementation("eager")
+    config = next(any_model.configurations(transformers.BloomConfig))
+    with pytest.raises(ValueError, match="does not support an attention implementation through torch"):
+        transformers.BloomForCausalLM._from_config(config, attn_implementation="sdpa")
+
+
+# ---------------------------------------------------------------- all of them
+
+
+def test_every_model_gives_what_its_own_attention_gives_or_is_refused(calls):
+    found, wrong = collections.defaultdict(list), []
+    for model_class, config_class, is_causal in model_classes():
+        try:
+            kind, why = check(model_class, config_class, is_causal, calls)
+            found[kind].append(f"{model_class.__name__}: {why}")
+        except AssertionError as error:
+            wrong.append(str(error))
+    print(*(f"{kind}: {len(each)}" for kind, each in found.items()), sep="\n")
+    print("not made:", *sorted(found[NOT_MADE]), sep="\n  ")
+    assert not wrong, "\n".join(wrong)
+    assert len(found[SERVED]) >= SERVED_AT_LEAST and len(found[REFUSED]) >= REFUSED_AT_LEAST

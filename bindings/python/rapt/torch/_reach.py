@@ -1,0 +1,98 @@
+"""Which calls rapt computes: plain tensors on the CPU that nothing but autograd and a compiler follows."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch.utils._device import DeviceContext
+
+_flash_allowed = torch._C._get_flash_sdp_enabled
+_math_allowed = torch._C._get_math_sdp_enabled
+_function_modes = torch._C._len_torch_function_stack
+
+
+def watched() -> bool:
+    """Whether somebody follows PyTorch's operators: a compiler, a tracer, a mode or a transform such as vmap."""
+    return (
+        torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._get_tracing_state() is not None
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch.autograd.forward_ad._current_level >= 0
+    )
+
+
+def transformed() -> bool:
+    """Whether vmap, another transform of torch.func, batched gradients or forward-mode gradients are under way."""
+    return (
+        torch._C._functorch.peek_interpreter_stack() is not None
+        or torch.autograd.forward_ad._current_level >= 0
+    )  # fmt: skip
+
+
+def plain(x: Tensor) -> bool:
+    """Whether a tensor is ordinary memory of the CPU."""
+    kind = type(x)
+    return (kind is Tensor or kind is Parameter) and x.is_cpu and x.layout is torch.strided and not x.is_nested
+
+
+def is_causal_bias(x: Any) -> bool:
+    """Whether x is a torch.nn.attention.bias.CausalBias. (Importing that module imports a compiler.)"""
+    kind = type(x)
+    return kind.__name__ == "CausalBias" and kind.__module__ == "torch.nn.attention.bias"
+
+
+def why_not(args: tuple, kwargs: dict[str, Any]) -> str | None:
+    """None where rapt may compute a call, or else the reason, in the words of `Calls`.
+
+    A CausalBias passes: sdpa knows what it means, and the layer's function refuses it.
+    """
+    if torch.compiler.is_compiling():
+        return _why_not_compiled(args, kwargs)
+    if not (_flash_allowed() and _math_allowed()):
+        return "backend"  # on the CPU PyTorch chooses between these two: the user has chosen
+    if watched():
+        return "transform"
+    if _function_modes() and not _devices_only():
+        return "mode"
+    for x in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(x, Tensor) and not plain(x) and not is_causal_bias(x):
+            return _why_not_plain(x)
+    return None
+
+
+def _why_not_plain(x: Tensor) -> str:
+    if x.is_nested:
+        return "nested"
+    if type(x) not in (Tensor, Parameter):
+        return "subclass"
+    return "device" if not x.is_cpu else "layout"
+
+
+def _both_allowed() -> bool:
+    """Whether PyTorch may choose its kernel, when the call is compiled."""
+    return _flash_allowed() and _math_allowed()
+
+
+# What torch.compiler.assume_constant_result does, which imports a compiler first.
+_both_allowed._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def _why_not_compiled(args: tuple, kwargs: dict[str, Any]) -> str | None:
+    """The same for what a compiler follows: it sees rapt's operator, and its own tensors are no plain ones."""
+    if not _both_allowed():
+        return "backend"
+    for x in (*args, *kwargs.values()):
+        if isinstance(x, Tensor):
+            if x.is_nested:
+                return "nested"
+            if x.device.type != "cpu":
+                return "device"
+    return None
+
+
+def _devices_only() -> bool:
+    """Whether all active modes are those of torch.device and set_default_device, which change no computation."""
+    modes = torch.overrides._get_current_function_mode_stack()
+    return all(isinstance(mode, DeviceContext) for mode in modes)
