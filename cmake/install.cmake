@@ -18,9 +18,11 @@ install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT raptTargets NAMESPACE rapt:: DESTINATION ${package_dir})
 
 if(TARGET rapt_cli)
-  # With a shared library, the command finds it next door.
-  file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-  set_target_properties(rapt_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+  if(BUILD_SHARED_LIBS)
+    # The command finds the library next door.
+    file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+    set_target_properties(rapt_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+  endif()
   install(TARGETS rapt_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   if(NOT CMAKE_CROSSCOMPILING)
     set(written ${PROJECT_BINARY_DIR}/written)  # by cli/CMakeLists.txt

@@ -19,6 +19,10 @@ if(RAPT_PORTABLE)
   # Programs and modules bring the C++ library with them. A shared library must not: its exceptions and strings are
   # those of the program that uses it. What it does bring, zlib, stays inside.
   set(is_shared $<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>)
+  set(static_runtime -static-libstdc++$<SEMICOLON>-static-libgcc)
+  if(RAPT_GLIBC)
+    set(static_runtime)  # cmake/old_glibc.cmake names it
+  endif()
   target_link_options(rapt_options INTERFACE
-    $<IF:${is_shared},-Wl$<COMMA>--exclude-libs$<COMMA>ALL,-static-libstdc++$<SEMICOLON>-static-libgcc>)
+    $<IF:${is_shared},-Wl$<COMMA>--exclude-libs$<COMMA>ALL,${static_runtime}>)
 endif()

@@ -17,6 +17,14 @@ fail() {
   exit 1
 }
 
+# The newest version of glibc that a program or module asks for must be 2.28 or older.
+check_glibc() {
+  local newest
+  newest=$(objdump -T "$1" | grep -o 'GLIBC_[0-9][0-9.]*' | cut -d_ -f2 | sort -uV | tail -1)
+  [ -n "$newest" ] || fail "$1 names no version of glibc"
+  [ "$(printf '%s\n2.28\n' "$newest" | sort -V | tail -1)" = 2.28 ] || fail "$1 requires glibc $newest; it must run on 2.28"
+}
+
 # ---------------------------------------------------------------- sources
 
 source_archive() {
@@ -46,8 +54,10 @@ binary_archive() {
   env -i "$prefix/bin/rapt" run --html "$away/heads.html" >/dev/null 2>&1
   [ -s "$away/heads.html" ] || fail "the command does not find the explorer"
   # shellcheck disable=SC2016  # $1 is awk's
-  strange=$(ldd "$prefix/bin/rapt" | awk '{ print $1 }' | grep -v -e '^linux-vdso' -e '^libm[.]' -e '^libc[.]' -e '^/lib.*/ld-linux' || true)
+  strange=$(ldd "$prefix/bin/rapt" | awk '{ print $1 }' | grep -v -e '^linux-vdso' -e '^libm[.]' -e '^libc[.]' \
+    -e '^libpthread[.]' -e '^libdl[.]' -e '^/lib.*/ld-linux' || true)
   [ -z "$strange" ] || fail "the command needs $strange"
+  check_glibc "$prefix/bin/rapt"
   for file in share/man/man1/rapt.1 share/bash-completion/completions/rapt share/zsh/site-functions/_rapt \
     share/rapt/explorer.html share/doc/rapt/LICENSE include/rapt/attention.h include/rapt/rapt.h lib/librapt.a lib/librapt.so; do
     [ -s "$prefix/$file" ] || fail "$file is missing"
@@ -77,24 +87,24 @@ binary_archive() {
 
 # ---------------------------------------------------------------- wheels
 
-# A program that needs nothing but the wheel.
-read -r -d '' use_rapt <<'PYTHON' || true
-import array, sys
-import rapt
-assert rapt.__version__ == sys.argv[1], rapt.__version__
-query = memoryview(array.array("f", [1.0, 0.0])).cast("B").cast("f", (1, 1, 2, 1))
-value = memoryview(array.array("f", [3.0, 5.0])).cast("B").cast("f", (1, 1, 2, 1))
-out = memoryview(rapt.attention(query, query, value, causal=True)).tolist()[0][0]
-assert abs(out[0][0] - 3) < 1e-6 and abs(out[1][0] - 4) < 1e-6, out
-try:
-    rapt.attention(query, query, value, softcap=-1.0)
-except ValueError as error:
-    assert str(error) == "attention: softcap is -1; it must be positive, or 0 for none", error
-else:
-    raise AssertionError("a softcap of -1 was taken")
-PYTHON
+# The tags that auditwheel finds, by the symbols in the wheel, and the tag in its name.
+audit_wheels() {
+  local wheel found
+  for wheel in "$dist"/rapt_attention-"$version"-*.whl; do
+    [ -f "$wheel" ] || fail "there is no wheel of rapt_attention $version"
+    found=$("$root/build/dist-venv/bin/auditwheel" show "$wheel" | tr '\n' ' ')
+    found=$(sed -n 's/.*tag: *"\(manylinux_2_[0-9]*\)_.*/\1/p' <<<"$found")
+    [[ $found =~ ^manylinux_2_([0-9]+)$ && ${BASH_REMATCH[1]} -le 28 ]] || fail "auditwheel finds '$found' in $wheel; it must be manylinux_2_28 or older"
+    [[ $wheel == *-manylinux_2_*_"$(uname -m)".whl ]] || fail "$wheel has no manylinux tag"
+    rm -rf "$away/wheel"
+    python3 -m zipfile -e "$wheel" "$away/wheel"
+    check_glibc "$away/wheel/rapt_attention-$version.data/scripts/rapt"
+    echo "check-dist: $(basename "$wheel"): auditwheel finds $found"
+  done
+}
 
 wheels() {
+  audit_wheels
   local tried=() python number environment
   for python in ${PYTHONS:-python3 python3.10 python3.11 python3.12 python3.13 python3.14}; do
     number=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
@@ -104,11 +114,11 @@ wheels() {
     # Only this environment's own programs can be found: no compiler, no CMake.
     local in_it=(env -i "HOME=$away" "PATH=$environment/bin")
     if ! "${in_it[@]}" "$environment/bin/python" -m pip install --quiet --disable-pip-version-check --no-index --only-binary=:all: \
-      --find-links "$dist" "rapt==$version" 2>"$away/pip"; then
+      --find-links "$dist" "rapt-attention==$version" 2>"$away/pip"; then
       grep --quiet -e "No matching distribution" "$away/pip" || { cat "$away/pip" >&2; fail "the wheel does not install on Python $number"; }
       continue  # there is no wheel for it
     fi
-    (cd "$away" && "${in_it[@]}" "$environment/bin/python" -c "$use_rapt" "$version")
+    (cd "$away" && "${in_it[@]}" "$environment/bin/python" "$root/tests/consumer/use_wheel.py" "$version")
     [ "$("${in_it[@]}" "$environment/bin/rapt" --version)" = "rapt $version" ] || fail "Python $number: no command"
     tried+=("$number")
   done

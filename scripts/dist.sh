@@ -6,9 +6,13 @@
 #   rapt-VERSION.tar.gz                    the sources of the last commit
 #   rapt-VERSION-linux-PROCESSOR.tar.gz    library (static and shared), headers, command, manual, completions, the
 #                                          explorer, and what CMake and pkg-config read
-#   rapt-VERSION-….whl                     for every Python in PYTHONS, the command inside
+#   rapt_attention-VERSION-….whl           for every Python in PYTHONS, the command inside
 #
-# The version is that of CMakeLists.txt. PYTHONS are programs; one wheel serves 3.12 and all that follow.
+# The version is that of CMakeLists.txt. PYTHONS are programs; one wheel serves 3.12 and all that follow. The library and
+# the command are compiled once, by the preset `portable`: a wheel compiles only the module of its Python.
+#
+# The command and the modules run on glibc 2.28 and later. zig, which links them, and auditwheel, which checks them, are
+# in build/dist-venv (`make build/dist-venv/installed.txt`).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
@@ -16,6 +20,11 @@ dist=build/dist
 version=$(sed -n 's/^project(rapt VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 [ $# -gt 0 ] || set -- source binary wheels
 mkdir -p "$dist"
+glibc=2.28
+tools=$PWD/build/dist-venv
+zig=$(echo "$tools"/lib/python3*/site-packages/ziglang/zig)
+prefix=$PWD/build/portable/prefix
+export ZIG_GLOBAL_CACHE_DIR=$PWD/build/zig-cache
 
 # The time of the commit, so that the same sources make the same archive.
 time=$(git log -1 --format=%ct 2>/dev/null || date +%s)
@@ -35,13 +44,24 @@ source_archive() {
   echo "dist: $dist/rapt-$version.tar.gz"
 }
 
+# Builds the library and the command and installs them in $prefix, for the archive and for the wheels.
+built=
+build_prefix() {
+  [ -z "$built" ] || return 0
+  [ -x "$zig" ] || { echo "dist: no zig in $tools; run: make build/dist-venv/installed.txt" >&2; exit 1; }
+  cmake --preset portable -DRAPT_GLIBC=$glibc -DRAPT_ZIG="$zig"
+  cmake --build --preset portable --parallel "$jobs"
+  rm -rf "$prefix"
+  cmake --install build/portable --prefix "$prefix" --strip >/dev/null
+  built=1
+}
+
 binary_archive() {
   local folder
   folder=$dist/rapt-$version-$(uname -s | tr '[:upper:]' '[:lower:]')-$(uname -m)
-  cmake --preset portable
-  cmake --build --preset portable --parallel "$jobs"
+  build_prefix
   rm -rf "$folder"
-  cmake --install build/portable --prefix "$PWD/$folder" --strip >/dev/null
+  cp -r "$prefix" "$folder"
   notices "$folder/share/doc/rapt"
   pack "$folder"
   rm -rf "$folder"
@@ -55,16 +75,17 @@ notices() {
       echo "dist: no copyright file of $package on this machine; add it before you pass the archive on" >&2
     fi
   done
+  cp "$(dirname "$zig")/LICENSE" "$1/zig.copyright"
 }
 
-# Of the Pythons at hand: this machine's own, and the first that has the stable interface.
+# Of the Pythons at hand: this machine's own, those before 3.12, and the first that has the stable interface.
 pythons() {
   if [ -n "${PYTHONS:-}" ]; then
     tr ' ' '\n' <<<"$PYTHONS"
     return
   fi
   local seen=" " name tag
-  for name in python3 python3.12 python3.13 python3.14; do
+  for name in python3 python3.10 python3.11 python3.12 python3.13 python3.14; do
     tag=$("$name" -c 'import sys; print("cp%d%d" % min(sys.version_info[:2], (3, 12)))' 2>/dev/null) || continue
     [[ $seen == *" $tag "* ]] && continue
     seen+="$tag "
@@ -73,14 +94,23 @@ pythons() {
 }
 
 wheels() {
-  local python
-  rm -f "$dist"/rapt-*.whl
+  local python setting settings=()
+  build_prefix
+  # A build folder of its own: build/{wheel_tag} is that of `pip install .`, with the library inside.
+  for setting in build-dir="build/portable-{wheel_tag}" build.targets=rapt_python cmake.define.RAPT_BUILD_CLI=OFF \
+    cmake.define.RAPT_PREBUILT="$prefix" cmake.define.RAPT_GLIBC=$glibc cmake.define.RAPT_ZIG="$zig"; do
+    settings+=(--config-settings "$setting")
+  done
+  rm -rf "$dist"/rapt*.whl "$dist/linux"
   for python in $(pythons); do
     "$python" -m venv --clear "$dist/venv"  # a pip of its own: the system's may refuse, or be absent
-    "$dist/venv/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$dist" .
+    "$dist/venv/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps "${settings[@]}" --wheel-dir "$dist/linux" .
     rm -rf "$dist/venv"
   done
-  printf 'dist: %s\n' "$dist"/rapt-*.whl
+  # Nothing is added to the wheels, only the name of the oldest glibc they run on; a newer one than asked for is an error.
+  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --only-plat --plat "manylinux_${glibc/./_}_$(uname -m)" --wheel-dir "$dist" "$dist"/linux/*.whl
+  rm -rf "$dist/linux"
+  printf 'dist: %s\n' "$dist"/*.whl
 }
 
 for part in "$@"; do
