@@ -8,7 +8,7 @@ SHELL := /bin/bash
 # The targets below are steps, and ninja and ctest are parallel by themselves.
 .NOTPARALLEL:
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-# Passed to ctest, for example: make test TESTS='-R Mask'
+# Passed to ctest, for example: make test-release TESTS='-R Cli'
 TESTS ?=
 
 .PHONY: help
@@ -24,10 +24,12 @@ run: build/release/build.ninja ## build the command, then see a trained model at
 .PHONY: build
 build: build-release ## build the library, the command, the examples and the tests, optimised
 
+# Everything is installed and built before the first test runs: no test installs anything or needs a network. No recipe
+# calls make again, which would run even under --dry-run.
 .PHONY: test
-test: test-release ## build and run every test
-	@if scripts/setup.sh build explorer; then $(MAKE) test-explorer; \
-	else echo 'test: without Chromium and Emscripten the tests of the explorer are left out'; fi
+test: setup-test setup-explorer build/explorer-venv/installed.txt build-release explorer ## build the library and the explorer, run their tests
+	ctest --preset release --parallel $(JOBS) $(TESTS)
+	$(explorer_tests)
 
 .PHONY: test-dev test-shared test-sanitize test-tsan test-release
 test-dev: ## every test, built by g++ with warnings as errors
@@ -38,22 +40,27 @@ test-shared: ## the installed package once more, with a shared library
 test-dev test-release test-shared test-sanitize test-tsan: test-%: setup-test build-%
 	ctest --preset $* --parallel $(JOBS) $(TESTS)
 
-# The package as pip builds and installs it, in an environment of its own. The build folder stays, so that only what
-# changed is compiled again. Passed to pytest, for example: make test-python PYTESTS='-k mask'
+# The package as pip builds it. The build folder stays, so that only what changed is compiled again.
 PYTHON ?= python3
+.PHONY: build-python
+build-python: build/venv/installed.txt ## the Python package, a wheel in build/python
+	rm -rf build/python
+	CXX=$${CXX:-c++} build/venv/bin/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/python .
+
+# Passed to pytest, for example: make test-python PYTESTS='-k mask'
 PYTESTS ?=
 .PHONY: test-python
-test-python: build/venv/installed.txt ## the Python package: build and install it in build/venv, run its tests
-	CXX=$${CXX:-c++} build/venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
+test-python: build-python ## the Python package: install it in build/venv, run its tests
+	build/venv/bin/python -m pip install --quiet --no-deps --force-reinstall build/python/*.whl
 	RAPT_TEST_INSTALLED=1 build/venv/bin/python -X dev -m pytest --quiet $(PYTESTS)
 
 # Tests of the package that need PyTorch, and blocks of the guide: test-python leaves them out.
 wanting_torch := $(addprefix bindings/python/tests/test_,torch.py layer_torch.py show_inputs.py guide.py)
 # PyTorch and its like come from PyPI into build/peers-venv (some gigabytes).
 .PHONY: test-interop
-test-interop: setup-python ## PyTorch, transformers and ONNX on rapt, and their own tests
+test-interop: build-python ## PyTorch, transformers and ONNX on rapt, and their own tests
 	venv=$$(scripts/peers.sh) && eval "$$(scripts/peers-env.sh $$venv)" && \
-	CXX=$${CXX:-c++} $$venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall . && \
+	$$venv/bin/python -m pip install --quiet --no-deps --force-reinstall build/python/*.whl && \
 	RAPT_TEST_INSTALLED=1 $$venv/bin/python -m pytest --quiet bindings/python/interop $(wanting_torch) $(PYTESTS)
 
 # Where the distribution puts what Emscripten needs of JavaScript: not every Node looks there.
@@ -67,13 +74,14 @@ test-wasm: wasm ## the case list in Node, and the engine as pages use it
 	node build/wasm/rapt_check.js 100
 	node --test bindings/wasm/tests
 
+explorer_tests = build/explorer-venv/bin/python -B -m pytest --quiet --numprocesses $(JOBS) explorer/tests $(PYTESTS)
 .PHONY: explorer test-explorer
 explorer: setup-explorer wasm ## the page that shows attention, build/explorer/rapt.html (rapt view opens it)
 	node explorer/build.mjs build/wasm build/explorer/rapt.html
 # Answers come from the native command.
 test-explorer: explorer build/release/build.ninja build/explorer-venv/installed.txt ## drive the page in a browser
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
-	build/explorer-venv/bin/python -B -m pytest --quiet explorer/tests $(PYTESTS)
+	$(explorer_tests)
 .PHONY: pictures
 pictures: explorer build/release/build.ninja build/explorer-venv/installed.txt ## the pictures of the READMEs, docs/pictures
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
@@ -83,6 +91,7 @@ pictures: explorer build/release/build.ninja build/explorer-venv/installed.txt #
 build/venv/installed.txt: bindings/python/tests/requirements.txt | setup-python
 build/explorer-venv/installed.txt: explorer/tests/requirements.txt | setup-explorer
 build/lint-venv/installed.txt: scripts/lint-requirements.txt | setup-lint
+build/dist-venv/installed.txt: scripts/dist-requirements.txt | setup-python
 build/%/installed.txt:
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
@@ -92,10 +101,13 @@ build/%/installed.txt:
 # Wheels are made for these, or for this machine's own Python and a newer one: make dist PYTHONS='python3.10 python3.12'
 PYTHONS ?=
 .PHONY: dist test-dist
-dist: setup-python explorer ## the sources, the library with the command, and wheels, packed in build/dist
+dist: explorer build/dist-venv/installed.txt ## the sources, the library with the command, and wheels, packed in build/dist
 	PYTHONS='$(PYTHONS)' scripts/dist.sh
 test-dist: dist ## use what was packed, elsewhere: from CMake, pkg-config, the shell, and Python without a compiler
 	PYTHONS='$(PYTHONS)' scripts/check-dist.sh
+.PHONY: test-wheels-bare
+test-wheels-bare: dist ## the wheels in a minimal Debian without a compiler, on three Pythons; root and debootstrap needed
+	PYTHONS='$(PYTHONS)' scripts/check-wheels-bare.sh
 
 # How many random configurations, and the seed of the first: a failure names its own, which `rapt check --case` repeats.
 LONG_CASES ?= 20000
@@ -109,6 +121,10 @@ test-long: build-release setup-cross ## thousands of random cases here and on an
 	cmake --build build/aarch64 --parallel $(JOBS)
 	qemu-aarch64 build/aarch64/rapt_check $(LONG_CASES_EMULATED) $(LONG_SEED)
 
+.PHONY: test-fresh
+test-fresh: ## `make run` and `make test` of the last commit in a bare Debian 12 (root, or docker, or podman)
+	scripts/test-fresh.sh
+
 # Seconds for each of the fuzzers.
 FUZZ_SECONDS ?= 60
 .PHONY: fuzz
@@ -116,7 +132,7 @@ fuzz: build-fuzz ## throw made-up files at the readers, FUZZ_SECONDS for each fo
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 .PHONY: bench
-bench: build/release/build.ninja ## time rapt beside sgemm, PyTorch and ONNX Runtime, and write docs/benchmarks.md
+bench: build/release/build.ninja ## time rapt beside sgemm, PyTorch and ONNX Runtime, and write a page in docs/benchmarks
 	@scripts/setup.sh build bench
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli rapt_peer_api
 	bench/peers/run.sh build/release
@@ -137,9 +153,12 @@ format: setup-lint ## format every C++ file in place
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: setup setup-test setup-lint setup-cross setup-python setup-wasm setup-explorer
+.PHONY: setup setup-ci setup-test setup-lint setup-cross setup-python setup-wasm setup-explorer
 setup: ## install what is missing (Debian and its relatives)
 	@scripts/setup.sh build
+setup-ci: ## what .ci/run needs: every package and environment but the peers'
+	@scripts/setup.sh build test python explorer lint ci
+setup-ci: build/venv/installed.txt build/explorer-venv/installed.txt build/lint-venv/installed.txt build/dist-venv/installed.txt
 setup-test:
 	@scripts/setup.sh build test
 setup-lint:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing rapt needs and this machine lacks, from the distribution's own packages.
 #
-#   scripts/setup.sh [group…]      groups: build (the default), test, python, wasm, explorer, lint, cross, bench
+#   scripts/setup.sh [group…]      groups: build (the default), test, python, wasm, explorer, lint, cross, bench, fresh, ci
 #
 # Idempotent. Prints every package it installs, and touches no network when none is missing.
 set -euo pipefail
@@ -19,8 +19,12 @@ packages_of() {
     # Two matrix products: which is the faster depends on the CPU, and rapt is held against that one.
     bench) echo "libopenblas0-pthread libdnnl2 python3-venv" ;;
     cross) echo "g++-aarch64-linux-gnu qemu-user" ;;
+    # A bare Debian in a folder, for make test-fresh.
+    fresh) echo "debootstrap" ;;
+    # .ci/run compiles the same sources for several builds; the cache compiles each once.
+    ci) echo "ccache" ;;
     *)
-      echo "setup: unknown group '$1'; the groups are build, test, python, wasm, explorer, lint, cross and bench" >&2
+      echo "setup: unknown group '$1'; the groups are build, test, python, wasm, explorer, lint, cross, bench, fresh and ci" >&2
       return 1
       ;;
   esac
@@ -47,6 +51,8 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
       lint) programs="clang++ clang-format python3" ;;
       bench) programs="python3" ;;
       cross) programs="aarch64-linux-gnu-g++ qemu-aarch64" ;;
+      fresh) programs="debootstrap" ;;
+      ci) programs="ccache" ;;
     esac
     for program in $programs; do
       command -v "$program" >/dev/null || missing+=("$program")
@@ -61,7 +67,7 @@ rapt needs:
   to test   valgrind and the header of DLPack, without which some tests are skipped
   to build the Python package   Python's headers and its venv
   to build for browsers         Emscripten 3.1.6 or later, and Node 18 or later
-  to build and test the explorer  these, esbuild, and Chromium
+  to build and test the explorer  these, esbuild, and Chromium (make test needs them; make test-release does not)
   to lint   clang, clang-format 14, and Python's venv
   to bench  OpenBLAS or oneDNN, as a library to load, and Python's venv
   to run the long tests   a g++ that builds for aarch64, and qemu's user-mode emulator of it

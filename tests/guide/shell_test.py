@@ -6,7 +6,8 @@
 The blocks of a page run one after the other in one shell, in a folder of its own, which is also HOME: a line that fails
 ends it. Blocks with a name for their file (<!-- file first.cc -->) lie there. On PATH is the built command;
 build/release is the build under test, so that a page can install it and go on from there. `make` says what it would do,
-and does nothing: a target must be there. What a page shows below a block is all that it prints, to stdout and stderr.
+and does nothing: a target must be there. A page that would install a package of the system fails, also by way of make.
+What a page shows below a block is all that it prints, to stdout and stderr.
 """
 
 import os
@@ -21,6 +22,11 @@ import blocks
 MARK = "\x1e"  # printed before each block, so that its output is known as its own
 DRY_MAKE = """#!/bin/sh
 exec {make} --no-print-directory --dry-run --directory {root} "$@" >/dev/null
+"""
+INSTALLERS = ("apt-get", "apt", "sudo")
+NO_INSTALLER = """#!/bin/sh
+echo "$(basename "$0"): a test must not install anything" >&2
+exit 1
 """
 
 
@@ -48,9 +54,10 @@ class Shell:
             if block.file:
                 (home / block.file).write_text(block.text, encoding="utf-8")
         tools.mkdir()
-        make = tools / "make"
-        make.write_text(DRY_MAKE.format(make=shutil.which("make"), root=self.root))
-        make.chmod(0o755)
+        programs = {"make": DRY_MAKE.format(make=shutil.which("make"), root=self.root)}
+        for name, text in {**programs, **dict.fromkeys(INSTALLERS, NO_INSTALLER)}.items():
+            (tools / name).write_text(text)
+            (tools / name).chmod(0o755)
         return home, tools
 
     def complaints(self, page):
@@ -77,7 +84,8 @@ class Shell:
 
 
 def proves_itself(shell):
-    """On made-up pages: files stay, failures and wrong output are noticed, and so is a target that make has not."""
+    """On made-up pages: files stay, failures and wrong output are noticed, and so are a target that make has not and a
+    package that would be installed."""
 
     def wrong(text):
         return shell.complaints(blocks.read_page("page.md", text))[0]
@@ -90,6 +98,7 @@ def proves_itself(shell):
         ("cat $A", "cat b"),
         ("text\n1", "text\n2"),
         ("make test", "make tset"),
+        ("make test", "apt-get install hello"),
         ("cat $A", "false; cat a"),
     ):
         assert was in good and wrong(good.replace(was, becomes)), (was, becomes)
