@@ -246,8 +246,8 @@ def groups(quick):
     found.append(Group("decoding", in_every_type(decoding), peers=("PyTorch", "PyTorch, folded")))
     for dim in dims:
         case = Case(1, 8, long // 4, dim)
-        found.append(Group("16 bits", in_every_type(case), peers=("PyTorch",)))
-        found.append(Group("16 bits", in_every_type(dataclasses.replace(case, causal=True)), peers=()))
+        for causal in (False, True):
+            found.append(Group("16 bits", in_every_type(dataclasses.replace(case, causal=causal)), peers=("PyTorch",)))
     case = Case(1, 12, long // 8, 64)
     found.append(Group("weights", (case, dataclasses.replace(case, weights=True)), peers=("PyTorch",)))
 

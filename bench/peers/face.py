@@ -1,78 +1,138 @@
-"""The table of ratios in README.md and README.zh-CN.md, written anew by each `make bench`."""
+"""The speed tables of README.md and README.zh-CN.md, from the records of every machine in docs/benchmarks."""
 
+import json
 import pathlib
 import re
 import textwrap
 
-import goals
-
 PLACE = re.compile(r"(<!-- ratios, by make bench -->\n).*?(<!-- end of ratios -->)", re.S)
+PEERS = ("PyTorch", "ONNX Runtime")
+# One line of the table: its name, the groups of bench/peers/cases.py that it covers, and which of their cases.
+LINES = (
+    ("full", ("lengths", "masks", "window"), lambda case: case["plain"] and not case["causal"]),
+    ("causal", ("lengths",), lambda case: case["causal"]),
+    ("bf16", ("16 bits",), lambda case: case["dtype"] == "bf16"),
+    ("f16", ("16 bits",), lambda case: case["dtype"] == "f16"),
+    ("masks", ("masks",), lambda case: not case["plain"]),
+    ("window", ("window",), lambda case: not case["plain"]),
+    ("decode", ("decoding",), lambda case: case["dtype"] == "f32"),
+    ("decode 16", ("decoding",), lambda case: case["dtype"] != "f32"),
+    ("weights", ("weights",), lambda case: not case["plain"]),
+    ("layer", ("layer", "layer as classes"), lambda case: True),
+    ("layer with weights", ("layer with weights",), lambda case: True),
+    ("backward", ("backward", "backward of one head"), lambda case: True),
+    ("training", ("training",), lambda case: True),
+    ("training with dropout", ("training with dropout",), lambda case: True),
+)
 WORDS = {
     "README.md": {
-        "header": ["rapt is faster by", "than PyTorch {torch}", "than ONNX Runtime {onnx}"],
-        "full": "forward, n 128–4096", "causal": "forward, causal", "masks": "a bool or float mask of full size",
+        "over": "Speedup over {peer}",
+        "full": "forward, n 128–8192", "causal": "forward, causal", "bf16": "forward in bf16, n 2048",
+        "f16": "forward in f16, n 2048", "masks": "a bool or float mask of full size",
         "window": "a window of 256 among 8192 keys", "decode": "decoding, 32 heads on 8, 32768 keys",
-        "weights": "forward with mean weights", "layer": "`MultiheadAttention`, 1024 tokens, causal",
-        "layer with weights": "the same with `need_weights=True`", "backward": "backward, n 512–4096",
-        "training": "a training step of the layer", "training with dropout": "the same with dropout 0.1",
-        "below": "On {cpu}, {cores} cores, f32 (decoding: f32, bf16 and f16), 1 and 2 threads, {date}: from the least "
-                 "favourable case to the most ([all of them](docs/benchmarks.md)).",
+        "decode 16": "the same in bf16 and f16", "weights": "forward with mean weights",
+        "layer": "`MultiheadAttention`, 1024 tokens, causal", "layer with weights": "the same with `need_weights=True`",
+        "backward": "backward, n 512–4096", "training": "a training step of the layer",
+        "training with dropout": "the same with dropout 0.1",
+        "below": "Each cell: the worst case, then the best, over 1 and 2 threads; below 1 the peer is faster. f32 unless "
+                 "the line names a type.",
+        "machine": "{name}: {cpu}, {cores} cores, {isa}; {versions}; {date} ([every case](docs/benchmarks/{page})).",
+        "ahead": "Every case in which a peer is faster:", "case": "case", "none": "None.",
+        "columns": ("machine", "peer", "case", "1 thread", "2 threads"),
     },
     "README.zh-CN.md": {
-        "header": ["rapt 快多少倍", "比 PyTorch {torch}", "比 ONNX Runtime {onnx}"],
-        "full": "前向，n 128–4096", "causal": "前向，因果掩码", "masks": "完整大小的布尔或浮点掩码",
-        "window": "8192 个键里的窗口 256", "decode": "解码，32 个头共用 8 个，32768 个键",
-        "weights": "前向并返回平均权重", "layer": "`MultiheadAttention`，1024 个词元，因果",
-        "layer with weights": "同上，`need_weights=True`", "backward": "反向，n 512–4096",
-        "training": "这一层的一步训练", "training with dropout": "同上，dropout 0.1",
-        "below": "{cpu}，{cores} 核，f32（解码：f32、bf16、f16），1 和 2 个线程，{date}：从最不利的情形到最有利的情形"
-                 "（[全部结果](docs/benchmarks.md)）。",
+        "over": "相对 {peer} 的加速比",
+        "full": "前向，n 128–8192", "causal": "前向，因果掩码", "bf16": "bf16 前向，n 2048",
+        "f16": "f16 前向，n 2048", "masks": "完整大小的布尔或浮点掩码",
+        "window": "8192 个键，窗口 256", "decode": "解码，32 个查询头对 8 个键值头，32768 个键",
+        "decode 16": "同上，bf16 和 f16", "weights": "前向并返回平均权重",
+        "layer": "`MultiheadAttention`，1024 个词元，因果", "layer with weights": "同上，`need_weights=True`",
+        "backward": "反向，n 512–4096", "training": "该层的一步训练", "training with dropout": "同上，dropout 0.1",
+        "below": "每格：1 和 2 个线程的所有情形中，先最差后最好；小于 1 表示对方更快。未注明类型的为 f32。",
+        "machine": "{name}：{cpu}，{cores} 核，{isa}；{versions}；{date}（[全部结果](docs/benchmarks/{page})）。",
+        "ahead": "对方更快的全部情形：", "case": "情形", "none": "无。",
+        "columns": ("机器", "对方", "情形", "1 线程", "2 线程"),
     },
 }
 
 
-def rows(peers):
-    """(key, ratios over PyTorch, ratios over ONNX Runtime)"""
-    everything = lambda entry: True
-    later = lambda group, entry: not goals.is_first(group, entry)
-
-    def over(name, about, keep=lambda group, entry: True):
-        return goals.over_peer_in(peers, name, about, keep)
-
-    return [
-        *((key, *(goals.over_peer(peers, name, everything, causal) for name in ("PyTorch", "ONNX Runtime")))
-          for key, causal in (("full", False), ("causal", True))),
-        *((key, over("PyTorch", key, later), over("ONNX Runtime", key, later)) for key in ("masks", "window")),
-        ("decode", over("PyTorch", "decoding"), []),
-        ("weights", over("PyTorch", "weights", later), []),
-        *((key, over("PyTorch", key), []) for key in ("layer", "layer with weights")),
-        ("backward", over("PyTorch", "backward") + over("PyTorch", "backward of one head"), []),
-        *((key, over("PyTorch", key), []) for key in ("training", "training with dropout")),
-    ]
+def family(peer):
+    """PyTorch is called in several ways; a line shows the worst over all of them."""
+    return peer.partition(",")[0]
 
 
-def span(ratios):
-    if not ratios:
+def ratios(record, line, peer):
+    _, groups, keep = line
+    return [case["ratio"] for case in record["cases"]
+            if case["about"] in groups and family(case["peer"]) == peer and keep(case)]
+
+
+def span(found):
+    if not found:
         return "–"
-    written = [f"{each:.2f}" if each < 10 else f"{each:.0f}" for each in (min(ratios), max(ratios))]
+    written = [f"{each:.2f}" if each < 10 else f"{each:.0f}" for each in (min(found), max(found))]
     return written[0] if written[0] == written[1] else "–".join(written)
 
 
-def table(words, peers, machine):
-    versions = {"torch": peers["versions"]["PyTorch"], "onnx": peers["versions"]["ONNX Runtime"]}
-    lines = ["| " + " | ".join(each.format(**versions) for each in words["header"]) + " |", "|---|---:|---:|"]
-    lines += [f"| {words[key]} | {span(torch)} | {span(onnx)} |" for key, torch, onnx in rows(peers)]
-    below = words["below"].format(cpu=machine["cpu"], cores=machine["cores"], date=peers["date"])
-    wrapped = textwrap.fill(below, 118, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(lines) + f"\n\n{wrapped}\n"
+def row(cells):
+    return "| " + " | ".join(cells) + " |"
 
 
-def write(root, peers, machine):
-    """Puts the table in its place in both pages."""
+def speed_table(words, records):
+    columns = [(peer, record) for peer in PEERS for record in records]
+    lines = [row(["", *(f"{words['over'].format(peer=peer)}, {record['machine']['name']}" for peer, record in columns)]),
+             "|---" + "|---:" * len(columns) + "|"]
+    for line in LINES:
+        cells = [span(ratios(record, line, peer)) for peer, record in columns]
+        lines.append(row([words[line[0]], *cells]))
+    return "\n".join(lines)
+
+
+def ahead_table(words, records):
+    """Each case that a peer computes faster, the worst of each machine first."""
+    found = {}
+    for record in records:
+        for case in record["cases"]:
+            if round(case["ratio"], 2) < 1.0:
+                key = (record["machine"]["name"], case["peer"], case["case"])
+                found.setdefault(key, {})[case["threads"]] = case["ratio"]
+    if not found:
+        return words["none"]
+    lines = [row(words["columns"]), "|---|---|---|---:|---:|"]
+    for key, by_threads in sorted(found.items(), key=lambda item: (item[0][0], min(item[1].values()))):
+        lines.append(row([*key, *(span([by_threads[n]] if n in by_threads else []) for n in (1, 2))]))
+    return "\n".join(lines)
+
+
+def text(words, records):
+    parts = [speed_table(words, records), words["below"]]
+    for record in records:
+        versions = ", ".join(f"{peer} {version}" for peer, version in record["versions"].items())
+        parts.append(words["machine"].format(**record["machine"], versions=versions, date=record["date"]))
+    parts += [words["ahead"], ahead_table(words, records)]
+    wrap = lambda part: part if part.startswith("|") else textwrap.fill(
+        part, 118, break_long_words=False, break_on_hyphens=False)
+    return "\n\n".join(wrap(part) for part in parts) + "\n"
+
+
+INDEX = """# Benchmarks
+
+`make bench` writes the page of the machine it runs on, a record of its ratios (`.json`) beside it, and this list. The
+speed tables of the READMEs come from the records of all machines.
+
+"""
+
+
+def write(root):
+    """Writes the index of docs/benchmarks, and puts the tables in their place in both READMEs."""
+    root = pathlib.Path(root)
+    folder = root / "docs" / "benchmarks"
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    pages = ["- [{name}]({page}): {cpu}, {cores} cores, {isa}".format(**record["machine"]) for record in records]
+    (folder / "README.md").write_text(INDEX + "\n".join(pages) + "\n", encoding="utf-8")
     for name, words in WORDS.items():
-        page = pathlib.Path(root) / name
-        text = page.read_text(encoding="utf-8")
-        if not PLACE.search(text):
+        page = root / name
+        before = page.read_text(encoding="utf-8")
+        if not PLACE.search(before):
             raise SystemExit(f"{page}: no place for the ratios")
-        page.write_text(PLACE.sub(lambda found: found[1] + table(words, peers, machine) + found[2], text),
-                        encoding="utf-8")
+        page.write_text(PLACE.sub(lambda found: found[1] + text(words, records) + found[2], before), encoding="utf-8")

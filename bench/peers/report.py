@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes docs/benchmarks.md, and the ratios in both READMEs, from the results of a run.
+"""Writes the page of this machine and its record in docs/benchmarks, and the tables in both READMEs, from a run's results.
 
-    report.py FOLDER PAGE.md [ROOT]      without ROOT, the READMEs stay as they are
+    report.py FOLDER ROOT                docs/benchmarks/MACHINE.md and .json of ROOT, and its READMEs
+    report.py FOLDER --page PAGE.md      that page alone
 
 FOLDER holds what run.sh put there: own.json, decode.json and prefill.json as `rapt bench attention` printed them,
 backward.json as `rapt bench backward` did, product.json as `rapt bench gemm` did, mha.json and layer_decode.json as
@@ -14,6 +15,7 @@ import sys
 
 import face
 import goals
+import machine
 
 PART_ONE = ("lengths", "masks", "window")  # what the tables with both peers are about
 
@@ -218,8 +220,36 @@ def goal_table(runs, peers):
     return table(["", "floor", "target", "measured", "reached"], rows)
 
 
+def record(runs, peers, name):
+    """What the READMEs' tables need of a run: how much faster rapt is than each peer in each case."""
+    cases = [
+        {
+            **{key: ours[key] for key in ("case", "dtype", "causal", "threads")},
+            "about": group["about"],
+            "plain": goals.is_first(group, ours),  # without the mask, the window or the weights that the group is about
+            "peer": other["contestant"],
+            "ratio": round(goals.of_bests(other, ours), 3),
+        }
+        for group in peers["groups"]
+        for ours in group["entries"] if ours["contestant"] == "rapt"
+        for other in group["entries"]
+        if other["contestant"] != "rapt" and all(other[key] == ours[key] for key in ("case", "threads"))
+    ]
+    seen = runs["own"]["machine"]
+    about = {"name": name, "cpu": seen["cpu"], "cores": seen["cores"], "isa": seen["isa"],
+             "page": f"{machine.slug(name)}.md"}
+    return {"machine": about, "date": peers["date"], "versions": peers["versions"], "cases": cases}
+
+
+def as_json(data):
+    """A case a line, so that a change of one reads as one."""
+    head = {key: value for key, value in data.items() if key != "cases"}
+    lines = ",\n  ".join(json.dumps(case, ensure_ascii=False) for case in data["cases"])
+    return json.dumps(head, ensure_ascii=False)[:-1] + ', "cases": [\n  ' + lines + "\n]}\n"
+
+
 def main():
-    if len(sys.argv) not in (3, 4):
+    if len(sys.argv) != 3 and sys.argv[2:3] != ["--page"]:
         sys.exit(__doc__)
     folder = pathlib.Path(sys.argv[1])
 
@@ -230,7 +260,9 @@ def main():
     own, mha, peers = runs["own"], runs["mha"], read("peers")
     libraries = sorted({each["sgemm_library"] or "none found" for each in own["baselines"]})
     words = pathlib.Path(__file__).with_name("page.md").read_text(encoding="utf-8")
+    name = machine.name(own["machine"]["cpu"])
     page = words.format(
+        machine=name,
         date=peers["date"],
         cpu=own["machine"]["cpu"],
         cores=own["machine"]["cores"],
@@ -261,9 +293,16 @@ def main():
         own_ratios=own_ratios(peers),
         goal_table=goal_table(runs, peers),
     )
-    pathlib.Path(sys.argv[2]).write_text(page, encoding="utf-8")
-    if len(sys.argv) == 4:
-        face.write(sys.argv[3], peers, own["machine"])
+    if sys.argv[2] == "--page":
+        pathlib.Path(sys.argv[3]).write_text(page, encoding="utf-8")
+        return
+    root = pathlib.Path(sys.argv[2])
+    place = root / "docs" / "benchmarks" / machine.slug(name)
+    place.parent.mkdir(exist_ok=True)
+    place.with_suffix(".md").write_text(page, encoding="utf-8")
+    place.with_suffix(".json").write_text(as_json(record(runs, peers, name)), encoding="utf-8")
+    face.write(root)
+    print(f"peers: wrote {place}.md", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Times rapt against the machine's matrix product and against PyTorch and ONNX Runtime, and writes docs/benchmarks.md and the ratios in
-# README.md and README.zh-CN.md.
+# Times rapt against the machine's matrix product and against PyTorch and ONNX Runtime, and writes this machine's page in
+# docs/benchmarks and the tables in README.md and README.zh-CN.md.
 #
 #   bench/peers/run.sh BUILD [--quick]     BUILD: where rapt was built with RAPT_BUILD_BENCH=ON
 #
@@ -32,7 +32,7 @@ layer=()
 cached=8192
 rounds=11
 layer_rounds=5  # a call takes half a second
-page=(docs/benchmarks.md .)
+page=(.)
 if [ -n "$quick" ]; then
   sizes=(--queries "64,128" --dim 32)
   backward_sizes=("${sizes[@]}")
@@ -41,7 +41,7 @@ if [ -n "$quick" ]; then
   cached=256
   rounds=3
   layer_rounds=3
-  page=("$results/quick.md")
+  page=(--page "$results/quick.md")
 fi
 threads=1
 if [ "$(nproc)" -gt 1 ]; then threads=1,2; fi
@@ -61,4 +61,3 @@ if [ -n "$quick" ]; then compare+=(--quick); fi
 # -B: no compiled files in the tree.
 "$venv/bin/python" -B "$here/compare.py" "${compare[@]}"
 "$venv/bin/python" -B "$here/report.py" "$results" "${page[@]}"
-echo "peers: wrote ${page[0]}" >&2
