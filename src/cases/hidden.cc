@@ -107,7 +107,8 @@ class Findings {
 void compare_captures(const CaseSpec& spec, const Answer& before, const Answer& after, const Reach& reach,
                       const std::vector<Spoilt>& spoilt, Findings& findings) {
   for (std::size_t n = 0; n < before.captures.size(); ++n) {
-    const auto& [stage, of] = spec.captures[n];
+    const Stage stage = spec.captures[n].first;
+    const Selection& of = spec.captures[n].second;
     const bool unmasked = stage == Stage::raw || stage == Stage::capped;
     const auto chosen = [](const std::vector<std::int64_t>& list, std::int64_t place) {
       return list.empty() ? place : list[static_cast<std::size_t>(place)];
