@@ -14,6 +14,8 @@ if(RAPT_SANITIZE)
   target_compile_options(rapt_options INTERFACE
     -fsanitize=${RAPT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   target_link_options(rapt_options INTERFACE -fsanitize=${RAPT_SANITIZE})
+  # Without a time in precompiled headers, a compiler cache knows them again.
+  target_compile_options(rapt_options INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endif()
 
 if(RAPT_PORTABLE)

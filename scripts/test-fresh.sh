@@ -38,8 +38,10 @@ chroot_begin() {
   local from at
   trap unmount EXIT
   unmount
+  if [ -e "$folder" ] && [ ! -f "$folder/.rapt-fresh" ]; then fail "$folder exists and was not made by this script"; fi
   rm -rf --one-file-system "$folder"
   mkdir -p "$folder"
+  touch "$folder/.rapt-fresh"
   if [ ! -f "$folder.tar" ]; then
     command -v debootstrap >/dev/null || scripts/setup.sh fresh
     from=$(mirror)

@@ -24,7 +24,7 @@ void expect_near_the_truth_on_every_set(const CaseSpec& spec) {
   const Answer truth = cases::truth(test);
   const bool backward = cases::has_backward(spec);
   const cases::Gradients true_gradients = backward ? cases::true_gradients(test) : cases::Gradients{};
-  const std::string before = instruction_set_in_use();
+  const KeepInstructionSet keep;
   for (const std::string& set : instruction_sets_here()) {
     SCOPED_TRACE(set + ": " + describe(spec));
     use_instruction_set(set);
@@ -36,7 +36,6 @@ void expect_near_the_truth_on_every_set(const CaseSpec& spec) {
     EXPECT_EQ(cases::mismatch(cases::compare(test.spec, gradients, true_gradients)), "");
     EXPECT_TRUE(untouched) << "memory around a gradient was written";
   }
-  use_instruction_set(before);
 }
 
 // Each test is cut into parts, so that several processes can share it.

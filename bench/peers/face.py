@@ -1,6 +1,7 @@
 """The speed tables of README.md and README.zh-CN.md, from the records of every machine in docs/benchmarks."""
 
 import json
+import math
 import pathlib
 import re
 import textwrap
@@ -70,7 +71,9 @@ def ratios(record, line, peer):
 def span(found):
     if not found:
         return "–"
-    written = [f"{each:.2f}" if each < 10 else f"{each:.0f}" for each in (min(found), max(found))]
+    # A ratio below 1 is rounded down, so that it never reads 1.00.
+    written = [f"{math.floor(100 * each) / 100:.2f}" if each < 1 else f"{each:.2f}" if each < 10 else f"{each:.0f}"
+               for each in (min(found), max(found))]
     return written[0] if written[0] == written[1] else "–".join(written)
 
 
@@ -93,7 +96,7 @@ def ahead_table(words, records):
     found = {}
     for record in records:
         for case in record["cases"]:
-            if round(case["ratio"], 2) < 1.0:
+            if case["ratio"] < 1.0:
                 key = (record["machine"]["name"], case["peer"], case["case"])
                 found.setdefault(key, {})[case["threads"]] = case["ratio"]
     if not found:

@@ -37,7 +37,7 @@ constexpr Wording kWords[] = {
     {"].from", "].array"},
     {"unsqueeze(1)", "mask[:, None]"},
     {"unsqueeze(0)", "mask[None]"},
-    {"leave it absent for an open side", "None is an open side"},
+    {"leave it absent for an open side", "None leaves that side open"},
     {"mask_of_heads: mask has", "MultiheadAttention.forward: attn_mask has"},
     {"where pages.per_row is 1", "where a row of pages.table has one page"},
 };
@@ -52,7 +52,7 @@ constexpr Wording kLayerWords[] = {
     {"key_size", "kdim"},
     {"value_size", "vdim"},
     {"add_zero_attention", "add_zero_attn"},
-    {"set config.dropout", "give dropout where the layer is made"},
+    {"set config.dropout", "pass dropout= to the constructor"},
     {"attention.masks[", "mask["},
     {"say mask_of_batch for (B, Lq, Lk) or mask_of_heads for PyTorch's (B·Hq, Lq, Lk)",
      "make (B, Lq, Lk) four-dimensional by mask[:, None], or give PyTorch's (B·Hq, Lq, Lk) as attn_mask"},
@@ -93,7 +93,10 @@ std::string reworded(std::string_view text, std::initializer_list<std::span<cons
 }  // namespace
 
 std::string in_python(std::string_view text) {
-  if (text.starts_with("MultiHeadAttention")) return reworded(text, {kLayerWords, kWords, kNames});
+  // load() has the library's names for its arguments.
+  const bool constructor_or_call =
+      text.starts_with("MultiHeadAttention") && !text.starts_with("MultiHeadAttention::load");
+  if (constructor_or_call) return reworded(text, {kLayerWords, kWords, kNames});
   return reworded(text, {kWords, kNames});
 }
 

@@ -19,7 +19,7 @@
 //
 // Hidden means hidden: a key whose score is −inf after step 5 has no influence on the row, whatever k and v hold there,
 // NaN and infinities included, and the row none on the gradients of that key. −inf in a Mask::add hides even where the
-// score is NaN. A score of NaN or +inf makes its own row NaN. A key that dropout drops is seen: NaN in its v stays NaN.
+// score is NaN; a later mask that adds NaN or +inf to it makes it NaN again. A score of NaN or +inf makes its own row NaN. A key that dropout drops is seen: NaN in its v stays NaN.
 #pragma once
 
 #include <cstddef>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <string_view>
 #include <vector>
 
 #include "attention/checks.h"
@@ -22,13 +23,19 @@ class Apart {
   template <bool kMutable>
   void add_input(const Name& name, BasicTensorView<kMutable>&& tensor) = delete;
 
-  // Something that is written. Throws if it overlaps itself or anything that was added before it.
+  // Something that is written. Throws if it overlaps itself or anything that was added before it, except that it may
+  // be the same tensor as the input of the name `in_place`.
   template <bool kMutable>
-  void add_output(const Name& name, const BasicTensorView<kMutable>& tensor) {
+  void add_output(const Name& name, const BasicTensorView<kMutable>& tensor, std::string_view in_place = {}) {
+    if (!tensor.defined()) return;
     checks_.writable(name, tensor);
     const Taken written = taken(name, tensor);
-    for (std::size_t n = 0; n < count_ && n < kFew; ++n) check(written, few_[n]);
-    for (const Taken& other : more_) check(written, other);
+    const auto check_all = [&](const Taken& other) {
+      if (other.name == in_place && written.is_same(other)) return;
+      check(written, other);
+    };
+    for (std::size_t n = 0; n < count_ && n < kFew; ++n) check_all(few_[n]);
+    for (const Taken& other : more_) check_all(other);
     take(written);
   }
   template <bool kMutable>
@@ -43,6 +50,9 @@ class Apart {
     ByteRange bytes;
 
     ConstTensorView tensor() const { return {data, dtype, *shape, *strides}; }
+    bool is_same(const Taken& other) const {
+      return data == other.data && dtype == other.dtype && *strides == *other.strides;
+    }
   };
 
   template <bool kMutable>

@@ -85,9 +85,9 @@ double rounding_to(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 : dtype =
 // two scores: in Random8943 the largest weight of all seven heads is dropped, and a kept weight whose score is off by
 // 80 stands against a dropped one that is off by −245. Inputs are uniform in ±1.7 · spread, so scores have a deviation
 // of 0.96 · spread² · |scale| · √D, and hardly one of them is beyond four of it.
-double weight_error(const CaseSpec& spec) {
+double weight_error(const CaseSpec& spec, bool dropped) {
   const double cancelled = std::max(16.0, score_size(spec));
-  if (spec.dropout.rate == 0.0) return cancelled;
+  if (!dropped || spec.dropout.rate == 0.0) return cancelled;
   const auto size = static_cast<double>(spec.head_size);
   const double scale = spec.has_scale ? std::abs(spec.scale) * std::sqrt(size) : 1.0;
   const double largest = 4.0 * 0.96 * spec.spread * spec.spread * scale;
@@ -95,14 +95,15 @@ double weight_error(const CaseSpec& spec) {
 }
 
 // What an engine that works in f32 may differ by, for an output of this type: one rounding at the end, and the sums.
-double tolerance(const CaseSpec& spec, DType output) {
+// `dropped`: weights after dropout go into it.
+double tolerance(const CaseSpec& spec, DType output, bool dropped) {
   if (spec.query_type == DType::f64) return 1e-12;
   // Half a unit in the last place of the output, the most that one rounding can do.
   const double rounding = rounding_to(output);
   // A score carries its error into the exponent, hence into the weight; a chunk's sum of n weights is one chain and
   // carries about √n roundings.
   const double chain = std::sqrt(static_cast<double>(std::min<std::int64_t>(spec.keys, 256)));
-  return rounding + 0x1p-24 * (weight_error(spec) + chain);
+  return rounding + 0x1p-24 * (weight_error(spec, dropped) + chain);
 }
 
 // Gradients of scores are p · (g − Σ p g), and what makes them small may be that the two are alike: with one key they
@@ -127,16 +128,16 @@ double gradient_tolerance(const CaseSpec& spec, DType written) {
   const double handed = handed_to_backward(spec) == Handed::out_and_lse ? rounding_to(spec.query_type) : 0.0;
   const auto rows = static_cast<double>(
       spec.queries * std::max<std::int64_t>(1, spec.query_heads / std::max<std::int64_t>(1, spec.kv_heads)));
-  return handed + tolerance(spec, written) + 0x1p-24 * std::sqrt(rows);
+  return handed + tolerance(spec, written, true) + 0x1p-24 * std::sqrt(rows);
 }
 
 }  // namespace
 
 std::vector<Comparison> compare(const CaseSpec& spec, const Answer& got, const Answer& wanted) {
-  const double in_sums = tolerance(spec, spec.query_type == DType::f64 ? DType::f64 : DType::f32);
+  const double in_sums = tolerance(spec, spec.query_type == DType::f64 ? DType::f64 : DType::f32, false);
   std::vector<Comparison> all;
   all.push_back({"out", relative_error(got.out, wanted.out),
-                 tolerance(spec, spec.query_type) + subnormal_rounding(spec.query_type, wanted.out)});
+                 tolerance(spec, spec.query_type, true) + subnormal_rounding(spec.query_type, wanted.out)});
   if (spec.lse) all.push_back({"lse", absolute_error(got.lse, wanted.lse), in_sums});
   for (std::size_t n = 0; n < got.captures.size(); ++n) {
     const Stage stage = spec.captures[n].first;
@@ -145,7 +146,8 @@ std::vector<Comparison> compare(const CaseSpec& spec, const Answer& got, const A
                                  : absolute_error(got.captures[n], wanted.captures[n]);
     const DType type = spec.type_of(stage);
     all.push_back(
-        {"capture " + std::to_string(n), error, tolerance(spec, type) + subnormal_rounding(type, wanted.captures[n])});
+        {"capture " + std::to_string(n), error,
+         tolerance(spec, type, stage == Stage::dropped_weights) + subnormal_rounding(type, wanted.captures[n])});
   }
   return all;
 }

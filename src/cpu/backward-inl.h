@@ -146,12 +146,23 @@ inline void KnownRows(const BackwardProblem& problem, const TileRows& rows, cons
   }
   for (std::int64_t lane = 0; lane < rows.vectors * kLanes; ++lane) {
     // A row that sees nothing has m −inf, and one with a NaN may have anything: of both e^(s − m) shall be 0 at least
-    // where s is −inf.
+    // where s is −inf. The sum of a row with a NaN is NaN.
     const float m = stats.m[lane];
-    stats.inverse[lane] = m == -kInfinity ? 0.0F : std::isfinite(m) ? 1.0F / l[lane] : l[lane] * (m - m);
+    stats.inverse[lane] = m == -kInfinity && !std::isnan(l[lane]) ? 0.0F
+                          : std::isfinite(m)                      ? 1.0F / l[lane]
+                                                                  : l[lane] * (m - m);
     if (!std::isfinite(m)) stats.m[lane] = 0.0F;
   }
-  if (IsKnown(problem) && problem.upstream.dout.defined()) DeltaFromOut(problem, rows, scratch, stats);
+  if (IsKnown(problem) && problem.upstream.dout.defined()) {
+    DeltaFromOut(problem, rows, scratch, stats);
+    // Where dout is not finite and out is 0, as in a row that sees nothing, their product is NaN: sum such rows again.
+    bool again = false;
+    for (std::int64_t lane = 0; lane < rows.vectors * kLanes; ++lane) {
+      if (!std::isfinite(stats.delta[lane])) summed[lane] = again = true;
+    }
+    if (again && !any) LoadTile(problem, rows, scratch);
+    any = any || again;
+  }
   if (!any || (!problem.upstream.dout.defined() && problem.upstream.dweights.empty())) return;
   TileStats all = stats;
   std::fill_n(all.delta, TileRows::kMax, 0.0F);

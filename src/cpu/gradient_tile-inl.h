@@ -58,7 +58,8 @@ struct GradientScratch {
 // ---------------------------------------------------------------- loading
 
 // What is not finite becomes 0. For a factor of the last products: where it is not finite, the gradient it is
-// multiplied with is NaN already, or 0 because nothing is seen there, and 0 · NaN must not leak out of there.
+// multiplied with is NaN already, or 0 because nothing is seen there or the score is capped, and 0 · NaN must not leak
+// out of there.
 HWY_INLINE Vec CleanVec(Vec x) { return hn::IfThenElseZero(hn::IsFinite(x), x); }
 
 inline void LoadPaddedRow(const ConstTensorView& view, std::int64_t offset, std::int64_t size, std::int64_t padded,

@@ -2,6 +2,8 @@
 #include "nn/backward.h"
 
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 #include "attention/apart.h"
 #include "nn/added_keys.h"
@@ -22,6 +24,7 @@ class Backward : LayerSteps {
 
   void run() {
     find_dout();
+    plan_attention();  // what attention refuses is refused before anything is written
     leave_output_projection();
     leave_attention();
     if (layer_.rotary) rotate(d_, /*back=*/true);
@@ -51,23 +54,22 @@ class Backward : LayerSteps {
     multiply_back(Projection::out, dout_, d_.combined, /*add=*/false);
   }
 
-  void leave_attention() {
+  void plan_attention() {
     AttentionOptions& options = attention_options();
     AttentionUpstream& upstream = memory_.attention_upstream;
     upstream.dout = split_heads(ConstTensorView(d_.combined), call_.heads);
     upstream.out = split_heads(ConstTensorView(kept_.combined), call_.heads);
     upstream.lse = kept_.lse;
     upstream.dweights.resize(backward_.dweights.defined() ? 1 : 0);
-    Tensor added_first;
     if (backward_.dweights.defined()) {
       WeightsGradient& weights = upstream.dweights[0];
       weights.stage = Stage::dropped_weights;
       weights.of.mean_over_heads = call_.options.weights == ReturnWeights::mean;
       weights.from = backward_.dweights;
       if (call_.added_keys > 0) {
-        added_first = Tensor(weights.from.shape(), weights.from.dtype());
-        put_added_keys_first(call_.added_keys, weights.from, added_first);
-        weights.from = added_first.view();
+        added_first_ = Tensor(weights.from.shape(), weights.from.dtype());
+        put_added_keys_first(call_.added_keys, weights.from, added_first_);
+        weights.from = std::as_const(added_first_).view();
       }
     }
     AttentionGradients& gradients = memory_.attention_gradients;
@@ -76,15 +78,18 @@ class Backward : LayerSteps {
     gradients.dvalue = split_heads(d_.v, call_.kv_heads);
     gradients.dsinks = backward_.gradients.dsinks;
     gradients.dmasks = backward_.gradients.dmasks;
-    const ConstTensorView q = split_heads(ConstTensorView(kept_.q), call_.heads);
-    const ConstTensorView k = split_heads(ConstTensorView(kept_.k), call_.kv_heads);
-    const ConstTensorView v = split_heads(ConstTensorView(kept_.v), call_.kv_heads);
+    q_ = split_heads(ConstTensorView(kept_.q), call_.heads);
+    k_ = split_heads(ConstTensorView(kept_.k), call_.kv_heads);
+    v_ = split_heads(ConstTensorView(kept_.v), call_.kv_heads);
     options.workspace = memory_.scratch.all();
-    in_the_name_of(kBackward, [&] {
-      options.workspace =
-          memory_.scratch.at_least(attention_backward_workspace_bytes(gradients, upstream, q, k, v, options));
-      attention_backward(gradients, upstream, q, k, v, options);
-    });
+    attention_bytes_ = in_the_name_of(
+        kBackward, [&] { return attention_backward_workspace_bytes(gradients, upstream, q_, k_, v_, options); });
+  }
+
+  void leave_attention() {
+    AttentionOptions& options = memory_.attention;
+    options.workspace = memory_.scratch.at_least(attention_bytes_);
+    attention_backward(memory_.attention_gradients, memory_.attention_upstream, q_, k_, v_, options);
   }
 
   // Every batch row reads the same added key.
@@ -170,6 +175,9 @@ class Backward : LayerSteps {
   const Activations kept_;
   Activations d_;  // gradients, in the places of what they belong to
   ConstTensorView dout_;
+  ConstTensorView q_, k_, v_;  // what attention read, split into heads
+  Tensor added_first_;         // dweights as attention has them, the added keys first
+  std::size_t attention_bytes_ = 0;
 };
 
 }  // namespace
@@ -214,6 +222,10 @@ BackwardCall::BackwardCall(const MultiHeadAttentionConfig& config, const Paramet
   tensors.add_input("query", forward.query);
   tensors.add_input("key", forward.key);
   tensors.add_input("value", forward.value);
+  for (std::size_t n = 0; n < options.attention.masks.size(); ++n) {
+    tensors.add_input(Name("attention.masks", n), options.attention.masks[n].view);
+  }
+  tensors.add_input("attention.sinks", options.attention.sinks);
   tensors.add_input("dout", upstream.dout);
   tensors.add_input("dweights", upstream.dweights);
   const auto input = [&](const char* name, const TensorView& to, const ConstTensorView& of) -> TensorView {
@@ -231,12 +243,19 @@ BackwardCall::BackwardCall(const MultiHeadAttentionConfig& config, const Paramet
   dquery = input("dquery", gradients.dquery, query);
   dkey = input("dkey", gradients.dkey, key);
   dvalue = input("dvalue", gradients.dvalue, value);
+  tensors.add_output("dsinks", gradients.dsinks);
+  for (std::size_t n = 0; n < gradients.dmasks.size(); ++n) {
+    tensors.add_output(Name("dmasks", n, ".to"), gradients.dmasks[n].to);
+  }
 
   const std::vector<Parameter>& list = parameters.list();
   checks.require(gradients.parameters.empty() || gradients.parameters.size() == list.size(), "parameters has ",
                  gradients.parameters.size(), " tensors, the layer has ", list.size(),
                  " parameters; zero_gradients() makes them");
+  std::vector<TensorView> parameter_gradients(gradients.parameters.size());
   for (std::size_t n = 0; n < gradients.parameters.size(); ++n) {
+    parameter_gradients[n] = gradients.parameters[n].view();
+    tensors.add_output(Name("parameters", n), parameter_gradients[n]);
     const Tensor& to = gradients.parameters[n];
     checks.require(to.shape() == list[n].value.shape() && to.dtype() == type, "the gradient of ", list[n].name,
                    " has shape ", to.shape(), " of ", to.dtype(), "; it must be ", list[n].value.shape(), " of ", type,

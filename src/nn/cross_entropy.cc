@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "attention/apart.h"
 #include "nn/row_work.h"
 #include "rapt/layers.h"
 
@@ -25,6 +26,9 @@ double cross_entropy(const TensorView& dlogits, const ConstTensorView& logits, s
   if (dlogits.defined()) {
     nn::check_matrix(checks, "dlogits", dlogits, logits.dtype());
     checks.shaped("dlogits", dlogits, logits.shape(), "that of logits");
+    Apart tensors(checks);
+    tensors.add_input("logits", logits);
+    tensors.add_output("dlogits", dlogits, "logits");
   }
   const double share = counted == 0 ? 0.0 : 1.0 / static_cast<double>(counted);
   std::vector<double> losses(targets.size(), 0.0);  // summed in their order, whichever thread found them

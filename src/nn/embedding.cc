@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "attention/apart.h"
 #include "nn/row_work.h"
 #include "rapt/layers.h"
 
@@ -22,7 +23,11 @@ void check_tokens(const Checks& checks, std::span<const std::int32_t> tokens, co
 }  // namespace
 
 void embed(const TensorView& y, std::span<const std::int32_t> tokens, const ConstTensorView& table) {
-  check_tokens(Checks("embed"), tokens, y, table, "y", "table");
+  const Checks checks("embed");
+  check_tokens(checks, tokens, y, table, "y", "table");
+  Apart tensors(checks);
+  tensors.add_input("table", table);
+  tensors.add_output("y", y);
   nn::with_float_type(y.dtype(), [&](auto type) {
     using T = decltype(type);
     for (std::int64_t t = 0; t < y.size(0); ++t) {
@@ -32,7 +37,11 @@ void embed(const TensorView& y, std::span<const std::int32_t> tokens, const Cons
 }
 
 void embed_backward(const TensorView& dtable, const ConstTensorView& dy, std::span<const std::int32_t> tokens) {
-  check_tokens(Checks("embed_backward"), tokens, dy, dtable, "dy", "dtable");
+  const Checks checks("embed_backward");
+  check_tokens(checks, tokens, dy, dtable, "dy", "dtable");
+  Apart tensors(checks);
+  tensors.add_input("dy", dy);
+  tensors.add_output("dtable", dtable);
   nn::with_float_type(dy.dtype(), [&](auto type) {
     using T = decltype(type);
     for (std::int64_t t = 0; t < dy.size(0); ++t) {

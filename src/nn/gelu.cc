@@ -1,6 +1,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "attention/apart.h"
 #include "nn/row_work.h"
 #include "rapt/layers.h"
 
@@ -30,6 +31,9 @@ void gelu(const TensorView& y, const ConstTensorView& x) {
   const Checks checks("gelu");
   check_same(checks, "x", x, x);
   check_same(checks, "y", y, x);
+  Apart tensors(checks);
+  tensors.add_input("x", x);
+  tensors.add_output("y", y, "x");
   nn::with_float_type(x.dtype(), [&](auto type) {
     using T = decltype(type);
     nn::for_rows(x.size(0), kCost * x.size(1), [&](std::int64_t t) {
@@ -45,6 +49,10 @@ void gelu_backward(const TensorView& dx, const ConstTensorView& dy, const ConstT
   check_same(checks, "x", x, x);
   check_same(checks, "dy", dy, x);
   check_same(checks, "dx", dx, x);
+  Apart tensors(checks);
+  tensors.add_input("dy", dy);
+  tensors.add_input("x", x);
+  tensors.add_output("dx", dx, "dy");
   nn::with_float_type(x.dtype(), [&](auto type) {
     using T = decltype(type);
     nn::for_rows(x.size(0), 2 * kCost * x.size(1), [&](std::int64_t t) {

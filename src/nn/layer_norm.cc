@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "attention/apart.h"
 #include "nn/row_work.h"
 #include "rapt/layers.h"
 
@@ -45,6 +46,11 @@ void layer_norm(const TensorView& y, const ConstTensorView& x, const ConstTensor
   nn::check_matrix(checks, "y", y, x.dtype());
   checks.shaped("y", y, x.shape(), "that of x");
   check_parameters(checks, x, weight, bias, epsilon);
+  Apart tensors(checks);
+  tensors.add_input("x", x);
+  tensors.add_input("weight", weight);
+  tensors.add_input("bias", bias);
+  tensors.add_output("y", y, "x");
   const std::int64_t size = x.size(1);
   nn::with_float_type(x.dtype(), [&](auto type) {
     using T = decltype(type);
@@ -74,6 +80,13 @@ void layer_norm_backward(const LayerNormGradients& gradients, const ConstTensorV
   }
   if (dweight.defined()) nn::check_vector(checks, "dweight", dweight, size, x.dtype());
   if (dbias.defined()) nn::check_vector(checks, "dbias", dbias, size, x.dtype());
+  Apart tensors(checks);
+  tensors.add_input("dy", dy);
+  tensors.add_input("x", x);
+  tensors.add_input("weight", weight);
+  tensors.add_output("dx", dx, "dy");
+  tensors.add_output("dweight", dweight);
+  tensors.add_output("dbias", dbias);
   nn::with_float_type(x.dtype(), [&](auto type) {
     using T = decltype(type);
     const auto* w = static_cast<const T*>(weight.data());

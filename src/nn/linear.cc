@@ -1,3 +1,4 @@
+#include "attention/apart.h"
 #include "nn/row_work.h"
 #include "rapt/layers.h"
 #include "rapt/packed_matrix.h"
@@ -14,6 +15,13 @@ void linear_backward(const LinearGradients& gradients, const ConstTensorView& dy
   const DType dtype = dy.dtype();
   nn::check_matrix(checks, "dy", dy, dtype);
   const TensorView &dx = gradients.dx, &dweight = gradients.dweight, &dbias = gradients.dbias;
+  Apart tensors(checks);
+  tensors.add_input("dy", dy);
+  tensors.add_input("x", x);
+  tensors.add_input("weight", weight);
+  tensors.add_output("dx", dx);
+  tensors.add_output("dweight", dweight);
+  tensors.add_output("dbias", dbias);
   if (dx.defined()) PackedMatrix(weight.transpose(0, 1)).multiply(dy, dx);
   if (dweight.defined()) {
     PackedMatrix(x.transpose(0, 1)).multiply(dy.transpose(0, 1), dweight, {.start = dweight});

@@ -138,6 +138,7 @@ void attend_backward(const BackwardProblem& problem, const Row& row, const Works
     if (problem.softcap != 0.0) {                                 // 2
       const double tanh = capped[j] / problem.softcap;
       ds *= 1.0 - tanh * tanh;
+      if (ds == 0.0) continue;  // capped: nothing passes, even where k is infinite
     }
     const std::span<double> dq = work.dquery(row.batch(), row.head, row.query());  // 1
     const std::span<const double> q = work.inputs.query(row.batch(), row.head, row.query());

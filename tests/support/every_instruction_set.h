@@ -28,13 +28,24 @@ inline std::string instruction_set_in_use() {
   return "";
 }
 
-class EveryInstructionSet : public testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override { use_instruction_set(GetParam()); }
-  void TearDown() override { use_instruction_set(before_); }
+// Puts back the instruction set that was in use, also where a test throws.
+class KeepInstructionSet {
+ public:
+  KeepInstructionSet() = default;
+  KeepInstructionSet(const KeepInstructionSet&) = delete;
+  KeepInstructionSet& operator=(const KeepInstructionSet&) = delete;
+  ~KeepInstructionSet() { use_instruction_set(before_); }
 
  private:
   std::string before_ = instruction_set_in_use();
+};
+
+class EveryInstructionSet : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { use_instruction_set(GetParam()); }
+
+ private:
+  KeepInstructionSet keep_;
 };
 
 }  // namespace rapt::test

@@ -92,7 +92,7 @@ def main():
     keep = given.keep or pathlib.Path(tempfile.mkdtemp(prefix="torch-suite-"))
     keep.mkdir(parents=True, exist_ok=True)
     arguments = ["-k", given.tests] if given.tests else []
-    worse, through, past = [], 0, {}
+    worse, through, passed, past = [], 0, 0, {}
     for file in FILES:
         plain, _ = run(given.folder.resolve(), file, keep, False, arguments)
         print(f"{file} without rapt: {count(plain)}", flush=True)
@@ -100,6 +100,7 @@ def main():
         print(f"{file} with rapt:    {count(routed)}; {ours} calls through rapt, others {others}", flush=True)
         worse += [name for name, kind in plain.items() if kind == "passed" and routed.get(name) != "passed"]
         through += ours
+        passed += sum(kind == "passed" for kind in plain.values())
         past = {reason: past.get(reason, 0) + others.get(reason, 0) for reason in past | others}
     unexpected = 0
     for name in worse:
@@ -108,6 +109,8 @@ def main():
         print(f"  {name}: {reason or 'FAILS WITH RAPT'}")
     print(f"{unexpected} tests fail because of rapt, {len(worse) - unexpected} as expected; {through} calls through "
           f"rapt, others: {past}; logs in {keep}")
+    if passed == 0 or through == 0:
+        sys.exit("no test passed without rapt, or no call went through it: nothing was compared")
     sys.exit(bool(unexpected))
 
 

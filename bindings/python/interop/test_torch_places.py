@@ -1,8 +1,10 @@
 """What stands in the place of PyTorch's functions inside rapt.torch.enable, and after it; kernels that users choose."""
 
+import contextlib
 import io
 import itertools
 import pickle
+import sys
 import threading
 
 import pytest
@@ -11,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from rapt.torch import calls, enable
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.attention.bias import CausalBias
+from torch.nn.attention.bias import CausalBias, causal_upper_left
 
 PLACES = [
     (F, "scaled_dot_product_attention"),
@@ -97,23 +99,36 @@ def test_a_wrapper_that_somebody_else_put_around_stays_and_works(q, monkeypatch)
     monkeypatch.undo()
     assert F.scaled_dot_product_attention is ours  # what the patch found
     assert torch.equal(F.scaled_dot_product_attention(q, q, q), PRISTINE[0](q, q, q))
+    # A CausalBias compares the function with the one that is in its place.
+    mask = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).tril()
+    bias = causal_upper_left(q.shape[-2], q.shape[-2])
+    torch.testing.assert_close(F.scaled_dot_product_attention(q, q, q, bias), PRISTINE[0](q, q, q, mask))
     with enable():
-        assert F.scaled_dot_product_attention is ours
+        F.scaled_dot_product_attention(q, q, q)
+    assert restored() and calls().rapt == 2
+
+
+def test_a_reset_of_the_import_system_does_not_keep_a_block_from_ending(q):
+    finders = list(sys.meta_path)
+    block = enable()
+    sys.meta_path[:] = finders
+    block.undo()
     assert restored()
+    with enable():
+        F.scaled_dot_product_attention(q, q, q)
+    assert restored() and sys.meta_path == finders and calls().rapt == 1
 
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_functions_and_modules_are_pickled(q, inside):
     with enable():
-        if inside:
-            kept = pickle.dumps([F.scaled_dot_product_attention, F.multi_head_attention_forward])
-    if not inside:
-        kept = pickle.dumps([F.scaled_dot_product_attention, F.multi_head_attention_forward])
-    assert pickle.loads(kept) == PRISTINE[:2]
-    layer = torch.nn.MultiheadAttention(8, 2)
-    layer.function = F.scaled_dot_product_attention
-    copy = pickle.loads(pickle.dumps(layer))
-    assert copy.function is PRISTINE[0]
+        pass  # one that has ended leaves nothing behind
+    with enable() if inside else contextlib.nullcontext():
+        layer = torch.nn.MultiheadAttention(8, 2)
+        layer.function = F.scaled_dot_product_attention
+        kept = pickle.dumps([F.scaled_dot_product_attention, F.multi_head_attention_forward, layer])
+    *functions, copy = pickle.loads(kept)
+    assert functions == list(PRISTINE[:2]) and copy.function is PRISTINE[0]
 
 
 class Model(torch.nn.Module):

@@ -3,6 +3,7 @@
 import contextlib
 import warnings
 
+import numpy as np
 import pytest
 import rapt.torch
 import torch
@@ -202,7 +203,42 @@ def test_a_tensor_of_a_transform_that_is_over_goes_to_pytorch():
     assert rapt.torch.calls().rapt == 0
 
 
+@pytest.mark.filterwarnings("ignore")  # of PyTorch's compiler
+@pytest.mark.parametrize("kind", ["subclass that asks for the function", "subclass with a table of functions"])
+def test_a_subclass_keeps_its_rule_in_compiled_code(kind):
+    torch._dynamo.reset()
+    x = KINDS[kind][0](torch.randn(2, 2, 4, 8))
+    theirs = PRISTINE(x, x, x)
+    rapt.torch.calls(reset=True)
+    with enable():
+        ours = torch.compile(lambda x: F.scaled_dot_product_attention(x, x, x), backend="eager")(x)
+    assert_same(ours, theirs)
+    assert rapt.torch.calls().rapt == 0
+
+
+@pytest.mark.parametrize("mask", [np.ones((4, 4), bool), "mask"], ids=["NumPy", "text"])
+def test_what_is_no_tensor_is_refused_in_pytorchs_words(mask):
+    q = torch.randn(1, 2, 4, 8)
+    with enable():
+        assert outcome(F.scaled_dot_product_attention, q, q, q, mask) is outcome(PRISTINE, q, q, q, mask)
+
+
 # ---------------------------------------------------------------- CausalBias
+
+
+@pytest.mark.parametrize("make", [causal_upper_left, causal_lower_right])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_layer_leaves_a_causal_bias_to_pytorch(make, batch):
+    """Its memory is never set, and its shape may be that of a mask for each head."""
+    layer, x, bias = torch.nn.MultiheadAttention(8, 2 // batch, batch_first=True), torch.randn(batch, 4, 8), make(4, 4)
+    for need_weights in (False, True):
+        theirs = outcome(layer, x, x, x, attn_mask=bias, need_weights=need_weights)
+        rapt.torch.calls(reset=True)
+        with enable():
+            ours = outcome(layer, x, x, x, attn_mask=bias, need_weights=need_weights)
+        assert type(ours) is type(theirs) and rapt.torch.calls().rapt == 0
+        if isinstance(ours, type):
+            assert ours is theirs
 
 
 @pytest.mark.parametrize("make", [causal_upper_left, causal_lower_right])

@@ -5,6 +5,7 @@ the number of models that are compared may not fall.
 """
 
 import collections
+import importlib
 import itertools
 import re
 import warnings
@@ -20,7 +21,7 @@ from rapt._transformers_models import why_not
 
 REFUSED, SERVED, WITHOUT_ATTENTION, NOT_MADE = "refused", "served", "without attention", "not made"
 # Of transformers 5.22, without the libraries that some models want besides.
-SERVED_AT_LEAST, REFUSED_AT_LEAST = 300, 100
+SERVED_AT_LEAST, REFUSED_AT_LEAST, NOT_MADE_AT_MOST = 300, 100, 200
 
 
 def model_classes():
@@ -66,9 +67,14 @@ def pair(model_class, config_class):
                 except Exception as error:
                     reason = error
                     continue
-                ours = any_model.make(model_class, config, "rapt")
-                ours.load_state_dict(theirs.state_dict())
+                try:
+                    ours = any_model.make(model_class, config, "rapt")
+                    ours.load_state_dict(theirs.state_dict())
+                except Exception as error:
+                    raise AssertionError(f"{model_class.__name__}: made on eager attention and not on rapt: {error}") from error
                 return theirs, ours, batch, expected
+        except AssertionError:
+            raise
         except Exception as error:
             reason = error
     raise any_model.CannotMake(f"{type(reason).__name__}: {str(reason).splitlines()[0]}" if str(reason) else repr(reason))
@@ -133,15 +139,15 @@ def quietly():
 
 # ---------------------------------------------------------------- refusals by name
 
-WRITTEN_OUT = "its attention is written out in its own code and does not call transformers' attention interface"
+WRITTEN_OUT = "it implements attention itself and does not call transformers' attention interface"
 OFFENDERS = {
     transformers.BloomForCausalLM: WRITTEN_OUT,
     transformers.MptForCausalLM: WRITTEN_OUT,
     transformers.CodeGenForCausalLM: WRITTEN_OUT,
     transformers.LongformerModel: WRITTEN_OUT,
-    transformers.BigBirdPegasusModel: "transformers says of it that it runs with no attention but its own",
-    transformers.DeepseekV32ForCausalLM: 'its code treats "sdpa" in a way of its own',
-    transformers.SamModel: 'its code treats "sdpa" in a way of its own',
+    transformers.BigBirdPegasusModel: "transformers declares that it supports only eager attention",
+    transformers.DeepseekV32ForCausalLM: 'its code has a special case for "sdpa"',
+    transformers.SamModel: 'its code has a special case for "sdpa"',
 }
 
 
@@ -202,6 +208,28 @@ def test_a_class_of_one_s_own_is_judged_by_those_it_is_made_of():
         assert bool(why_not(type("Mine", (base,), made))) == is_refused
 
 
+OWN_MODEL = """
+import torch.nn as nn
+import transformers
+
+class MyAttention(nn.Module):
+    pass
+
+class MyLlama(transformers.LlamaForCausalLM):
+    pass
+"""
+
+
+@pytest.mark.parametrize("calls_interface", [False, True])
+def test_an_attention_in_a_file_of_one_s_own_is_judged_by_that_file(tmp_path, monkeypatch, calls_interface):
+    """The interface that the base class calls says nothing of an attention written beside the subclass."""
+    name = f"own_model_{calls_interface}"
+    call = "\nattend = lambda name: transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS[name]\n"
+    (tmp_path / f"{name}.py").write_text(OWN_MODEL + call * calls_interface)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert (why_not(importlib.import_module(name).MyLlama) is None) == calls_interface
+
+
 def test_other_implementations_are_asked_for_as_before(bloom):
     bloom.set_attn_implementation("eager")
     config = next(any_model.configurations(transformers.BloomConfig))
@@ -224,3 +252,4 @@ def test_every_model_gives_what_its_own_attention_gives_or_is_refused(calls):
     print("not made:", *sorted(found[NOT_MADE]), sep="\n  ")
     assert not wrong, "\n".join(wrong)
     assert len(found[SERVED]) >= SERVED_AT_LEAST and len(found[REFUSED]) >= REFUSED_AT_LEAST
+    assert len(found[NOT_MADE]) <= NOT_MADE_AT_MOST

@@ -18,6 +18,8 @@ import subprocess
 import sys
 
 MODELS = ["llama", "mistral", "bert", "t5", "gemma2", "whisper", "gpt2", "bloom"]
+# Tests that pass with sdpa and may fail with rapt: a part of the name, and why.
+EXPECTED = {"fullgraph": "compiles the whole model as one graph; attention on rapt is a break in the graph"}
 _ON_RAPT, _OUTCOMES = "RAPT_SUITE_ON_RAPT", "RAPT_SUITE_OUTCOMES"
 
 
@@ -121,9 +123,14 @@ def main(folder, *arguments):
     for test in sorted(theirs.keys() | ours.keys()):
         one, other = theirs.get(test, ("missing", "")), ours.get(test, ("missing", ""))
         if one[0] != other[0]:
-            worse += one[0] == "passed"
-            print(f"{test}\n  sdpa: {one[0]} {one[1]}\n  rapt: {other[0]} {other[1]}")
-    print(f"{worse} tests pass with sdpa and not with rapt")
+            expected = next((why for part, why in EXPECTED.items() if part in test), None)
+            worse += one[0] == "passed" and expected is None
+            print(f"{test}{'' if expected is None else ' (expected: ' + expected + ')'}")
+            print(f"  sdpa: {one[0]} {one[1]}\n  rapt: {other[0]} {other[1]}")
+    print(f"{worse} tests pass with sdpa and fail with rapt, besides those that are expected to")
+    if not any(outcome == "passed" for outcome, _ in ours.values()):
+        print("no test passed with rapt: nothing was compared")
+        return True
     return worse > 0
 
 

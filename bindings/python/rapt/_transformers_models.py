@@ -18,6 +18,7 @@ from transformers import AttentionInterface, PreTrainedModel
 _ASKS_BY_NAME = re.compile(
     r"""_attn_implementation\s*(?:[!=]=|(?:not\s+)?in\b)[^:\n]*["']sdpa["']|(?<!FUNCTIONS)\[[\w.]*_attn_implementation\]"""
 )
+_CALLS_INTERFACE = re.compile(r"ALL_ATTENTION_FUNCTIONS(?:\.get_interface\(|\[)")
 _WRITES_ATTENTION = re.compile(r"^class \w*Attention\w*\(nn\.Module\):", re.MULTILINE)
 _HAS_ATTENTION = re.compile(r"^class \w*Attention\w*\(", re.MULTILINE)
 
@@ -67,14 +68,15 @@ def why_not(model_class):
     A model without attention, such as the convolutions inside another, is left alone.
     """
     models = [x for x in model_class.__mro__ if issubclass(x, PreTrainedModel) and x is not PreTrainedModel]
-    source = "".join(dict.fromkeys(map(_source, models)))
-    if _WRITES_ATTENTION.search(source) and "ALL_ATTENTION_FUNCTIONS.get_interface(" not in source:
-        return "its attention is written out in its own code and does not call transformers' attention interface"
+    files = dict.fromkeys(map(_source, models))
+    # Each file by itself: that of a base class says nothing of an attention written in another.
+    if any(_WRITES_ATTENTION.search(source) and not _CALLS_INTERFACE.search(source) for source in files):
+        return "it implements attention itself and does not call transformers' attention interface"
     supported = model_class._supports_sdpa or model_class._supports_flash_attn or model_class._supports_flex_attn
-    if not supported and _HAS_ATTENTION.search(source):
-        return "transformers says of it that it runs with no attention but its own"
-    if _ASKS_BY_NAME.search(source):
-        return 'its code treats "sdpa" in a way of its own, which an implementation of another name does not get'
+    if not supported and any(map(_HAS_ATTENTION.search, files)):
+        return "transformers declares that it supports only eager attention"
+    if any(map(_ASKS_BY_NAME.search, files)):
+        return 'its code has a special case for "sdpa" that other implementations do not get'
     return None
 
 

@@ -29,8 +29,8 @@ REFUSED = {
                "MultiheadAttention.forward: attn_mask has 4 planes, no multiple of 3 heads; it must be (B·Hq, Lq, Lk)"),
     "bare mask": (lambda layer, x: layer(x, mask=np.zeros((5, 5), bool)), None),
     "rate": (lambda layer, x: layer(x, dropout=rapt.Dropout(0.5, 1)),
-             "MultiheadAttention.forward: dropout.rate is 0.5; the rate is the layer's, give dropout where the layer "
-             "is made"),
+             "MultiheadAttention.forward: dropout.rate is 0.5; the rate is the layer's, pass dropout= to the "
+             "constructor"),
     "family": (lambda layer, x: layer.state_dict(family="wQ"),
                "state_dict: family is 'wQ'; it may be one of torch, W_q, W_query, q_linear, wq, q_proj, query, to_q, "
                "qkv, c_attn"),

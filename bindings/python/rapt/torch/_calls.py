@@ -11,11 +11,12 @@ class Calls:
     rapt:     attention calls that rapt computed, in all threads
     pytorch:  calls inside `enable` that PyTorch computed, by reason:
               "backend"    sdpa_kernel or a switch of torch.backends.cuda excludes the flash or the math kernel
-              "transform"  vmap, grad, jvp, a tracer, or a dispatch mode follows the operators
+              "transform"  vmap, grad, jvp, a tracer or a dispatch mode is active
               "mode"       a torch function mode is active
               "subclass"   a tensor is of a subclass, other than Parameter and CausalBias
               "nested", "device", "layout", "dtype"  a tensor is of a kind that rapt does not read
               "arguments"  rapt refused the call; PyTorch computes it, or says what is wrong with it
+              Not counted: what PyTorch's layers compute by their own fast path, and compiled calls.
     """
 
     rapt: int = 0

@@ -43,13 +43,10 @@ def is_causal_bias(x: Any) -> bool:
     return kind.__name__ == "CausalBias" and kind.__module__ == "torch.nn.attention.bias"
 
 
-def why_not(args: tuple, kwargs: dict[str, Any]) -> str | None:
-    """None where rapt may compute a call, or else the reason, in the words of `Calls`.
-
-    A CausalBias passes: sdpa knows what it means, and the layer's function refuses it.
-    """
+def why_not(args: tuple, kwargs: dict[str, Any], takes_causal_bias: bool) -> str | None:
+    """None where rapt may compute a call, or else the reason, in the words of `Calls`."""
     if torch.compiler.is_compiling():
-        return _why_not_compiled(args, kwargs)
+        return _why_not_compiled(args, kwargs, takes_causal_bias)
     if not (_flash_allowed() and _math_allowed()):
         return "backend"  # on the CPU PyTorch chooses between these two: the user has chosen
     if watched():
@@ -57,7 +54,7 @@ def why_not(args: tuple, kwargs: dict[str, Any]) -> str | None:
     if _function_modes() and not _devices_only():
         return "mode"
     for x in (*args, *kwargs.values()) if kwargs else args:
-        if isinstance(x, Tensor) and not plain(x) and not is_causal_bias(x):
+        if isinstance(x, Tensor) and not plain(x) and not (takes_causal_bias and is_causal_bias(x)):
             return _why_not_plain(x)
     return None
 
@@ -75,21 +72,35 @@ def _both_allowed() -> bool:
     return _flash_allowed() and _math_allowed()
 
 
+_TRACED = ("FakeTensor", "FunctionalTensor")  # what torch.export traces with
+
 # What torch.compiler.assume_constant_result does, which imports a compiler first.
 _both_allowed._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
-def _why_not_compiled(args: tuple, kwargs: dict[str, Any]) -> str | None:
-    """The same for what a compiler follows: it sees rapt's operator, and its own tensors are no plain ones."""
+def _why_not_compiled(args: tuple, kwargs: dict[str, Any], takes_causal_bias: bool) -> str | None:
+    """The same while a compiler traces the call: it sees rapt's operator, and its own tensors are no plain ones."""
     if not _both_allowed():
         return "backend"
     for x in (*args, *kwargs.values()):
         if isinstance(x, Tensor):
             if x.is_nested:
                 return "nested"
+            kind = type(x)
+            if kind is not Tensor and kind is not Parameter and kind.__name__ not in _TRACED:
+                if not (takes_causal_bias and is_causal_bias(x)):
+                    return "subclass"
             if x.device.type != "cpu":
                 return "device"
     return None
+
+
+def is_overridden(args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Whether a subclass or a mode will ask which function was called. The modes of torch.device do not."""
+    if not torch.overrides.has_torch_function((*args, *kwargs.values())):
+        return False
+    tensors = (x for x in (*args, *kwargs.values()) if isinstance(x, Tensor))
+    return not _devices_only() or any(type(x) is not Tensor and type(x) is not Parameter for x in tensors)
 
 
 def _devices_only() -> bool:

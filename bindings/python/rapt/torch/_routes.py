@@ -14,7 +14,7 @@ from torch.jit import _builtins
 
 from ._calls import count_pytorch
 from ._multihead import multi_head_attention_forward
-from ._reach import why_not
+from ._reach import is_overridden, why_not
 from ._sdpa import DTYPES, sdpa
 
 
@@ -51,18 +51,20 @@ def enabled() -> bool:
 def _routed(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> Callable[..., Any]:
     """A function that calls ours where it is asked to and can, and else theirs."""
 
+    takes_causal_bias = name == "scaled_dot_product_attention"
+
     @functools.wraps(theirs)
     def function(*args: Any, **kwargs: Any) -> Any:
         if not enabled() or here.aside:
             return _by_pytorch(theirs, args, kwargs)
-        reason = why_not(args, kwargs)
+        reason = why_not(args, kwargs, takes_causal_bias)
         if reason is None:
             try:
                 return ours(*args, **kwargs)
-            except (ValueError, TypeError, RuntimeError):
+            except (ValueError, TypeError, RuntimeError, AttributeError):
                 reason = _why_refused(args, kwargs)  # nothing was computed: PyTorch does it, or says why not
         if torch.compiler.is_compiling():
-            return theirs(*args, **kwargs)
+            return _uncompiled(function, args, kwargs) if reason == "subclass" else theirs(*args, **kwargs)
         count_pytorch(reason)
         here.aside += 1
         try:
@@ -76,9 +78,17 @@ def _routed(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> 
     return function
 
 
+def _uncompiled(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Calls a function outside the compiled graph: a subclass compares it with PyTorch's, which must be in its place."""
+    return function(*args, **kwargs)
+
+
+_uncompiled._torchdynamo_disable = True  # type: ignore[attr-defined]  # what torch.compiler.disable sets
+
+
 def _by_pytorch(theirs: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
     """Subclasses and modes ask which function was called, by its identity: for them PyTorch's own is back in place."""
-    if torch.compiler.is_compiling() or not torch.overrides.has_torch_function((*args, *kwargs.values())):
+    if torch.compiler.is_compiling() or not is_overridden(args, kwargs):
         return theirs(*args, **kwargs)
     _places.lift()
     try:
@@ -116,7 +126,7 @@ def _fastpath(theirs: Callable[[], bool]) -> Callable[[], bool]:
             return False
         layer = sys._getframe(1).f_locals  # it is asked without arguments
         x = layer.get("query", layer.get("src"))
-        return (not isinstance(x, Tensor) or why_not((x,), {}) is not None) and theirs()
+        return (not isinstance(x, Tensor) or why_not((x,), {}, False) is not None) and theirs()
 
     _compile_as(get_fastpath_enabled, theirs)
     return get_fastpath_enabled
@@ -169,7 +179,8 @@ class _Places:
         self._wanted = False
         self._lifted = 0
         self._made: dict[Any, Any] = {}  # what replaces which: compiled code knows them by identity
-        self._replaced: list[tuple[Any, str, Any, Any]] = []
+        self._replaced: list[Any] = []  # owners of a function that is ours now
+        self._seen: list[tuple[Any, str]] = []  # every place that was ever ours
         self._bias_import: Any = _BiasImport(self.refresh)
 
     def take(self) -> None:
@@ -209,27 +220,33 @@ class _Places:
                 self._put(torch.backends.mha, "get_fastpath_enabled", _fastpath)
                 sys.meta_path.insert(0, self._bias_import)
             bias = getattr(sys.modules.get(_BIAS), "CausalBias", None)
-            if bias is not None and not any(owner is bias for owner, *_ in self._replaced):
+            if bias is not None and not any(owner is bias for owner in self._replaced):
                 self._put(bias, "__torch_function__", _bias_function)
             return
-        if self._replaced:
-            sys.meta_path.remove(self._bias_import)
-        for owner, name, theirs, ours in self._replaced:
-            if vars(owner)[name] is ours:  # else somebody wrapped ours: it stays inside, and calls theirs
-                setattr(owner, name, theirs)
         self._replaced = []
+        for owner, name in self._seen:
+            theirs = self._theirs(vars(owner)[name])
+            if theirs is not None:  # else somebody wrapped ours: it stays inside, and calls theirs
+                setattr(owner, name, theirs)
+        if self._bias_import in sys.meta_path:
+            sys.meta_path.remove(self._bias_import)
+
+    def _theirs(self, function: Any) -> Any:
+        """What one of our functions replaces; None for any other function."""
+        return next((theirs for theirs, ours in self._made.items() if ours is function), None)
 
     def _put(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         found = vars(owner)[name]
-        # A patch that began inside a block and ended after it has put ours back.
-        theirs = next((theirs for theirs, ours in self._made.items() if ours is found), found)
+        theirs = self._theirs(found) or found  # a patch that began inside a block and ended after it has put ours back
         if theirs not in self._made:
             self._made[theirs] = make(theirs)
         ours = self._made[theirs]
         if name == "scaled_dot_product_attention":
             self.attention |= {theirs, ours}
         setattr(owner, name, ours)
-        self._replaced.append((owner, name, theirs, ours))
+        self._replaced.append(owner)
+        if (owner, name) not in self._seen:
+            self._seen.append((owner, name))
 
 
 def _routed_attention(theirs: Callable[..., Any]) -> Callable[..., Any]:
