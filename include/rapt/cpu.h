@@ -1,4 +1,4 @@
-// Instruction sets of the CPU engine: which there are, which is in use, and how to force one.
+// Instruction sets of the CPU engine: list them, see which is in use, force one.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@ struct InstructionSetInfo {
   bool in_use = false;
 };
 
-// Every instruction set this build has kernels for, best first. Where RAPT_ISA names one that cannot be used, this
-// throws, as every call would; the message lists those there are.
+// Every instruction set this build has kernels for, best first. Throws, as every call does, if RAPT_ISA names one that
+// cannot be used; the message lists the available ones.
 std::vector<InstructionSetInfo> instruction_sets();
 
-// Uses this one from now on, in every thread; "" returns to the first choice. The variable RAPT_ISA does the same from
-// outside. Throws where there is no such instruction set, or this machine lacks it. Bits may differ between instruction
-// sets, never within one.
+// Selects an instruction set for all threads from now on; "" restores the default. The environment variable RAPT_ISA
+// does the same from outside. Throws if the name is unknown or this machine does not support it. Bits may differ
+// between instruction sets, never within one.
 void use_instruction_set(std::string_view name);
 
 }  // namespace rapt

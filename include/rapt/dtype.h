@@ -9,7 +9,7 @@
 #pragma GCC visibility push(default)
 namespace rapt {
 
-// i8 is storage for keys and values: a number counts times a scale that lies beside it (AttentionOptions::key_scales).
+// i8 stores quantized keys and values; their dequantization scales are separate (AttentionOptions::key_scales).
 enum class DType : std::uint8_t { f32, f64, bf16, f16, boolean, i8 };
 
 constexpr std::size_t size_of(DType dtype) {
@@ -42,7 +42,7 @@ namespace detail {
 
 // Rounds a wider float, given as its bits, to a narrower format with `exponent` and `mantissa` bits: to nearest, ties
 // to even, subnormals kept, overflow to infinity, NaN quiet. One routine serves both 16-bit formats from both wider
-// ones, so that no value is ever rounded twice.
+// ones, so no value is ever rounded twice.
 template <int kWideExponent, int kWideMantissa, int kExponent, int kMantissa>
 constexpr std::uint16_t round_to_16_bits(std::uint64_t wide) {
   constexpr std::uint64_t kOne = 1;
@@ -61,10 +61,10 @@ constexpr std::uint16_t round_to_16_bits(std::uint64_t wide) {
   }
   if (wide_exponent != 0) significand |= kOne << kWideMantissa;  // the leading one of a normal number
 
-  // How far the significand must move right. A result below the normal range moves further and loses the leading one.
+  // The right shift of the significand. A result below the normal range is shifted further and loses the leading one.
   const int exponent = (wide_exponent == 0 ? 1 : wide_exponent) - kWideBias + kBias;
   const int shift = kWideMantissa - kMantissa + (exponent < 1 ? 1 - exponent : 0);
-  if (shift > kWideMantissa + 1) return static_cast<std::uint16_t>(sign);  // under half the smallest subnormal
+  if (shift > kWideMantissa + 1) return static_cast<std::uint16_t>(sign);  // less than half the smallest subnormal
 
   std::uint64_t rounded = significand >> shift;
   const std::uint64_t rest = significand & ((kOne << shift) - 1);

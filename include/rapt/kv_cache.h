@@ -1,9 +1,9 @@
-// Keys and values of sequences that grow: written as tokens come, read by attention where they lie.
+// KV cache: keys and values are appended as tokens arrive, and attention reads them in place.
 //
 //   rapt::KvCache cache({.kv_heads = 8, .head_size = 128, .sequences = 4, .page_size = 64, .pages = 256});
 //   const std::vector<std::int64_t> ids = {cache.add(), cache.add()};
 //   cache.append(ids, k, v);  // (2, Hkv, L, D), (2, Hkv, L, Dv)
-//   rapt::CacheView seen;     // kept from step to step, so that no step takes memory from the heap
+//   rapt::CacheView seen;     // reused in every step, so that no step allocates
 //   cache.view(ids, seen);
 //   seen.apply(options);
 //   rapt::attention({.out = out}, q, seen.key, seen.value, options);
@@ -20,29 +20,29 @@
 #pragma GCC visibility push(default)
 namespace rapt {
 
-// Without pages each sequence has room for `length` tokens of its own. With pages all sequences share them: a token
-// takes room as it comes, and a common beginning is stored once.
+// Without pages, each sequence has its own space for `length` tokens. With pages, all sequences share one pool: pages
+// are assigned as tokens arrive, and a common prefix is stored once.
 struct KvCacheConfig {
   std::int64_t kv_heads = 1;
   std::int64_t head_size = 0;
   std::int64_t value_size = 0;  // 0: head_size
-  DType dtype = DType::f32;     // f32, bf16, f16, or i8 with a scale for each token and head
-  std::int64_t sequences = 1;   // at once, at most
-  std::int64_t length = 0;      // tokens of a sequence, at most; with pages 0 means as many as these hold
-  std::int64_t page_size = 0;   // tokens, a power of two from 16; 0: no pages
-  std::int64_t pages = 0;       // of all sequences together
+  DType dtype = DType::f32;     // f32, bf16, f16, or i8 with one scale per token and head
+  std::int64_t sequences = 1;   // maximum number at once
+  std::int64_t length = 0;      // maximum tokens per sequence; with pages, 0: as many as the pages hold
+  std::int64_t page_size = 0;   // tokens per page: a power of two, at least 16; 0: no pages
+  std::int64_t pages = 0;       // total, shared by all sequences
 };
 
-// What attention reads of some sequences: row b is the b-th of them. It is good until the cache changes.
+// The inputs of attention for a list of sequences: row b is the b-th of them. Valid until the cache changes.
 struct CacheView {
-  ConstTensorView key{}, value{};                // (B, Hkv, L, D), or pages
-  ConstTensorView key_scales{}, value_scales{};  // of i8
+  ConstTensorView key{}, value{};                // (B, Hkv, L, D or Dv), or (P, Hkv, page size, D or Dv)
+  ConstTensorView key_scales{}, value_scales{};  // for i8
   std::vector<std::int64_t> key_lengths{};
   std::vector<std::int32_t> page_table{};  // (B, pages_per_row)
   std::int64_t pages_per_row = 0;          // 0: no pages
-  std::int64_t keys = 0;                   // Lk: of the longest
+  std::int64_t keys = 0;                   // Lk: the longest length
 
-  // Sets key lengths, pages and scales. The options read this view's page table, so it must outlive their use.
+  // Sets key lengths, pages and scales. The options refer to this view's page table, so it must outlive their use.
   void apply(AttentionOptions& options) const;
 };
 
@@ -50,28 +50,28 @@ class KvCache {
  public:
   explicit KvCache(const KvCacheConfig& config);
 
-  // A new, empty sequence: the smallest number that is free.
+  // Creates an empty sequence and returns its id: the smallest free number.
   std::int64_t add();
   void remove(std::int64_t id);
-  // A new sequence that begins with the first `length` tokens of another, or with all. With pages these are shared, and
-  // a page that is partly filled is copied when one of those who share it writes to it next.
+  // Creates a sequence that starts with the first `length` tokens of another, or with all of them. With pages the
+  // prefix is shared, and a partly filled page is copied on the next write by a sequence that shares it.
   std::int64_t fork(std::int64_t id);
   std::int64_t fork(std::int64_t id, std::int64_t length);
   void truncate(std::int64_t id, std::int64_t length);
 
-  // Appends tokens: k is (B, Hkv, L, D) and v (B, Hkv, L, Dv), in f32, bf16 or f16 and of any strides; row b goes to
-  // sequence ids[b], all of it or its first counts[b] tokens. Numbers are rounded once, to the cache's type. In i8 a
-  // token's scale is its largest |x| / 127 for each head, its numbers are x / scale, to nearest, ties to even, and a
-  // number that is not finite is refused. A call that is refused changes nothing.
+  // Appends tokens. k is (B, Hkv, L, D) and v is (B, Hkv, L, Dv), in f32, bf16 or f16, with any strides. Row b goes to
+  // sequence ids[b]: all of it, or its first counts[b] tokens. Elements are rounded once, to the cache's type. For i8,
+  // the scale of a token and head is max |x| / 127, elements are stored as x / scale rounded to nearest, ties to even,
+  // and non-finite elements are rejected. A rejected call changes nothing.
   void append(std::span<const std::int64_t> ids, const ConstTensorView& key, const ConstTensorView& value,
               std::span<const std::int64_t> counts = {});
 
-  // `to` keeps its memory: once it has been used for as many sequences, it takes none from the heap.
+  // `to` reuses its memory: after one call with as many sequences, this does not allocate.
   void view(std::span<const std::int64_t> ids, CacheView& to) const;
 
   const KvCacheConfig& config() const { return config_; }
   std::int64_t length(std::int64_t id) const;
-  std::int64_t room(std::int64_t id) const;  // tokens that this sequence could take now, if no other took any
+  std::int64_t room(std::int64_t id) const;  // tokens this sequence can append now, if no other appends
   std::int64_t free_pages() const { return static_cast<std::int64_t>(free_pages_.size()); }
   std::int64_t sequence_count() const;
   std::size_t bytes() const;  // of keys, values and scales
@@ -79,12 +79,12 @@ class KvCache {
  private:
   struct Sequence {
     bool used = false;
-    bool copies_last = false;  // in the append at hand
+    bool copies_last = false;  // the current append copies the shared last page
     std::uint64_t last_append = 0;
     std::int64_t length = 0;
     std::vector<std::int32_t> pages{};
   };
-  // Keys or values, and their scales in i8: (Hkv, P, page size, width), or (sequences, Hkv, length, width).
+  // Keys or values, with the scales of i8: (Hkv, P, page size, width), or (sequences, Hkv, length, width).
   struct Store {
     Tensor numbers, scales;
   };
@@ -93,12 +93,12 @@ class KvCache {
   };
 
   bool paged() const { return config_.page_size > 0; }
-  // (P, Hkv, …), whichever lies outside; a sequence without pages is one.
+  // As (P, Hkv, …), whichever dimension is outermost in memory; without pages, a sequence is one page.
   auto by_page(auto& all) const { return paged() ? all.view().transpose(0, 1) : all.view(); }
   std::int64_t pages_for(std::int64_t tokens) const;
   bool shares_last_page(const Sequence& sequence) const;
   Place place(std::int64_t id, std::int64_t token) const;
-  std::size_t index(const char* function, std::int64_t id) const;  // of a sequence that must be there
+  std::size_t index(const char* function, std::int64_t id) const;  // of a sequence that must exist
   std::int64_t new_sequence(const char* function);
   std::int32_t take_page();
   void give_back(std::int32_t page);
@@ -113,7 +113,7 @@ class KvCache {
   KvCacheConfig config_;
   Store key_, value_;
   std::vector<Sequence> sequences_;
-  std::vector<std::int32_t> page_users_;  // how many sequences hold each page
+  std::vector<std::int32_t> page_users_;  // the number of sequences that hold each page
   std::vector<std::int32_t> free_pages_;
   std::uint64_t appends_ = 0;
 };

@@ -1,12 +1,13 @@
-// What a small transformer needs besides attention: each step, and the way back from it. There is no graph and no tape:
-// a model calls the steps in order, and their ways back in the opposite order.
+// What a small transformer needs besides attention: functions and their backward passes. There is no autograd graph and
+// no tape: a model calls the forward functions in order, and the backward functions in reverse order.
 //
 //   rapt::linear(y, x, weight, bias);                           y = x · Wᵀ + b
 //   rapt::linear_backward({dx, dweight, dbias}, dy, x, weight);
 //
-// Tensors are f32, or all f64; rows are tokens: (T, E). Ways back *write* the gradient of their input and *add to* the
-// gradients of parameters, each a sum over rows in ascending order: micro-batches in order have the bits of one batch.
-// What is undefined is left out. Results have the same bits for any number of threads.
+// Tensors are all f32 or all f64. Rows are tokens: (T, E). Backward functions *write* the gradient of their input and
+// *accumulate* into the gradients of parameters. A parameter's gradient is summed over rows in ascending order, so
+// micro-batches in order give the bits of one batch. Undefined gradients are skipped. Results have the same bits for
+// any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace rapt {
 
 // ---------------------------------------------------------------- linear
 
-// y (T, N) = x (T, K) · Wᵀ + b, with W (N, K) and b (N); no bias where it is undefined.
+// y (T, N) = x (T, K) · Wᵀ + b, with W (N, K) and b (N); an undefined bias means none.
 void linear(const TensorView& y, const ConstTensorView& x, const ConstTensorView& weight,
             const ConstTensorView& bias = {});
 
@@ -33,12 +34,12 @@ void linear_backward(const LinearGradients& gradients, const ConstTensorView& dy
 
 // ---------------------------------------------------------------- layer norm
 
-// y = (x − mean) / sqrt(variance + epsilon) · weight + bias, for each row. x and y may be the same memory.
+// y = (x − mean) / sqrt(variance + epsilon) · weight + bias, per row. y may alias x.
 void layer_norm(const TensorView& y, const ConstTensorView& x, const ConstTensorView& weight,
                 const ConstTensorView& bias = {}, double epsilon = 1e-5);
 
 struct LayerNormGradients {
-  TensorView dx{};  // may be dy's memory
+  TensorView dx{};  // may alias dy
   TensorView dweight{}, dbias{};
 };
 void layer_norm_backward(const LayerNormGradients& gradients, const ConstTensorView& dy, const ConstTensorView& x,
@@ -46,9 +47,9 @@ void layer_norm_backward(const LayerNormGradients& gradients, const ConstTensorV
 
 // ---------------------------------------------------------------- GELU
 
-// y = x · Φ(x), Φ the normal distribution: PyTorch's GELU without approximation. y may be x's memory.
+// y = x · Φ(x), with Φ the standard normal CDF: PyTorch's GELU without approximation. y may alias x.
 void gelu(const TensorView& y, const ConstTensorView& x);
-void gelu_backward(const TensorView& dx, const ConstTensorView& dy, const ConstTensorView& x);  // dx may be dy's memory
+void gelu_backward(const TensorView& dx, const ConstTensorView& dy, const ConstTensorView& x);  // dx may alias dy
 
 // ---------------------------------------------------------------- embedding
 
@@ -58,36 +59,36 @@ void embed_backward(const TensorView& dtable, const ConstTensorView& dy, std::sp
 
 // ---------------------------------------------------------------- loss
 
-// A target that does not count.
+// A target that is ignored.
 inline constexpr std::int32_t kNoTarget = -1;
 
-// The mean over targets of −log softmax(logits)[target], and where `dlogits` is defined its gradient, times `scale`.
-// logits and dlogits are (T, V), maybe the same memory. Without any target the mean is 0.
+// Returns the mean over targets of −log softmax(logits)[target]. If `dlogits` is defined, writes the gradient of the
+// mean, times `scale`. logits and dlogits are (T, V) and may alias. Without targets the mean is 0.
 double cross_entropy(const TensorView& dlogits, const ConstTensorView& logits, std::span<const std::int32_t> targets,
                      double scale = 1.0);
 
-// ---------------------------------------------------------------- a step of training
+// ---------------------------------------------------------------- training step
 
-// Multiplies all gradients by one number such that the norm of them all is `largest` at most; returns what it was.
+// Scales all gradients by one factor so that their global norm is at most `largest`. Returns the norm before clipping.
 double clip_gradients(std::span<Tensor> gradients, double largest);
 
 struct AdamOptions {
   double rate = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;
-  double weight_decay = 0.0;  // of the parameter itself, apart from its gradient (AdamW)
+  double weight_decay = 0.0;  // decoupled from the gradient (AdamW)
 };
 
-// The moments of one parameter. A pure function of the gradients it was given.
+// The Adam moments of one parameter: a pure function of the gradients passed to step.
 class Adam {
  public:
   explicit Adam(const Dims& shape, DType dtype = DType::f32);
 
-  // Changes `parameter` by one step.
+  // Updates `parameter` by one step.
   void step(const TensorView& parameter, const ConstTensorView& gradient, const AdamOptions& options);
 
   std::int64_t steps() const { return steps_; }
-  // What a checkpoint holds: both moments, shaped as the parameter.
+  // The state to save in a checkpoint: both moments, in the shape of the parameter.
   const Tensor& first() const { return first_; }
   const Tensor& second() const { return second_; }
   void restore(std::int64_t steps, const ConstTensorView& first, const ConstTensorView& second);

@@ -1,22 +1,22 @@
-// Multi-head attention as a layer: projections of query, key and value, attention in every head, and the projection
-// that joins the heads again.
+// Multi-head attention as a layer: input projections of query, key and value, attention in every head, and the output
+// projection.
 //
 //   rapt::MultiHeadAttention layer({.embed_size = 768, .heads = 12, .batch_first = true}, /*seed=*/1);
 //   rapt::Tensor y = layer.forward(x, {.attention = {.causal = true}}).out;
 //
-// What forward does, in the words of src/nn/multi_head_attention.cc:
+// The steps of forward, by their names in src/nn/multi_head_attention.cc:
 //
-//   1. project_inputs   q = x_q · W_qᵀ + b_q, and k and v likewise; one product where all three come from one x
-//   2. rotate           rotary embedding of q and k, where the layer has one
-//   3. remember         k and v join those of earlier calls, where a cache is given
-//   4. attend           the heads of q, k and v, read where the projections wrote them: rapt/attention.h
-//   5. project_output   the heads side by side, times W_oᵀ, + b_o
+//   1. project_inputs   q = x_q · W_qᵀ + b_q, and k and v likewise; one product if all three come from one x
+//   2. rotate           rotary embedding of q and k, if the layer has one
+//   3. remember         appends k and v to the KV cache, if one is given
+//   4. attend           attention over the heads of q, k and v, read in place: rapt/attention.h
+//   5. project_output   the concatenated heads · W_oᵀ + b_o
 //   6. drop_output      output dropout, in training
 //
-// backward goes the same way back: src/nn/backward.cc.
+// backward runs the same steps in reverse: src/nn/backward.cc.
 //
-// It takes the place of torch.nn.MultiheadAttention: same parameters under the same names, same shapes, same results.
-// Where PyTorch gives NaN, for a query that sees no key, attention gives 0 and the layer its output bias.
+// A drop-in replacement for torch.nn.MultiheadAttention: same parameters under the same names, same shapes, same
+// results. For a query with no visible key PyTorch gives NaN; here attention gives 0 and the layer its output bias.
 #pragma once
 
 #include <cstddef>
@@ -39,39 +39,39 @@
 #pragma GCC visibility push(default)
 namespace rapt {
 
-// Part `index` of `count` equal parts of the heads: the notes' n_local_heads = n_heads / model_parallel_size. The
-// outputs of all parts add up to the whole layer's; only part 0 adds the output bias.
+// Slice `index` of `count` equal slices of the heads (tensor parallelism): n_local_heads = n_heads /
+// model_parallel_size. The outputs of all slices add up to the whole layer's; only slice 0 adds the output bias.
 struct HeadSlice {
   std::int64_t index = 0;
   std::int64_t count = 1;
 };
 
 struct MultiHeadAttentionConfig {
-  std::int64_t embed_size = 0;        // E: numbers in a token of the query
-  std::int64_t heads = 0;             // Hq, of the whole layer, whichever slice of it this is
-  std::int64_t kv_heads = 0;          // Hkv, of which Hq is a multiple; 0: Hq
+  std::int64_t embed_size = 0;        // E: embedding size of the query
+  std::int64_t heads = 0;             // Hq, of the whole layer, even if this is a slice of it
+  std::int64_t kv_heads = 0;          // Hkv, a divisor of Hq; 0: Hq
   std::int64_t head_size = 0;         // D; 0: E / Hq
-  std::int64_t key_size = 0;          // numbers in a token of the key, PyTorch's kdim; 0: E
-  std::int64_t value_size = 0;        // of the value, PyTorch's vdim; 0: E
-  std::int64_t output_size = 0;       // of the output; 0: E
-  bool bias = true;                   // the projections of q, k and v have one
-  std::optional<bool> output_bias{};  // the output projection has one; absent: as `bias`
-  // q, k and v have a parameter each, instead of one in_proj_weight; so it is where E and the sizes of key and value
-  // differ.
+  std::int64_t key_size = 0;          // embedding size of the key, PyTorch's kdim; 0: E
+  std::int64_t value_size = 0;        // embedding size of the value, PyTorch's vdim; 0: E
+  std::int64_t output_size = 0;       // embedding size of the output; 0: E
+  bool bias = true;                   // bias in the projections of q, k and v
+  std::optional<bool> output_bias{};  // bias in the output projection; absent: as `bias`
+  // Separate weights for q, k and v instead of one in_proj_weight. Always so if key_size or value_size differs from E.
   bool separate_projections = false;
-  bool add_bias_kv = false;         // one more key and value, learned, that every query sees: bias_k and bias_v
-  bool add_zero_attention = false;  // one more key and value of zeros
-  double dropout = 0.0;             // of the weights, in training
+  bool add_bias_kv = false;         // adds a learned key and value that every query sees: bias_k and bias_v
+  bool add_zero_attention = false;  // adds a key and value of zeros
+  double dropout = 0.0;             // of the attention weights, in training
   double output_dropout = 0.0;      // of the output, in training
   bool batch_first = false;         // (B, L, E); else (L, B, E)
-  // A stored causal mask for so many tokens, cut to the sequence: every call is causal, a longer one an error. 0: none.
+  // The size of a stored causal mask, which is cropped to the sequence: every call is causal, and a longer sequence is
+  // an error. 0: no stored mask.
   std::int64_t context_length = 0;
   std::optional<RotaryOptions> rotary{};
   HeadSlice slice{};
   DType dtype = DType::f32;  // of the parameters: f32, bf16, f16, or f64
 };
 
-// Which weights forward gives back.
+// Which attention weights forward returns.
 enum class ReturnWeights : std::uint8_t {
   none,
   mean,      // over heads: (B, Lq, Lk), PyTorch's average_attn_weights=True
@@ -83,59 +83,60 @@ class LayerActivations;
 
 struct LayerOptions {
   // Masks, causal, window, key lengths, scale, softcap, slopes, sinks, threads, …: see rapt/attention.h. Masks and key
-  // lengths are about the tokens of the key as given; the keys that add_bias_kv and add_zero_attention bring are always
-  // seen. The rate of dropout is the layer's; its seed and starts are taken from here. `workspace` is not used.
+  // lengths apply to the key tokens passed in; the keys added by add_bias_kv and add_zero_attention are always visible.
+  // The dropout rate is the layer's; its seed and starts are taken from here. `workspace` is ignored.
   AttentionOptions attention{};
   ReturnWeights weights = ReturnWeights::none;
-  bool training = false;      // dropout is on
-  std::int64_t position = 0;  // of the first token, for rotary embedding; with a cache it follows from that
-  // Self-attention through a cache: the tokens of this call come after those that their sequences hold. Row b belongs
-  // to sequences[b]; empty: to sequence b. Key lengths say how many tokens each row of this call has.
+  bool training = false;      // enables dropout
+  std::int64_t position = 0;  // of the first token, for rotary embedding; with a cache, the cache determines it
+  // Self-attention with a KV cache: the tokens of this call follow the cached tokens of their sequences. Row b belongs
+  // to sequences[b]; empty: to sequence b. Key lengths give the number of tokens in each row of this call.
   KvCache* cache = nullptr;
   std::span<const std::int64_t> sequences{};
-  LayerWorkspace* workspace = nullptr;  // absent: memory for this call alone
-  LayerActivations* keep = nullptr;     // where forward leaves what backward needs; absent: it leaves nothing
+  LayerWorkspace* workspace = nullptr;  // absent: allocated for this call
+  LayerActivations* keep = nullptr;     // where forward saves activations for backward; absent: not saved
 };
 
-// What forward writes. Without a batch dimension, B is left out of each. None may overlap another or an input.
+// The outputs of forward. For unbatched input, the shapes have no B. Outputs must not overlap each other or an input.
 struct LayerOutputs {
   TensorView out{};      // (B, Lq, O), or (Lq, B, O)
-  TensorView weights{};  // as options.weights says; Lk counts the added keys, which come last
-  // As in AttentionOutputs, of this slice's heads: f32, or f64 for a layer of f64. backward takes no gradient of them.
+  TensorView weights{};  // as selected by options.weights; Lk includes the added keys, which come last
+  // As in AttentionOutputs, for the heads of this slice: f32, or f64 for an f64 layer. backward accepts no gradient of
+  // them.
   TensorView lse{};                 // (B, Hq, Lq)
-  std::vector<Capture> captures{};  // scores and weights at any stage; their Lk too counts the added keys
+  std::vector<Capture> captures{};  // scores and weights at any stage; Lk includes the added keys
 };
 
-// What forward returns.
+// The result of forward.
 struct LayerResult {
   Tensor out;
-  Tensor weights;  // empty where none were asked for
+  Tensor weights;  // empty if not requested
 };
 
-// What arrives from above, shaped as LayerOutputs.
+// Upstream gradients, in the shapes of LayerOutputs.
 struct LayerUpstream {
-  ConstTensorView dout{};      // f32, bf16 or f16; f64 for a layer of f64
+  ConstTensorView dout{};      // f32, bf16 or f16; f64 for an f64 layer
   ConstTensorView dweights{};  // of the weights that forward returned; undefined: zero
 };
 
-// What backward gives: any that are defined. All are f32, or f64 for a layer of f64.
+// The gradients that backward computes; undefined ones are skipped. All are f32, or f64 for an f64 layer.
 struct LayerGradients {
-  // Written, each shaped as its input. Where forward got no value, what would be its gradient is part of the key's, and
-  // where it got no key, all is part of the query's.
+  // Written, each in the shape of its input. If forward got no value, dkey includes the value's gradient; if it got no
+  // key, dquery includes both.
   TensorView dquery{}, dkey{}, dvalue{};
-  // Of parameters(), in the same order and of the same shapes: see zero_gradients(). Added to, so that calls add up:
-  // eight calls of one batch row each, in order, give the bits of one call of eight.
+  // Gradients of parameters(), in the same order and shapes: see zero_gradients(). Accumulated: eight calls of one
+  // batch row each, in order, give the bits of one call of eight.
   std::span<Tensor> parameters{};
-  TensorView dsinks{};                 // written: (Hq), of this slice's heads
-  std::vector<MaskGradient> dmasks{};  // written: of additive masks in options.attention.masks; not with added keys
+  TensorView dsinks{};                 // written: (Hq), for the heads of this slice
+  std::vector<MaskGradient> dmasks{};  // written: for additive masks in options.attention.masks; not with added keys
 };
 
 struct LoadedLayer;
 
 class MultiHeadAttention {
  public:
-  // Parameters as PyTorch would draw them, from its distributions and our generator: a pure function of config and
-  // seed. A slice gets its part of what the whole layer would get.
+  // Initializes the parameters with PyTorch's distributions and our generator: a pure function of config and seed. A
+  // slice gets its part of the whole layer's parameters.
   explicit MultiHeadAttention(const MultiHeadAttentionConfig& config, std::uint64_t seed = 0);
   MultiHeadAttention(MultiHeadAttention&&) noexcept;
   MultiHeadAttention& operator=(MultiHeadAttention&&) noexcept;
@@ -143,42 +144,42 @@ class MultiHeadAttention {
 
   const MultiHeadAttentionConfig& config() const;  // with every default filled in
 
-  // Self-attention: key and value are the query. Undefined views stand for "the query", and for value "the key".
+  // Self-attention: key and value are the query. An undefined key means the query; an undefined value means the key.
   LayerResult forward(const ConstTensorView& query, const LayerOptions& options = {}) const;
   LayerResult forward(const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
                       const LayerOptions& options = {}) const;
-  // The same, to memory of the caller's.
+  // The same, writing to the caller's memory.
   void forward(const LayerOutputs& outputs, const ConstTensorView& query, const ConstTensorView& key,
                const ConstTensorView& value, const LayerOptions& options = {}) const;
 
-  // The gradients of a call of forward that was given `kept`, the same inputs and the same options. Each product's sums
-  // are chains as in forward, over batch rows and tokens in ascending order.
+  // Computes the gradients of a forward call that saved its activations in `kept`, given the same inputs and options.
+  // Each sum in a matrix product is one chain, as in forward, over batch rows and tokens in ascending order.
   void backward(const LayerGradients& gradients, const LayerUpstream& upstream, const LayerActivations& kept,
                 const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
                 const LayerOptions& options = {}) const;
-  // Zeros for LayerGradients::parameters.
+  // Zero tensors for LayerGradients::parameters.
   std::vector<Tensor> zero_gradients() const;
 
-  // All parameters, in PyTorch's order and by the names of its state dict. For a layer that is the whole:
+  // All parameters, in PyTorch's order and with its state-dict names. For the whole layer:
   //   in_proj_weight ((Hq + 2·Hkv)·D, E), or q_proj_weight (Hq·D, E), k_proj_weight and v_proj_weight (Hkv·D, …)
   //   in_proj_bias ((Hq + 2·Hkv)·D) · bias_k, bias_v (1, 1, Hkv·D) · out_proj.weight (O, Hq·D) · out_proj.bias (O)
   std::vector<NamedTensor> parameters() const;
-  // Copies `value` into the parameter, rounded to its type. Not while a forward of this layer runs.
+  // Copies `value` into the parameter, rounded to its type. Do not call while a forward of this layer runs.
   void set_parameter(std::string_view name, const ConstTensorView& value);
-  // Calls change(n, value) with each parameter in the order of parameters(), to be changed where it lies: what an
-  // optimizer does. Not while a forward of this layer runs.
+  // Calls change(n, value) with each parameter, in the order of parameters(), to update it in place, as an optimizer
+  // does. Do not call while a forward of this layer runs.
   void change_parameters(const std::function<void(std::size_t n, const TensorView& value)>& change);
 
-  // The layer whose parameters have names of any family, under any prefix (rapt/layer_names.h): with what was found.
-  // A causal mask that lies beside them, as a buffer does in PyTorch, becomes context_length.
+  // Loads the layer whose parameters follow any naming scheme, under any prefix (rapt/layer_names.h), and reports what
+  // was found. A causal mask stored beside them, like a PyTorch buffer, sets context_length.
   static LoadedLayer load(const std::vector<NamedTensor>& tensors, const LoadOptions& options);
   static LoadedLayer load(const SafetensorsFile& file, const LoadOptions& options);
   static LoadedLayer load(const std::string& path, const LoadOptions& options);  // .safetensors, or .npz
-  // The same the other way. `state_dict` gives views into this layer wherever it can: use it while the layer lives.
+  // The reverse of load. `state_dict` returns views into this layer where possible: use them while the layer is alive.
   StateDict state_dict(const SaveOptions& options = {}) const;
   void save(const std::string& path, const SaveOptions& options = {}) const;  // .safetensors, or .npz
 
-  // A part of this layer, with its own copy of the parameters.
+  // A slice of this layer's heads, with its own copy of the parameters.
   MultiHeadAttention slice(std::int64_t index, std::int64_t count) const;
 
  private:
@@ -189,14 +190,14 @@ class MultiHeadAttention {
   std::unique_ptr<Layer> layer_;
 };
 
-// What load returns.
+// The result of load.
 struct LoadedLayer {
   MultiHeadAttention layer;
-  FoundLayer found;  // which tensor went where, and what was left over
+  FoundLayer found;  // the role of each tensor, and which were left over
 };
 
-// Memory that calls reuse: it grows to what the largest needed, and from then on a call takes nothing from the heap.
-// One call at a time.
+// Memory reused across calls. It grows to the need of the largest call; after that, calls do not allocate. Only one
+// call may use it at a time.
 class LayerWorkspace {
  public:
   LayerWorkspace();
@@ -206,15 +207,15 @@ class LayerWorkspace {
 
   std::size_t bytes() const;
 
-  struct [[gnu::visibility("hidden")]] Memory;  // of the implementation
+  struct [[gnu::visibility("hidden")]] Memory;  // implementation detail
   Memory& memory() { return *memory_; }
 
  private:
   std::unique_ptr<Memory> memory_;
 };
 
-// What one call of forward kept for backward: q, k and v as attention read them, and what the heads gave. Its memory is
-// used again by the next call that keeps.
+// The activations that one forward call saved for backward: q, k and v as attention read them, and the output of the
+// heads. The next call that saves its activations here reuses the memory.
 class LayerActivations {
  public:
   LayerActivations();
@@ -224,7 +225,7 @@ class LayerActivations {
 
   std::size_t bytes() const;
 
-  struct [[gnu::visibility("hidden")]] Memory;  // of the implementation
+  struct [[gnu::visibility("hidden")]] Memory;  // implementation detail
   Memory& memory() { return *memory_; }
   const Memory& memory() const { return *memory_; }
 
@@ -232,8 +233,9 @@ class LayerActivations {
   std::unique_ptr<Memory> memory_;
 };
 
-// Masks of rank 3 have two readings, and those of rank 2 may be about keys alone. These name them; none copies.
-ConstTensorView mask_of_batch(const ConstTensorView& mask);  // (B, Lq, Lk), as in the notes -> (B, 1, Lq, Lk)
+// A rank-3 mask is ambiguous, and a rank-2 mask may apply to keys only. These functions name the interpretation; none
+// of them copies.
+ConstTensorView mask_of_batch(const ConstTensorView& mask);  // (B, Lq, Lk), shared by all heads -> (B, 1, Lq, Lk)
 ConstTensorView mask_of_heads(const ConstTensorView& mask,   // (B·Hq, Lq, Lk), PyTorch's attn_mask -> (B, Hq, Lq, Lk)
                               std::int64_t heads);
 ConstTensorView mask_of_keys(const ConstTensorView& mask);  // (B, Lk), PyTorch's key_padding_mask -> (B, 1, 1, Lk)

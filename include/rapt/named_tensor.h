@@ -1,4 +1,4 @@
-// A tensor and what it is called: a parameter of a layer, an entry of a file.
+// A tensor with a name: a parameter of a layer, or an entry of a file.
 #pragma once
 
 #include <string>

@@ -1,11 +1,10 @@
-// Every option in one table: what it is called in C++, C, Python and the command, what it is unless given, and what it
-// means.
+// Every option in one table: its names in C++, C, Python and the command, its default and its meaning.
 //
 //   for (const rapt::OptionRow& option : rapt::option_table()) …
 //
-// `rapt options` prints it and docs/guide/options.md shows it. tests/options_test.cc and tests/options_test.py hold the
-// structs, both headers, the Python package, the command's flags and that page to it: an option that was added in one
-// place and forgotten in another fails there.
+// `rapt options` prints it, and docs/guide/options.md is generated from it. tests/options_test.cc and
+// tests/options_test.py check the structs, both headers, the Python package, the command's flags and that page against
+// it: an option that was added in one place and forgotten in another fails there.
 #pragma once
 
 #include <span>
@@ -14,27 +13,27 @@
 #pragma GCC visibility push(default)
 namespace rapt {
 
-// What an option is called in one of the ways to call rapt; or, where it has no name there, why not.
+// The name of an option in one interface, or the reason why it has none there.
 struct OptionName {
   constexpr OptionName() = default;
-  // NOLINTNEXTLINE(google-explicit-constructor): so that a row of the table reads as one
+  // NOLINTNEXTLINE(google-explicit-constructor): a row of the table is a list of strings
   constexpr OptionName(const char* given) : name(given) {}
 
-  std::string_view name{};     // "window_left window_right" where one option is several there
-  std::string_view why_not{};  // empty where there is a name
+  std::string_view name{};     // "window_left window_right" if one option is several there
+  std::string_view why_not{};  // empty if there is a name
 };
 
 struct OptionRow {
   std::string_view of;             // the struct: "AttentionOptions"
   std::string_view name;           // its field
-  std::string_view default_value;  // as C++ writes it, or in words: "1/sqrt(D)"
+  std::string_view default_value;  // as in C++, or in words: "1/sqrt(D)"
   std::string_view meaning;        // in one line
   OptionName c;                    // a field of a struct in rapt/rapt.h
-  OptionName python;               // a keyword of the function or class that takes this struct's place
+  OptionName python;               // a keyword of the function or class that replaces this struct
   OptionName command;              // a flag of `rapt run`
 };
 
-// By struct, and in the order of its fields. The strings live as long as the program does.
+// Grouped by struct, in the order of its fields. The strings have static lifetime.
 std::span<const OptionRow> option_table();
 
 }  // namespace rapt

@@ -1,9 +1,9 @@
-// A matrix packed once for many products: y = x · Wᵀ + bias, as a linear layer computes it.
+// A matrix packed once for many products: y = x · Wᵀ + bias, as in a linear layer.
 //
-// W is (N, K), as in nn.Linear; x is (M, K) and y is (M, N), M from 0 to anything. Every number of y is one chain of
-// fused multiply-adds in f32, k ascending, that starts from its bias (or 0) and is rounded once, into y's type. So a
-// row has the same bits alone as among a thousand, with any number of threads, and wherever memory lies. A product that
-// starts from another's y, in f32, goes on with its chains: two halves of k, one after the other, give the bits of one.
+// W is (N, K), as in nn.Linear; x is (M, K) and y is (M, N), with any M, including 0. Every element of y is one chain
+// of fused multiply-adds in f32, k ascending, that starts from its bias (or 0) and is rounded once, to y's type. So a
+// row has the same bits for any M, any number of threads and any memory layout. A product that starts from the f32 y of
+// another continues its chains: two products over the two halves of k, in order, give the bits of one product.
 #pragma once
 
 #include <cstddef>
@@ -20,38 +20,39 @@
 namespace rapt {
 
 struct PackOptions {
-  std::optional<DType> dtype{};  // what the packed numbers are stored in: f32, bf16, f16 or f64; absent: W's own
+  std::optional<DType> dtype{};  // storage type: f32, bf16, f16 or f64; absent: W's type
   Engine engine = Engine::automatic;
-  int threads = 0;             // at most so many; 0: thread_count()
+  int threads = 0;             // maximum; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
 };
 
 struct ProductOptions {
   ConstTensorView bias{};            // (N), f32, bf16 or f16; undefined: none
-  int threads = 0;                   // at most so many; 0: thread_count()
+  int threads = 0;                   // maximum; 0: thread_count()
   ParallelFor parallel_for{};        // absent: the library's pool
   std::span<std::byte> workspace{};  // absent: allocated for the call; see PackedMatrix::workspace_bytes
-  ConstTensorView start{};           // (M, N): what the sums start from, instead of a bias; it may be y itself
+  ConstTensorView start{};           // (M, N): initial value of the sums, instead of a bias; may be y itself
 };
 
-// Copies share the packed numbers, which never change. One matrix may serve several threads at once.
+// Copies share the packed data, which is immutable. Several threads may use one matrix at once.
 class PackedMatrix {
  public:
   PackedMatrix() = default;  // empty: (0, 0)
-  // W is (N, K) with any strides, and is not needed any more afterwards. Packing belongs to the instruction set in use
-  // now, and so do all products of this matrix, even if another is chosen later.
+  // W is (N, K) with any strides, and is not needed afterwards. The packed layout belongs to the instruction set in use
+  // now; all products of this matrix use it, even if another one is selected later.
   explicit PackedMatrix(const ConstTensorView& weights, const PackOptions& options = {});
 
   std::int64_t outputs() const;  // N
   std::int64_t inputs() const;   // K
   DType dtype() const;           // as stored
-  std::size_t bytes() const;     // of the packed numbers, what pads them included
+  std::size_t bytes() const;     // of the packed data, padding included
 
-  // x (M, K) and y (M, N) are f32, bf16 or f16, each of its own type, with any strides. A matrix stored in f64 takes
-  // f64 for all of them, and multiplies in f64. y may overlap nothing that is read, except that `start` may be y.
+  // x (M, K) and y (M, N) are f32, bf16 or f16, with independent types and any strides. If the matrix is stored in f64,
+  // all tensors must be f64, and the product is computed in f64. y must not overlap any input, except that `start` may
+  // be y.
   void multiply(const ConstTensorView& x, const TensorView& y, const ProductOptions& options = {}) const;
 
-  // How many bytes options.workspace needs for exactly this call. It need not be aligned.
+  // The size in bytes that options.workspace needs for exactly this call. It need not be aligned.
   std::size_t workspace_bytes(const ConstTensorView& x, const TensorView& y, const ProductOptions& options = {}) const;
 
  private:

@@ -1,4 +1,4 @@
-// Threads: the library's own small pool, and the type by which a caller brings another one.
+// Threads: the library's small thread pool, and the interface for using another one.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,23 @@
 namespace rapt {
 
 // A caller's thread pool. It must call task(0) … task(count - 1), each exactly once, in any order and on any threads,
-// and return when all are done. Results do not depend on how it does so. An exception from a task must reach the caller
-// of the pool. At most as many tasks come at once as the call's `threads`. Threads should run in the caller's
-// floating-point mode, as ours do: bits depend on it.
+// and return when all are done. Results do not depend on the schedule. An exception from a task must reach the caller
+// of the pool. A call submits at most `threads` tasks at once. Threads should run in the caller's floating-point mode,
+// as ours do: bits depend on it.
 using Task = std::function<void(std::int64_t index)>;
 using ParallelFor = std::function<void(std::int64_t count, const Task& task)>;
 
-// The library's pool. Its threads start on first use and sleep when idle. Runs serially when called from inside another
-// parallel_for, when count is 1, or in a process limited to one core. Safe to use after fork(): the child starts a pool
-// of its own. Where tasks throw, the exception of the lowest
-// index is rethrown here, after all of them have ended.
+// The library's thread pool. Its worker threads start on first use and sleep when idle. Runs serially when nested in
+// another parallel_for, when count is 1, or when the process is limited to one core. Safe to use after fork(): the
+// child starts its own pool. If tasks throw, the exception of the lowest index is rethrown here, after all tasks have
+// ended.
 void parallel_for(std::int64_t count, const Task& task);
 
-// How many threads parallel_for uses, the calling one included: the cores this process may run on, as affinity and the
-// container's CPU quota allow, or RAPT_NUM_THREADS where that is set.
+// The number of threads that parallel_for uses, including the calling one: the cores this process may run on under CPU
+// affinity and the container's CPU quota, or RAPT_NUM_THREADS if set.
 int thread_count();
 
-// Overrides thread_count() for this process. 0 returns to the default.
+// Overrides thread_count() for this process. 0 restores the default.
 void set_thread_count(int threads);
 
 }  // namespace rapt

@@ -1,7 +1,7 @@
 // Counter-based random numbers: Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, SC'11).
 //
-// A pure function from a counter and a key to 128 random bits. There is no state, so the bits that dropout uses for one
-// weight depend on nothing but that weight's place: not on threads, batch size, or the order of calls.
+// A pure function from a counter and a key to 128 random bits. There is no state, so the bits that dropout uses for a
+// weight depend only on the position of that weight: not on threads, batch size, or the order of calls.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ constexpr PhiloxCounter philox4x32_10(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-// The key that a 64-bit seed stands for: low half first.
+// The key for a 64-bit seed: low half first.
 constexpr PhiloxKey philox_key(std::uint64_t seed) {
   return {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
 }

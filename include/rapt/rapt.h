@@ -1,27 +1,27 @@
-// The C interface, C99: attention forward and backward, the layer, the cache, and files.
+// The C API (C99): attention forward and backward, the layer, the KV cache, and files.
 //
 //   rapt_attention_options options;
 //   rapt_attention_options_init(&options, sizeof options);
 //   options.causal = 1;
 //   if (rapt_attention(&outputs, &q, &k, &v, &options) != RAPT_OK) fprintf(stderr, "%s\n", rapt_last_error());
 //
-// What every option means is said where C++ has it, under the same name: rapt/attention.h, rapt/multi_head_attention.h,
-// rapt/kv_cache.h, rapt/layer_names.h, rapt/safetensors.h, rapt/npy.h. From there to here:
+// Options have the same names and meanings as in C++: rapt/attention.h, rapt/multi_head_attention.h, rapt/kv_cache.h,
+// rapt/layer_names.h, rapt/safetensors.h, rapt/npy.h. C++ maps to C as follows:
 //
 //   window.left               window_left: a dot becomes an underscore
 //   std::vector, std::span    `name` and `name_count`
-//   std::optional             `has_name` and `name`; what is a struct or a text of its own is null where it is absent
-//   a tensor                  const DLTensor*; null: undefined. Its memory is the caller's, as everywhere
-//   bool                      int32_t: 0, or anything else for true
-//   rapt::Error               a status, and the same text from rapt_last_error()
+//   std::optional             `has_name` and `name`; an absent struct or string is null
+//   a tensor                  const DLTensor*; null: undefined. The caller owns its memory, as in C++
+//   bool                      int32_t: 0 is false, anything else is true
+//   rapt::Error               a status, with the same message from rapt_last_error()
 //
-// Structs begin with their size. Make each by its init function, which sets that and every default; give it the size
-// that your compiler sees. A program that was compiled when a struct was shorter goes on working: what it does not know
-// has its default. A struct that is longer than the library knows is refused. In an array of structs all have one size.
+// Structs start with their size. Initialize each with its init function, which sets the size and every default; pass
+// sizeof the struct. A program compiled against an older, shorter struct keeps working: fields it does not know have
+// their defaults. A struct longer than the library knows is rejected. All structs in an array have the same size.
 //
-// No exception crosses, nothing aborts or prints, and nothing must be shut down. Handles are made by a function that
-// writes to its first argument, and ended by _destroy or _close, which take null too. Different threads may use one
-// handle at once as long as nobody changes it.
+// No function throws, aborts or prints, and there is nothing to shut down. Functions that create a handle write it to
+// their first argument (rapt_layer_slice: to its last). _destroy and _close release it, and accept null. Several
+// threads may use one handle at once as long as none modifies it.
 #ifndef RAPT_RAPT_H
 #define RAPT_RAPT_H
 
@@ -29,9 +29,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// ---------------------------------------------------------------- tensors, as DLPack has them
+// ---------------------------------------------------------------- tensors (DLPack)
 
-// Include <dlpack/dlpack.h> before this header to use its own; the layout is the same. (An old one has no kDLBool: 6.)
+// Include <dlpack/dlpack.h> before this header to use its definitions; the layout is the same. (Old versions lack
+// kDLBool, which is 6.)
 #ifndef DLPACK_DLPACK_H_
 typedef enum { kDLCPU = 1, kDLCUDA = 2 } DLDeviceType;
 typedef struct {
@@ -52,7 +53,7 @@ typedef struct {
   int32_t ndim;  // 0 to 8
   DLDataType dtype;
   int64_t* shape;
-  int64_t* strides;  // in elements; null: row-major without gaps
+  int64_t* strides;  // in elements; null: contiguous, row-major
   uint64_t byte_offset;
 } DLTensor;
 #endif
@@ -61,23 +62,23 @@ typedef struct {
 extern "C" {
 #endif
 
-// ---------------------------------------------------------------- words
+// ---------------------------------------------------------------- status codes and enumerations
 
 typedef enum rapt_status {
   RAPT_OK = 0,
-  RAPT_BAD_ARGUMENT = 1,   // refused before anything was written
-  RAPT_FILE_ERROR = 2,     // cannot be opened, read or written, or is broken
-  RAPT_OUT_OF_MEMORY = 3,  // what the call was to write may be written in part
-  RAPT_INTERNAL_ERROR = 4  // a fault of rapt's, or of the system
+  RAPT_BAD_ARGUMENT = 1,   // rejected before anything was written
+  RAPT_FILE_ERROR = 2,     // a file cannot be opened, read or written, or is corrupt
+  RAPT_OUT_OF_MEMORY = 3,  // outputs may be partially written
+  RAPT_INTERNAL_ERROR = 4  // a bug in rapt, or a system error
 } rapt_status;
 
-// Values of a choice are int32_t where they lie in a struct: one that is none of these is refused.
+// Structs store enumeration values as int32_t; unknown values are rejected.
 
-// Element types, where a struct says `dtype`.
+// Element types, for fields named `dtype`.
 enum { RAPT_F32 = 0, RAPT_F64 = 1, RAPT_BF16 = 2, RAPT_F16 = 3, RAPT_BOOL = 4, RAPT_I8 = 5 };
 // rapt_mask.kind
 enum { RAPT_MASK_KEEP = 0, RAPT_MASK_DROP = 1, RAPT_MASK_ADD = 2, RAPT_MASK_FILL = 3 };
-// alignment_kind; an offset is in alignment_values: one for all, or one per batch row.
+// alignment_kind; offsets are in alignment_values: one for all batch rows, or one per row.
 enum {
   RAPT_ALIGNMENT_UNNAMED = 0,
   RAPT_ALIGNMENT_TOP_LEFT = 1,
@@ -106,7 +107,7 @@ enum {
   RAPT_ROTARY_YARN = 4,
   RAPT_ROTARY_LLAMA3 = 5
 };
-// family: whose names a file has (rapt/layer_names.h).
+// family: a naming scheme (rapt/layer_names.h).
 enum {
   RAPT_NAMES_TORCH = 0,
   RAPT_NAMES_W_Q = 1,
@@ -120,19 +121,19 @@ enum {
   RAPT_NAMES_C_ATTN = 9
 };
 
-// A caller's thread pool: it calls task(task_context, 0) … task(task_context, count − 1), each exactly once, in any
-// order and on any threads, and returns when all are done. `context` is parallel_for_context of the options.
+// A caller's thread pool. It must call task(task_context, 0) … task(task_context, count − 1), each exactly once, in any
+// order and on any threads, and return when all are done. `context` is parallel_for_context from the options.
 typedef void (*rapt_task)(void* task_context, int64_t index);
 typedef void (*rapt_parallel_for)(void* context, int64_t count, rapt_task task, void* task_context);
 
-// ---------------------------------------------------------------- structs of attention
+// ---------------------------------------------------------------- attention structs
 
 typedef struct rapt_mask {
   size_t struct_size;
   int32_t kind;
   int32_t reserved;      // 0
   const DLTensor* view;  // (Lq, Lk), or rank 4 that broadcasts to (B, Hq, Lq, Lk)
-  double value;          // of RAPT_MASK_FILL
+  double value;          // for RAPT_MASK_FILL
 } rapt_mask;
 
 typedef struct rapt_attention_options {
@@ -184,9 +185,9 @@ typedef struct rapt_capture {
   int32_t stage;
   int32_t of_mean_over_heads;
   const DLTensor* to;
-  const int64_t* of_heads;  // none: all
+  const int64_t* of_heads;  // empty: all
   size_t of_heads_count;
-  const int64_t* of_queries;  // none: all
+  const int64_t* of_queries;  // empty: all
   size_t of_queries_count;
 } rapt_capture;
 
@@ -221,7 +222,7 @@ typedef struct rapt_attention_upstream {
 
 typedef struct rapt_mask_gradient {
   size_t struct_size;
-  size_t mask;  // which of the options' masks
+  size_t mask;  // index into the options' masks
   const DLTensor* to;
 } rapt_mask_gradient;
 
@@ -235,7 +236,7 @@ typedef struct rapt_attention_gradients {
   size_t dmasks_count;
 } rapt_attention_gradients;
 
-// ---------------------------------------------------------------- structs of cache and layer
+// ---------------------------------------------------------------- cache and layer structs
 
 typedef struct rapt_kv_cache_config {
   size_t struct_size;
@@ -302,14 +303,14 @@ typedef struct rapt_layer rapt_layer;                              // rapt::Mult
 typedef struct rapt_kv_cache rapt_kv_cache;                        // rapt::KvCache
 typedef struct rapt_layer_workspace rapt_layer_workspace;          // rapt::LayerWorkspace
 typedef struct rapt_layer_activations rapt_layer_activations;      // rapt::LayerActivations
-typedef struct rapt_parameter_gradients rapt_parameter_gradients;  // what LayerGradients::parameters shows
+typedef struct rapt_parameter_gradients rapt_parameter_gradients;  // rapt::LayerGradients::parameters
 typedef struct rapt_safetensors rapt_safetensors;                  // rapt::SafetensorsFile
 typedef struct rapt_npz rapt_npz;                                  // rapt::NpzFile
 typedef struct rapt_array rapt_array;                              // rapt::NpyArray
 
 typedef struct rapt_layer_options {
   size_t struct_size;
-  const rapt_attention_options* attention;  // null: its defaults
+  const rapt_attention_options* attention;  // null: defaults
   int32_t weights;
   int32_t training;
   int64_t position;
@@ -340,7 +341,7 @@ typedef struct rapt_layer_gradients {
   const DLTensor* dquery;
   const DLTensor* dkey;
   const DLTensor* dvalue;
-  rapt_parameter_gradients* parameters;  // added to; null: none are wanted
+  rapt_parameter_gradients* parameters;  // accumulated; null: skipped
   const DLTensor* dsinks;
   const rapt_mask_gradient* dmasks;
   size_t dmasks_count;
@@ -370,13 +371,13 @@ typedef struct rapt_save_options {
   int32_t dtype;
 } rapt_save_options;
 
-// A tensor of a file, and what it is in the layer: "weight of q", "causal mask".
+// A tensor in a file and its role in the layer: "weight of q", "causal mask".
 typedef struct rapt_tensor_role {
   const char* tensor;
   const char* role;
 } rapt_tensor_role;
 
-// What was found of a layer in its file. Every pointer lives as long as the layer.
+// What was found of a layer in its file. Every pointer is valid as long as the layer.
 typedef struct rapt_found_layer {
   size_t struct_size;
   const char* prefix;
@@ -388,10 +389,10 @@ typedef struct rapt_found_layer {
   size_t missing_count;
   int32_t family;
   int32_t transposed;
-  const char* text;  // all of this for people to read, in lines
+  const char* text;  // human-readable summary, in lines
 } rapt_found_layer;
 
-// ---------------------------------------------------------------- structs of files and of the machine
+// ---------------------------------------------------------------- file and machine structs
 
 typedef struct rapt_named_tensor {
   const char* name;
@@ -405,11 +406,11 @@ typedef struct rapt_text_pair {
 
 typedef struct rapt_safetensors_entry {
   size_t struct_size;
-  const char* name;   // lives as long as the file is open, as `type` and `shape` do
-  const char* type;   // in the file's words: "F32", "I64"
-  int32_t has_dtype;  // 0: rapt has no such type
+  const char* name;   // valid while the file is open, like `type` and `shape`
+  const char* type;   // the file's name for it: "F32", "I64"
+  int32_t has_dtype;  // 0: rapt does not support the type
   int32_t dtype;
-  const int64_t* shape;  // may have a higher rank than a tensor can
+  const int64_t* shape;  // the rank may be higher than a tensor supports
   size_t shape_count;
   uint64_t begin;
   uint64_t end;
@@ -434,24 +435,24 @@ typedef struct rapt_instruction_set {
 
 // ---------------------------------------------------------------- errors, version, machine
 
-// Why the last call of this thread that gave no RAPT_OK did so, in the words of the C++ library; "" where none has.
-// Good until the next such call of this thread.
+// The message of this thread's last failed call, as in C++; "" if none has failed. Valid until the next failed call of
+// this thread.
 const char* rapt_last_error(void);
 const char* rapt_version(void);  // "0.1.0"
 
 rapt_status rapt_thread_count(int32_t* threads);
 rapt_status rapt_set_thread_count(int32_t threads);
-// Of all instruction sets that this build has kernels for, best first.
+// Instruction sets this build has kernels for, best first.
 rapt_status rapt_instruction_set_count(size_t* count);
-rapt_status rapt_instruction_set_at(rapt_instruction_set* set, size_t index);  // struct_size as given by its init
-rapt_status rapt_use_instruction_set(const char* name);                        // "": the first choice
-// Philox 4x32-10: what dropout draws from (rapt/random.h).
+rapt_status rapt_instruction_set_at(rapt_instruction_set* set, size_t index);  // `set` must be initialized
+rapt_status rapt_use_instruction_set(const char* name);                        // "": the default
+// Philox 4x32-10, the generator of dropout (rapt/random.h).
 rapt_status rapt_philox4x32_10(uint32_t random[4], const uint32_t counter[4], const uint32_t key[2]);
 
 // ---------------------------------------------------------------- defaults
 
-// Each sets struct_size and every default. `struct_size` is sizeof the struct; one that the library does not know is
-// refused, and nothing written.
+// Each sets struct_size and every default. `struct_size` is sizeof the struct; an unknown size is rejected, and nothing
+// is written.
 rapt_status rapt_mask_init(rapt_mask* mask, size_t struct_size);
 rapt_status rapt_attention_options_init(rapt_attention_options* options, size_t struct_size);
 rapt_status rapt_capture_init(rapt_capture* capture, size_t struct_size);
@@ -476,13 +477,13 @@ rapt_status rapt_instruction_set_init(rapt_instruction_set* set, size_t struct_s
 
 // ---------------------------------------------------------------- attention
 
-// Options may be null wherever they are asked for, here and below: their defaults.
+// Null options mean the defaults, here and below.
 rapt_status rapt_attention(const rapt_attention_outputs* outputs, const DLTensor* query, const DLTensor* key,
                            const DLTensor* value, const rapt_attention_options* options);
 rapt_status rapt_attention_backward(const rapt_attention_gradients* gradients, const rapt_attention_upstream* upstream,
                                     const DLTensor* query, const DLTensor* key, const DLTensor* value,
                                     const rapt_attention_options* options);
-// How many bytes options.workspace needs for exactly this call. It need not be aligned.
+// The size in bytes that options.workspace needs for exactly this call. It need not be aligned.
 rapt_status rapt_attention_workspace_bytes(size_t* bytes, const rapt_attention_outputs* outputs, const DLTensor* query,
                                            const DLTensor* key, const DLTensor* value,
                                            const rapt_attention_options* options);
@@ -497,10 +498,11 @@ rapt_status rapt_kv_cache_create(rapt_kv_cache** cache, const rapt_kv_cache_conf
 void rapt_kv_cache_destroy(rapt_kv_cache* cache);
 rapt_status rapt_kv_cache_add(rapt_kv_cache* cache, int64_t* id);
 rapt_status rapt_kv_cache_remove(rapt_kv_cache* cache, int64_t id);
-// A new sequence that begins with the first `length` tokens of `of`; −1: with all.
+// Creates a sequence that starts with the first `length` tokens of `of`; −1: all of them.
 rapt_status rapt_kv_cache_fork(rapt_kv_cache* cache, int64_t of, int64_t length, int64_t* id);
 rapt_status rapt_kv_cache_truncate(rapt_kv_cache* cache, int64_t id, int64_t length);
-// Row b of key and value goes to sequence ids[b]; `counts`, one for each id or null, says how many of its tokens.
+// Row b of key and value goes to sequence ids[b]. `counts` gives the number of tokens to append from each row; null:
+// all.
 rapt_status rapt_kv_cache_append(rapt_kv_cache* cache, const int64_t* ids, size_t ids_count, const DLTensor* key,
                                  const DLTensor* value, const int64_t* counts);
 rapt_status rapt_kv_cache_length(const rapt_kv_cache* cache, int64_t id, int64_t* length);
@@ -509,8 +511,8 @@ rapt_status rapt_kv_cache_free_pages(const rapt_kv_cache* cache, int64_t* pages)
 rapt_status rapt_kv_cache_sequence_count(const rapt_kv_cache* cache, int64_t* count);
 rapt_status rapt_kv_cache_bytes(const rapt_kv_cache* cache, size_t* bytes);
 rapt_status rapt_kv_cache_get_config(const rapt_kv_cache* cache, rapt_kv_cache_config* config);
-// Attention on what the cache holds: batch row b of the query on sequence ids[b]. Key lengths, pages and scales are the
-// cache's, and refused in the options.
+// Attention over the cached keys and values: batch row b of the query attends to sequence ids[b]. Key lengths, pages
+// and scales come from the cache, and are rejected in the options.
 rapt_status rapt_kv_cache_attention(const rapt_kv_cache* cache, const int64_t* ids, size_t ids_count,
                                     const rapt_attention_outputs* outputs, const DLTensor* query,
                                     const rapt_attention_options* options);
@@ -525,29 +527,29 @@ rapt_status rapt_layer_save(const rapt_layer* layer, const char* path, const rap
 rapt_status rapt_layer_slice(const rapt_layer* layer, int64_t index, int64_t count, rapt_layer** part);
 void rapt_layer_destroy(rapt_layer* layer);
 
-// What load found: which tensor became what, and what was left over. Refused for a layer that was not loaded.
+// What load found: the role of each tensor, and what was left over. An error for a layer that was not loaded.
 rapt_status rapt_layer_found(const rapt_layer* layer, rapt_found_layer* found);
-// With every default filled in. `rotary` lives as long as the layer.
+// With every default filled in. `rotary` is valid as long as the layer.
 rapt_status rapt_layer_get_config(const rapt_layer* layer, rapt_layer_config* config);
 
-// Parameters in PyTorch's order and by its names. The tensor's memory, shape included, is the layer's: read it while
-// that lives, and change it by rapt_layer_set_parameter.
+// Parameters in PyTorch's order and with its names. The layer owns the tensor's memory, including its shape: it is
+// valid as long as the layer. Change it with rapt_layer_set_parameter only.
 rapt_status rapt_layer_parameter_count(const rapt_layer* layer, size_t* count);
 rapt_status rapt_layer_parameter_name(const rapt_layer* layer, size_t index, const char** name);
 rapt_status rapt_layer_parameter(const rapt_layer* layer, const char* name, DLTensor* value);
 rapt_status rapt_layer_set_parameter(rapt_layer* layer, const char* name, const DLTensor* value);
 
-// A null key stands for the query, and a null value for the key.
+// A null key means the query, and a null value the key.
 rapt_status rapt_layer_forward(const rapt_layer* layer, const rapt_layer_outputs* outputs, const DLTensor* query,
                                const DLTensor* key, const DLTensor* value, const rapt_layer_options* options);
-// The gradients of a call of forward that was given `kept` as options.keep, the same inputs and the same options.
+// The gradients of a forward call that had `kept` as options.keep, given the same inputs and options.
 rapt_status rapt_layer_backward(const rapt_layer* layer, const rapt_layer_gradients* gradients,
                                 const rapt_layer_upstream* upstream, const rapt_layer_activations* kept,
                                 const DLTensor* query, const DLTensor* key, const DLTensor* value,
                                 const rapt_layer_options* options);
 
-// The gradients of a layer's parameters, zero at first; backward adds to them. The tensor is theirs to give and yours
-// to change.
+// The gradients of a layer's parameters, initially zero; backward accumulates into them. The handle owns the tensors;
+// the caller may modify them.
 rapt_status rapt_parameter_gradients_create(rapt_parameter_gradients** gradients, const rapt_layer* layer);
 void rapt_parameter_gradients_destroy(rapt_parameter_gradients* gradients);
 rapt_status rapt_parameter_gradients_set_zero(rapt_parameter_gradients* gradients);
@@ -563,12 +565,12 @@ void rapt_layer_activations_destroy(rapt_layer_activations* activations);
 // ---------------------------------------------------------------- files
 
 rapt_status rapt_safetensors_open(rapt_safetensors** file, const char* path);
-// A file that is in memory already, and stays there; `name` is what errors call it.
+// A file in memory, which must stay there; `name` is used in error messages.
 rapt_status rapt_safetensors_open_bytes(rapt_safetensors** file, const void* bytes, size_t size, const char* name);
 void rapt_safetensors_close(rapt_safetensors* file);
 rapt_status rapt_safetensors_count(const rapt_safetensors* file, size_t* count);
 rapt_status rapt_safetensors_entry_at(const rapt_safetensors* file, size_t index, rapt_safetensors_entry* entry);
-// The tensor of that name, to be read while the file is open; refused, with the names there are, where there is none.
+// The tensor with that name, readable while the file is open. An unknown name is an error that lists the names.
 rapt_status rapt_safetensors_find(const rapt_safetensors* file, const char* name, DLTensor* value);
 rapt_status rapt_safetensors_metadata_count(const rapt_safetensors* file, size_t* count);
 rapt_status rapt_safetensors_metadata_at(const rapt_safetensors* file, size_t index, rapt_text_pair* pair);
@@ -583,7 +585,7 @@ rapt_status rapt_npz_count(const rapt_npz* file, size_t* count);
 rapt_status rapt_npz_name(const rapt_npz* file, size_t index, const char** name);
 rapt_status rapt_npz_read(rapt_array** array, const rapt_npz* file, const char* name, const rapt_npy_options* options);
 rapt_status rapt_npz_write(const char* path, const rapt_named_tensor* tensors, size_t tensors_count, int32_t compress);
-// The array's tensor, yours to read and change until the array is destroyed.
+// The array's tensor. The caller may read and modify it until the array is destroyed.
 rapt_status rapt_array_tensor(const rapt_array* array, DLTensor* value);
 void rapt_array_destroy(rapt_array* array);
 

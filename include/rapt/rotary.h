@@ -1,20 +1,20 @@
-// Rotary position embedding: queries and keys are turned by angles that grow with their position.
+// Rotary position embedding (RoPE): queries and keys are rotated by angles proportional to their position.
 //
-// The first `size` numbers of a head form size/2 pairs. At position p, pair d is turned by the angle p · f(d), where
+// The first `size` elements of a head form size/2 pairs. At position p, pair d is rotated by the angle p · f(d), where
 // f(d) = base^(−2d / size) is its frequency:
 //
 //   x1' = x1 · cos − x2 · sin
 //   x2' = x2 · cos + x1 · sin
 //
-// Turning q by its position and k by its own leaves in q·k only the difference of the two. Values are not turned.
+// With q and k rotated by their own positions, q·k depends only on the difference of the two. Values are not rotated.
 //
 //   const rapt::Rotary rotary(64, {.base = 500000.0, .max_positions = 8192});
-//   rotary.apply(q, cached);  // (B, H, L, 64), in place; `cached` tokens came before these
+//   rotary.apply(q, cached);  // (B, H, L, 64), in place, after `cached` earlier tokens
 //   rotary.apply(k, cached);
 //
-// Same bits: angle, cos and sin are computed in double and rounded once to f32; then two products and a sum in f32 and
-// one rounding into the type at hand. (f64 stays f64 throughout.) So a token's result is a function of the token and
-// its position alone: the same bits for one token as inside a thousand, on any number of threads, with or without a
+// Same bits: angle, cos and sin are computed in double and rounded once to f32. Two products and a sum in f32 follow,
+// and one rounding to the tensor's type. (f64 stays f64 throughout.) So a token's result depends only on the token and
+// its position: the bits are the same for one token as among a thousand, on any number of threads, with or without a
 // table.
 #pragma once
 
@@ -29,23 +29,24 @@
 #pragma GCC visibility push(default)
 namespace rapt {
 
-// Which numbers of a head form pair d.
+// Which elements of a head form pair d.
 enum class RotaryPairs : std::uint8_t {
   half_split,   // (d, d + size/2): Llama, GPT-NeoX and most of transformers
   interleaved,  // (2d, 2d + 1): GPT-J, the original Llama weights, and ONNX's RotaryEmbedding with interleaved = 1
 };
 
-// How a model that was trained on `original_length` positions reaches further. The names are those of transformers.
+// Context extension for a model trained on `original_length` positions. The names are those of Hugging Face
+// transformers.
 struct RotaryScaling {
   enum class Kind : std::uint8_t { none, linear, ntk, dynamic, yarn, llama3 };
 
-  // What yarn has besides its factor. Pairs that turn more often than beta_fast times over the original length keep
-  // their frequency, those that turn less than beta_slow times are divided by the factor, and a ramp joins them.
+  // YaRN's parameters besides the factor. Pairs with more than beta_fast rotations over the original length keep their
+  // frequency, pairs with fewer than beta_slow have it divided by the factor, and a ramp interpolates between them.
   struct Yarn {
     double beta_fast = 32.0;
     double beta_slow = 1.0;
-    std::optional<double> attention_factor{};  // multiplies cos and sin; absent: 0.1 · ln(factor) + 1 (1 up to 1)
-    bool truncate = true;                      // the ends of the ramp are whole numbers
+    std::optional<double> attention_factor{};  // multiplies cos and sin; absent: 0.1 · ln(factor) + 1 (1 if factor ≤ 1)
+    bool truncate = true;                      // rounds the ends of the ramp outward to integers
   };
 
   Kind kind = Kind::none;
@@ -59,10 +60,11 @@ struct RotaryScaling {
   static RotaryScaling none() { return {}; }
   // Positions are divided by the factor.
   static RotaryScaling linear(double factor) { return {.kind = Kind::linear, .factor = factor}; }
-  // "NTK-aware": base becomes base · factor^(size / (size − 2)), so that only the last pair slows by the whole factor.
+  // "NTK-aware": base becomes base · factor^(size / (size − 2)), so that only the last pair slows down by the whole
+  // factor.
   static RotaryScaling ntk(double factor) { return {.kind = Kind::ntk, .factor = factor}; }
-  // ntk with factor · length / original_length − (factor − 1), for a sequence of `length` tokens; up to the original
-  // length it changes nothing. A longer sequence needs another Rotary, and keys turned by this one do not fit it.
+  // ntk with factor · length / original_length − (factor − 1), for a sequence of `length` tokens; no change up to the
+  // original length. A longer sequence needs another Rotary, which is incompatible with keys rotated by this one.
   static RotaryScaling dynamic(double factor, std::int64_t original_length, std::int64_t length) {
     return {.kind = Kind::dynamic, .factor = factor, .original_length = original_length, .length = length};
   }
@@ -70,8 +72,8 @@ struct RotaryScaling {
   static RotaryScaling yarn(double factor, std::int64_t original_length, const Yarn& ramp) {
     return {.kind = Kind::yarn, .factor = factor, .original_length = original_length, .ramp = ramp};
   }
-  // Llama 3.1: pairs that turn at least high_freq_factor times over the original length keep their frequency, those
-  // that turn less than low_freq_factor times are divided by the factor, and between them it is blended.
+  // Llama 3.1: pairs with at least high_freq_factor rotations over the original length keep their frequency, pairs with
+  // fewer than low_freq_factor have it divided by the factor, and pairs in between are blended.
   static RotaryScaling llama3(double factor, std::int64_t original_length, double low_freq_factor = 1.0,
                               double high_freq_factor = 4.0) {
     return {.kind = Kind::llama3,
@@ -84,13 +86,13 @@ struct RotaryScaling {
 
 struct RotaryOptions {
   double base = 10000.0;
-  std::int64_t size = 0;  // how many numbers of a head are turned, from the first on; even; 0: all
+  std::int64_t size = 0;  // number of leading elements of a head to rotate; even; 0: all
   RotaryPairs pairs = RotaryPairs::half_split;
   RotaryScaling scaling{};
-  // Positions below this have their cos and sin in a table of 4 · size · max_positions bytes, made by the constructor.
-  // Others, and those of f64 tensors, are computed in the call: the same bits, and much slower.
+  // The constructor precomputes cos and sin for positions below this, in a table of 4 · size · max_positions bytes. For
+  // other positions, and for f64 tensors, they are computed in the call: the same bits, but much slower.
   std::int64_t max_positions = 0;
-  int threads = 0;             // that make the table, at most; 0: thread_count()
+  int threads = 0;             // maximum for building the table; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
 };
 
@@ -100,7 +102,7 @@ class RotaryPositions {
   // Token i of every batch row has position offset + i.
   // NOLINTNEXTLINE(google-explicit-constructor): apply(q, cached) reads as it should
   RotaryPositions(std::int64_t offset = 0) : offset_(offset) {}
-  // Token i of batch row b has position offsets[b] + i. The memory is the caller's, here and below.
+  // Token i of batch row b has position offsets[b] + i. The caller owns the memory, here and below.
   static RotaryPositions rows(std::span<const std::int64_t> offsets) { return {Kind::rows, offsets}; }
   // Token i of batch row b has position positions[b · L + i].
   static RotaryPositions tokens(std::span<const std::int64_t> positions) { return {Kind::tokens, positions}; }
@@ -119,31 +121,30 @@ class RotaryPositions {
 };
 
 struct RotaryCall {
-  int threads = 0;             // at most so many; 0: thread_count()
+  int threads = 0;             // maximum; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
-  bool back = false;           // by the negative angles, as gradients of what was turned need it
+  bool back = false;           // rotates by the negative angles, for the backward pass
 };
 
-// Copies share the table, which never changes. One object may serve several threads at once. No call of apply takes
-// memory from the heap.
+// Copies share the table, which is immutable. Several threads may use one object at once. apply does not allocate.
 class Rotary {
  public:
   explicit Rotary(std::int64_t head_size, const RotaryOptions& options = {});
-  // Only copies: what is moved from would be left without its state.
+  // Copy-only: a moved-from object would have no state.
   Rotary(const Rotary&) = default;
   Rotary& operator=(const Rotary&) = default;
   ~Rotary() = default;
 
   std::int64_t head_size() const;               // D
-  std::int64_t size() const;                    // how many of D are turned
+  std::int64_t size() const;                    // how many of D are rotated
   std::span<const double> frequencies() const;  // size / 2, after scaling
-  double attention_factor() const;              // by which cos and sin are multiplied: 1 except for yarn
-  std::int64_t max_positions() const;           // in the table
+  double attention_factor() const;              // multiplies cos and sin: 1 except for yarn
+  std::int64_t max_positions() const;           // positions in the table
 
-  // x is (B, H, L, D), f32, bf16, f16 or f64, with any strides. What lies past `size` is not touched.
+  // x is (B, H, L, D), f32, bf16, f16 or f64, with any strides. Elements past `size` are not modified.
   void apply(const TensorView& x, const RotaryPositions& positions = {}, const RotaryCall& call = {}) const;
-  // The same into another tensor, which may have another type (f64 goes with f64 only); what lies past `size` is
-  // copied. `to` may be `from` itself, but may not overlap it otherwise.
+  // Writes to another tensor, which may have another type (f64 only with f64). Elements past `size` are copied. `to`
+  // may be `from` itself, but must not overlap it otherwise.
   void apply(const ConstTensorView& from, const TensorView& to, const RotaryPositions& positions = {},
              const RotaryCall& call = {}) const;
 

@@ -1,12 +1,12 @@
-// Safetensors files: named tensors, read where they lie in the file.
+// Safetensors files: named tensors, memory-mapped and read in place.
 //
 //   const SafetensorsFile file("model.safetensors");
 //   for (const std::string& name : file.names()) …
-//   const ConstTensorView weight = file.at("in_proj_weight");  // valid while `file` lives
+//   const ConstTensorView weight = file.at("in_proj_weight");  // valid while `file` is alive
 //
 //   write_safetensors("model.safetensors", layer.parameters(), {{"format", "pt"}});
 //
-// A broken file throws rapt::Error when it is opened, with the file, the tensor and the byte in its text:
+// Opening a corrupt file throws rapt::Error. The message names the file, the tensor and the byte:
 //   safetensors: m.safetensors: tensor "w" ends at byte 4096, the file has 1000
 #pragma once
 
@@ -26,39 +26,39 @@
 #pragma GCC visibility push(default)
 namespace rapt {
 
-// What a file's header says of one tensor.
+// The header entry of one tensor.
 struct SafetensorsEntry {
   std::string name;
-  std::string type;                 // in the file's words: "F32", "BF16", "I64"
-  std::optional<DType> dtype;       // in ours; none where rapt has no such type
-  std::vector<std::int64_t> shape;  // may have a higher rank than a view can
-  std::uint64_t begin = 0;          // its bytes, counted from the start of the file
+  std::string type;                 // the file's name for it: "F32", "BF16", "I64"
+  std::optional<DType> dtype;       // rapt's type; none if rapt does not support it
+  std::vector<std::int64_t> shape;  // the rank may be higher than a view supports
+  std::uint64_t begin = 0;          // range of its bytes, from the start of the file
   std::uint64_t end = 0;
 };
 
-// An open file. Opening one maps it and reads its header, whatever its size; a tensor's bytes come into memory when
-// they are first touched. The file may be replaced meanwhile (as write_safetensors does), but must not be cut short.
-// Reading from several threads is safe. A moved file keeps its views.
+// An open, memory-mapped file. Opening it reads only the header, whatever the file size; tensor data is loaded on first
+// access. The file may be replaced while it is open (as write_safetensors does), but must not be truncated. Reading
+// from several threads is safe. Views stay valid when the object is moved.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
-  // A file that is in memory already, and stays there; `name` is what errors call it.
+  // A file in memory, which must stay there; `name` is used in error messages.
   SafetensorsFile(std::span<const std::byte> bytes, const std::string& name);
   SafetensorsFile(SafetensorsFile&&) noexcept;
   SafetensorsFile& operator=(SafetensorsFile&&) noexcept;
   ~SafetensorsFile();
 
-  // In the header's order.
+  // In header order.
   const std::vector<SafetensorsEntry>& entries() const;
   std::vector<std::string> names() const;
   const std::map<std::string, std::string>& metadata() const;
 
-  const SafetensorsEntry* entry(std::string_view name) const;  // nullptr where there is none of that name
-  // Views into the map. Two kinds of tensor are copied when first asked for, and kept by the file: one that does not
-  // start at a multiple of its type's size, and a bool one with bytes other than 0 and 1 (they become 1).
-  // A tensor of a type or rank that rapt does not have is refused here, not on opening.
-  std::optional<ConstTensorView> find(std::string_view name) const;  // none where there is none of that name
-  ConstTensorView at(std::string_view name) const;                   // throws, saying which names there are
+  const SafetensorsEntry* entry(std::string_view name) const;  // nullptr if there is no such tensor
+  // Views into the mapping. Two kinds of tensor are copied on first access, and the file keeps the copy: tensors not
+  // aligned to their type's size, and bool tensors with bytes other than 0 and 1 (they become 1). A tensor with a type
+  // or rank that rapt does not support is rejected here, not on opening.
+  std::optional<ConstTensorView> find(std::string_view name) const;  // nullopt if there is no such tensor
+  ConstTensorView at(std::string_view name) const;                   // throws if there is none, and lists the names
 
  private:
   struct [[gnu::visibility("hidden")]] State;
@@ -67,9 +67,9 @@ class SafetensorsFile {
   std::unique_ptr<State> state_;
 };
 
-// Writes views of any strides. The header has the given order; in the data the widest types come first, so that every
-// tensor is aligned to its type. The file is whole or absent: it is written beside `path` under another name and
-// renamed when it is on the disk. A file that was there before keeps its permissions, and stays when writing fails.
+// Writes views with any strides. The header keeps the given order; in the data, the widest types come first, so that
+// every tensor is aligned to its type. Writing is atomic: the data goes to a temporary file beside `path`, which is
+// renamed once it is on disk. An existing file keeps its permissions, and is left intact if writing fails.
 void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
 // The same, in memory.

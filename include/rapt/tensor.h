@@ -1,7 +1,6 @@
 // Tensors: a view is a pointer with a type, a shape and strides; a Tensor owns its memory.
 //
-// Attention is written in the canonical order (B, H, L, D). Because a view has strides, every layout people use is that
-// order with no copy:
+// The canonical order is (B, H, L, D). Because a view has strides, all common layouts map to it without a copy:
 //
 //   (B, L, H, D)            x.transpose(1, 2)
 //   (B, L, E)               split_heads(x, H)
@@ -24,7 +23,7 @@
 #pragma GCC visibility push(default)
 namespace rapt {
 
-// Where memory lies. Every engine of this build runs on the CPU; the field is here so that others can follow.
+// The device that holds the memory. Every engine in this build runs on the CPU; the field leaves room for others.
 struct Device {
   enum class Kind : std::uint8_t { cpu, cuda };
   Kind kind = Kind::cpu;
@@ -35,7 +34,7 @@ struct Device {
 
 std::string to_string(Device device);
 
-// A short list of sizes or strides, held in place.
+// A short list of sizes or strides, stored inline.
 class Dims {
  public:
   static constexpr int kMaxRank = 8;
@@ -59,8 +58,8 @@ class Dims {
 
 std::string to_string(const Dims& dims);  // "(2, 8, 10, 64)"
 
-// A shape with the distance, in elements, between neighbours along each dimension; `offset` is the distance from the
-// view that a step started from. All steps are arithmetic on these numbers: none touches memory.
+// Shape and strides, in elements. `offset` is the distance from the start of the view that the operation was applied
+// to. All operations are arithmetic on these numbers: none touches memory.
 struct Layout {
   Dims shape;
   Dims strides;
@@ -73,14 +72,14 @@ struct Layout {
   Layout select(int dim, std::int64_t index) const;
   Layout unsqueeze(int dim) const;
   Layout split(int dim, std::int64_t outer) const;  // size n -> (outer, n / outer)
-  Layout merge(int dim) const;                      // dims (dim, dim + 1) -> one, where strides allow it
+  Layout merge(int dim) const;                      // dims (dim, dim + 1) -> one, if strides allow it
   Layout expand(const Dims& shape) const;           // broadcast: new leading dims, and size 1 -> n with stride 0
   bool is_contiguous() const;
   std::int64_t count() const;
 };
 
-// A tensor that somebody else owns. Cheap to copy; never frees. ConstTensorView reads, TensorView also writes, and the
-// second converts to the first. A default-constructed view is undefined: it stands for "none".
+// A non-owning view of a tensor, cheap to copy. ConstTensorView is read-only; TensorView is writable and converts to
+// ConstTensorView. A default-constructed view is undefined and means "none".
 template <bool kMutable>
 class BasicTensorView {
  public:
@@ -89,7 +88,7 @@ class BasicTensorView {
   BasicTensorView() = default;
   BasicTensorView(Pointer data, DType dtype, const Dims& shape, Device device = {})
       : BasicTensorView(data, dtype, Layout::contiguous(shape), device) {}
-  // Strides count elements, as in PyTorch (NumPy counts bytes). They may be 0, and negative.
+  // Strides are in elements, as in PyTorch (NumPy uses bytes). They may be 0 or negative.
   BasicTensorView(Pointer data, DType dtype, const Dims& shape, const Dims& strides, Device device = {})
       : BasicTensorView(data, dtype, checked(shape, strides), device) {}
   template <class T>
@@ -116,11 +115,11 @@ class BasicTensorView {
   const Dims& strides() const { return strides_; }
   std::int64_t size(int dim) const { return shape_[dim]; }
   std::int64_t stride(int dim) const { return strides_[dim]; }
-  std::int64_t count() const { return layout().count(); }  // of elements
+  std::int64_t count() const { return layout().count(); }  // number of elements
   bool is_contiguous() const { return layout().is_contiguous(); }
   Layout layout() const { return {shape_, strides_, 0}; }
 
-  // The first element, typed. Throws where T is not the view's type.
+  // A typed pointer to the first element. Throws if T is not the view's type.
   template <class T>
   auto data_as() const {
     require_dtype(dtype_of<T>);
@@ -144,7 +143,7 @@ class BasicTensorView {
   BasicTensorView split(int dim, std::int64_t outer) const { return with(layout().split(dim, outer)); }
   BasicTensorView merge(int dim) const { return with(layout().merge(dim)); }
   BasicTensorView expand(const Dims& shape) const { return with(layout().expand(shape)); }
-  // The same memory under another shape: contiguous views only.
+  // The same memory with another shape; contiguous views only.
   BasicTensorView reshape(const Dims& shape) const {
     require_reshape(shape);
     return with(Layout::contiguous(shape));
@@ -176,7 +175,7 @@ extern template class BasicTensorView<false>;
 using TensorView = BasicTensorView<true>;
 using ConstTensorView = BasicTensorView<false>;
 
-// A tensor that owns its memory: contiguous, aligned to 64 bytes, set to zero. Moves; copies only by clone().
+// A tensor that owns its memory: contiguous, aligned to 64 bytes, initialized to zero. Move-only; copy with clone().
 class Tensor {
  public:
   Tensor() = default;
@@ -191,9 +190,8 @@ class Tensor {
   static Tensor from(const Dims& shape, std::initializer_list<T> values) {
     return from(shape, std::span<const T>(values.begin(), values.size()));
   }
-  // A contiguous copy of any view, converted to `dtype` where that is given: to nearest, ties to even, from the value
-  // itself and so rounded once. Between bool and float: true is 1, and anything but 0 is true. To i8: what is beyond
-  // −128 … 127 becomes the nearer of the two, and NaN becomes 0.
+  // A contiguous copy of any view, converted to `dtype` if given. Conversions round once, to nearest, ties to even.
+  // From bool, true is 1; to bool, nonzero is true. To i8, values saturate at −128 and 127, and NaN becomes 0.
   static Tensor copy_of(const ConstTensorView& view);
   static Tensor copy_of(const ConstTensorView& view, DType dtype);
 
@@ -231,17 +229,17 @@ class Tensor {
   DType dtype_ = DType::f32;
 };
 
-// Copies element by element between views of one shape, converting as Tensor::copy_of does.
+// Copies element by element between views of the same shape, converting like Tensor::copy_of.
 void copy(const ConstTensorView& from, const TensorView& to);
 
-// (B, L, E) -> (B, H, L, E/H), the notes' view(B, L, H, D).transpose(1, 2). No copy: only the strides change.
+// (B, L, E) -> (B, H, L, E/H), like x.view(B, L, H, D).transpose(1, 2) in PyTorch. No copy: only the strides change.
 TensorView split_heads(const TensorView& x, std::int64_t heads);
 inline TensorView split_heads(Tensor& x, std::int64_t heads);
 inline ConstTensorView split_heads(const Tensor& x, std::int64_t heads);
 ConstTensorView split_heads(const ConstTensorView& x, std::int64_t heads);
 
-// (B, H, L, D) -> (B, L, H·D), the notes' transpose(1, 2).contiguous().view(B, L, E). Where each token's heads lie side
-// by side in memory, as split_heads leaves them, this is a view; elsewhere use combine_heads_copy.
+// (B, H, L, D) -> (B, L, H·D), like x.transpose(1, 2).contiguous().view(B, L, E) in PyTorch. A view if each token's
+// heads are adjacent in memory, as split_heads leaves them; otherwise it throws, and combine_heads_copy makes a copy.
 TensorView combine_heads(const TensorView& x);
 inline TensorView combine_heads(Tensor& x);
 inline ConstTensorView combine_heads(const Tensor& x);

@@ -1,5 +1,5 @@
-// Carves a workspace into arrays. Without memory it only counts, so that one piece of code both says how large a
-// workspace must be and lays it out.
+// Carves a workspace into arrays. Without memory it only counts bytes, so that the same code computes the size of a
+// workspace and lays it out.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ class Arena {
  public:
   static constexpr std::size_t kAlignment = 64;
 
-  Arena() = default;                                                       // counts
-  explicit Arena(std::span<std::byte> memory) : memory_(memory.data()) {}  // hands out; memory is aligned
+  Arena() = default;                                                       // counts only
+  explicit Arena(std::span<std::byte> memory) : memory_(memory.data()) {}  // `memory` must be aligned
 
   template <class T>
   std::span<T> take(std::int64_t count) {
@@ -23,13 +23,13 @@ class Arena {
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(count, sizeof(T), &bytes) || __builtin_add_overflow(bytes, kAlignment - 1, &bytes) ||
         __builtin_add_overflow(used_, bytes / kAlignment * kAlignment, &used_)) {
-      throw std::bad_alloc();  // more than there are addresses: 32 bits of them in a page
+      throw std::bad_alloc();  // exceeds the address space: 32 bits in WebAssembly
     }
     if (memory_ == nullptr) return {};
     return {reinterpret_cast<T*>(memory_ + begin), static_cast<std::size_t>(count)};
   }
 
-  // The same, with an object in each place.
+  // The same, with value-initialized objects.
   template <class T>
   std::span<T> make(std::int64_t count) {
     const std::span<T> places = take<T>(count);

@@ -23,7 +23,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-// The text up to `separator`, which is removed from the front of `rest` along with it.
+// Returns the text up to `separator`, and removes both from the front of `rest`.
 std::string_view take_until(std::string_view& rest, char separator) {
   const std::size_t end = rest.find(separator);
   const std::string_view head = rest.substr(0, end);
@@ -50,8 +50,8 @@ void tighten(std::optional<double>& quota, std::optional<double> other) {
   if (other && (!quota || *other < *quota)) quota = other;
 }
 
-// "/a/b" -> "/a/b", "/a", "". A limit on any of them binds. Inside a container the path may be the host's: of its steps
-// only the last, the mount itself, exists there.
+// "/a/b" -> "/a/b", "/a", "". A limit on any of them applies. Inside a container the path may be the host's: then only
+// the last of these, the mount point, exists.
 std::vector<std::string> path_and_parents(std::string path) {
   std::vector<std::string> paths;
   while (!path.empty() && path.back() == '/') path.pop_back();
@@ -99,7 +99,7 @@ std::optional<double> parse_cfs_quota(std::string_view quota, std::string_view p
 
 std::optional<double> parse_cpu_max(std::string_view cpu_max) {
   std::string_view rest = trimmed(cpu_max);
-  const std::string_view quota = take_until(rest, ' ');  // "max" is no number, and so no limit
+  const std::string_view quota = take_until(rest, ' ');  // "max" is not a number: no limit
   return parse_cfs_quota(quota, rest);
 }
 
@@ -137,7 +137,7 @@ int cpus_within(int affinity, std::optional<double> quota) {
 #if defined(__linux__)
 
 int cpus_in_affinity() {
-  // The kernel refuses a mask shorter than its own, whose length it does not tell: try longer ones.
+  // The kernel rejects a mask shorter than its own and does not report the length: try longer ones.
   for (std::size_t bits = 1024; bits <= std::size_t{1} << 20; bits *= 2) {
     cpu_set_t* mask = CPU_ALLOC(bits);
     if (mask == nullptr) break;

@@ -1,5 +1,5 @@
-// One element, whatever its type, as a double and back. Every value of the narrower types is exact in a double, so a
-// store is the only rounding.
+// Loads and stores one element of any type as a double. Every value of the narrower types is exact in a double, so only
+// a store rounds.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace rapt {
 
-// Calls visit(T{}) with the C++ type that `dtype` stands for.
+// Calls visit(T{}) with the C++ type of `dtype`.
 template <class Visit>
 decltype(auto) with_element_type(DType dtype, const Visit& visit) {
   switch (dtype) {
@@ -48,7 +48,7 @@ inline std::int8_t from_double<std::int8_t>(double value) {
 }
 
 inline double load(const void* data, DType dtype, std::int64_t offset) {
-  // A byte, not a bool: memory that was cast to bool may hold more than 0 and 1.
+  // Read as a byte, not as a bool: memory cast to bool may hold values other than 0 and 1.
   if (dtype == DType::boolean) return static_cast<const std::uint8_t*>(data)[offset] != 0 ? 1.0 : 0.0;
   return with_element_type(dtype,
                            [&](auto type) { return to_double(static_cast<const decltype(type)*>(data)[offset]); });

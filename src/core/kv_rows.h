@@ -1,4 +1,5 @@
-// Where the rows of k or v of one kv head of one sequence lie, in pages or not, and what an i8 row counts times.
+// Locates the K or V rows of one kv head of one sequence, paged or not, and gives the dequantization scale of an int8
+// row.
 #pragma once
 
 #include <algorithm>
@@ -20,9 +21,9 @@ class KvRows {
   const ConstTensorView& view() const { return *view_; }
   bool paged() const { return table_ != nullptr; }
 
-  // The element where row j begins.
+  // The offset of row j, in elements.
   std::int64_t offset(std::int64_t j) const { return rows_.offset(*this, j); }
-  // How many rows from row j on, at most `count`, lie evenly spaced, stride(2) apart.
+  // The number of rows from row j on, at most `count`, that are evenly spaced, stride(2) apart.
   std::int64_t run(std::int64_t j, std::int64_t count) const {
     if (!paged()) return count;
     std::int64_t rows = page_size() - (j & in_page_);
@@ -35,11 +36,12 @@ class KvRows {
     return std::min(count, rows);
   }
   std::int64_t page_size() const { return in_page_ + 1; }
-  // A page holds 2^page_shift rows; one that holds all rows of its sequence has a shift beyond any of them.
+  // A page holds 2^page_shift rows. If one page holds the whole sequence, the shift is so large that j >> shift is
+  // always 0.
   int page_shift() const { return page_shift_; }
 
-  // Pages of these first rows that all follow one another, as those of a sequence that was written in one go, become
-  // one stretch. This looks at each of them: it pays where the rows are then gone through as a whole.
+  // If the pages of the first `rows` rows are consecutive, as in a sequence written in one append, treats them as one
+  // contiguous range. This scans the page table, so it pays off only if all these rows are then read.
   void join_pages(std::int64_t rows) {
     if (!paged() || !pages_touch_ || rows <= 0) return;
     const std::int64_t used = (rows + page_size() - 1) >> page_shift_;
@@ -53,14 +55,14 @@ class KvRows {
 
   bool scaled() const { return scales_ != nullptr; }
   float scale(std::int64_t j) const { return scales_[scale_rows_.offset(*this, j)]; }
-  // Scales of rows j … that lie in one run.
+  // Copies the scales of rows j … j + count − 1, which must lie in one run.
   void copy_scales(std::int64_t j, std::int64_t count, float* to) const {
     const float* from = scales_ + scale_rows_.offset(*this, j);
     for (std::int64_t n = 0; n < count; ++n) to[n] = from[n * scale_rows_.row];
   }
 
  private:
-  // Row j of a tensor: base + j · row, or with pages base + page · number of its page + row · place in it.
+  // The offset of row j is base + j · row; with pages, base + page number · page + index in the page · row.
   struct Steps {
     Steps(const ConstTensorView& view, bool paged, const SequenceSpan& sequence, std::int64_t kv_head)
         : page(view.stride(0)), row(view.stride(2)), base(kv_head * view.stride(1)) {
@@ -73,8 +75,8 @@ class KvRows {
       return base + rows.table_[j >> rows.page_shift_] * page + (j & rows.in_page_) * row;
     }
 
-    // Whether the first row of page n + 1 follows the last one of page n as rows follow each other.
-    // Divided, since one page for a whole sequence has a size beyond any other number.
+    // Whether page n + 1 follows page n in memory at the same row stride. Divides, because page_size · row would
+    // overflow when one page holds the whole sequence.
     bool pages_touch(std::int64_t page_size) const { return row != 0 && page % row == 0 && page / row == page_size; }
 
     std::int64_t page = 0, row = 0, base = 0;
@@ -96,10 +98,10 @@ class KvRows {
   }
 
   const ConstTensorView* view_;
-  const std::int32_t* table_;  // of this sequence; null: no pages
-  std::int64_t pages_;         // in the table
+  const std::int32_t* table_;  // the page table of this sequence; null: not paged
+  std::int64_t pages_;         // entries in the page table
   int page_shift_;
-  std::int64_t in_page_;  // the bits of j that say which row of a page it is
+  std::int64_t in_page_;  // mask: j & in_page_ is the index within the page
   Steps rows_, scale_rows_;
   bool pages_touch_;
   const float* scales_ = nullptr;

@@ -1,4 +1,4 @@
-// Views of views: arithmetic on shapes and strides.
+// View operations: arithmetic on shapes and strides.
 #include <algorithm>
 #include <utility>
 
@@ -120,7 +120,7 @@ Layout Layout::slice(int dim, std::int64_t begin, std::int64_t end) const {
   }
   Layout result = *this;
   result.shape[dim] = end - begin;
-  // An empty slice stays where it is: past the end there may be no memory to point to.
+  // An empty slice keeps its offset: past the end there may be no memory to point to.
   if (end > begin) result.offset += begin * strides[dim];
   return result;
 }
@@ -167,7 +167,7 @@ Layout Layout::merge(int dim) const {
 }
 
 Layout Layout::expand(const Dims& target) const {
-  (void)contiguous(target);  // refuses negative and uncountable sizes
+  (void)contiguous(target);  // rejects negative sizes and overflow
   const int added = target.rank() - shape.rank();
   Layout result{target, target, offset};
   bool fits = added >= 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kLarge = 4 * kHugePage;  // so rounding up adds a quarter at most
+constexpr std::size_t kLarge = 4 * kHugePage;  // so rounding up adds at most a quarter
 
 std::size_t round_up(std::size_t bytes, std::size_t step) { return (bytes + step - 1) / step * step; }
 
@@ -26,12 +26,12 @@ void FreeBytes::operator()(std::byte* memory) const noexcept {
 Bytes allocate(std::size_t bytes) {
   const bool large = bytes >= kLarge;
   const std::size_t step = large ? kHugePage : kAlignment;
-  if (bytes > static_cast<std::size_t>(-1) / 2) throw std::bad_alloc();  // rounding up must not wrap
+  if (bytes > static_cast<std::size_t>(-1) / 2) throw std::bad_alloc();  // rounding up must not overflow
   const std::size_t size = round_up(bytes == 0 ? 1 : bytes, step);
-  void* memory = std::aligned_alloc(step, size);  // NOLINT(cppcoreguidelines-no-malloc): operator new has no such pair
+  void* memory = std::aligned_alloc(step, size);  // NOLINT(cppcoreguidelines-no-malloc): operator new has no equivalent
   if (memory == nullptr) throw std::bad_alloc();
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-  if (large) (void)madvise(memory, size, MADV_HUGEPAGE);  // a wish: without huge pages all is well too
+  if (large) (void)madvise(memory, size, MADV_HUGEPAGE);  // a hint: failure is harmless
 #endif
   return Bytes(static_cast<std::byte*>(memory));
 }

@@ -1,4 +1,4 @@
-// Memory of tensors, packed matrices and workspaces.
+// Memory for tensors, packed matrices and workspaces.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ struct FreeBytes {
 };
 using Bytes = std::unique_ptr<std::byte, FreeBytes>;
 
-// Aligned to 64 bytes, and not set to anything. A large piece begins on a huge page and asks for huge pages: a core
-// that walks through memory then finds its way with few looks at the page table, and reads half as fast again.
+// Allocates uninitialized memory, aligned to 64 bytes. Large blocks are aligned to huge pages and request them. Huge
+// pages cut TLB misses; measured read bandwidth is 1.5x.
 Bytes allocate(std::size_t bytes);
 
 }  // namespace rapt::core

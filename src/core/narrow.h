@@ -1,5 +1,5 @@
-// The conversions of rapt/dtype.h between f32 and the 16-bit floats, on bits and without branches: the same result for
-// every number, and a loop over them becomes vector instructions.
+// Branch-free versions of the conversions in rapt/dtype.h between f32 and the 16-bit floats. They give the same result
+// for every value, and loops over them vectorize.
 #pragma once
 
 #include <bit>
@@ -9,8 +9,8 @@
 
 namespace rapt {
 
-// A choice that the compiler cannot turn into a branch. Both a and b are below 2^31: the simplest vectors compare only
-// signed numbers.
+// a < b ? yes : no, in a form that the compiler cannot turn into a branch. a and b must be below 2^31: baseline SIMD
+// instruction sets compare only signed integers.
 inline std::uint32_t choose_where_less(std::uint32_t a, std::uint32_t b, std::uint32_t yes, std::uint32_t no) {
   const bool less = static_cast<std::int32_t>(a) < static_cast<std::int32_t>(b);
   const std::uint32_t mask = 0U - static_cast<std::uint32_t>(less);
@@ -22,7 +22,7 @@ inline float widen_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::u
 inline float widen_f16(std::uint16_t bits) {
   const std::uint32_t sign = (std::uint32_t{bits} & 0x8000U) << 16;
   const std::uint32_t size = (std::uint32_t{bits} & 0x7FFFU) << 13;
-  // Exponent and mantissa are in place; what is left is the difference of the two biases.
+  // Exponent and mantissa are in place; the product corrects the difference of the exponent biases.
   const auto finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) * 0x1p112F);
   return std::bit_cast<float>(sign | finite |
                               choose_where_less(size, 0x0F800000U, 0U, 0x7F800000U));  // infinity and NaN
@@ -39,10 +39,10 @@ inline std::uint16_t narrow_f16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t size = bits & 0x7FFFFFFFU;
   constexpr std::uint32_t kNormal = 0x38800000U;  // 2^-14, the smallest normal number
-  // The last place of 0.5 is the smallest subnormal, so the sum rounds to it.
+  // One ulp of 0.5F is the smallest f16 subnormal, so the sum rounds to it.
   const float small = std::bit_cast<float>(choose_where_less(size, kNormal, size, 0U)) + 0.5F;
   const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(small) - 0x3F000000U;
-  // Half to even, carried into the exponent; from 65520 on the result is infinite.
+  // Rounds half to even, with the carry going into the exponent. From 65520 on the result is infinite.
   const std::uint32_t carried = (size - (112U << 23) + 0xFFFU + ((size >> 13) & 1U)) >> 13;
   const std::uint32_t normal = choose_where_less(size, 0x477FF000U, carried, 0x7C00U);
   const std::uint32_t number = choose_where_less(size, kNormal, subnormal, normal);

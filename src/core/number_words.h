@@ -1,5 +1,5 @@
-// Numbers as text that has all their bits, and back, whatever locale the program has chosen. No source file, so that
-// whoever links with the library alone can have it.
+// Lossless conversion of numbers to text and back, independent of the locale. Header-only, so that code that links only
+// with the public library can use it.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ bool reads_whole(std::string_view words, Number& number) {
 
 }  // namespace number_words
 
-// Whether the whole of the text is a number, which is then put into `number`.
+// Whether the whole text is a number; if so, stores it in `number`.
 inline bool reads(std::string_view words, std::int64_t& number) { return number_words::reads_whole(words, number); }
 
 #if defined(__cpp_lib_to_chars)
@@ -40,7 +40,7 @@ inline std::string words_of(double number) {
 
 inline bool reads(std::string_view words, double& number) { return number_words::reads_whole(words, number); }
 
-#else  // a C++ library that has these for whole numbers only
+#else  // a standard library that has these for integers only
 
 inline std::string words_of(double number) {
   std::ostringstream stream = plain_stream();

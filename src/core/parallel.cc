@@ -1,4 +1,4 @@
-// The one pool of the process: when it starts, how many threads it may use, and what fork and exit do to it.
+// The thread pool of the process: when it starts, how many threads it may use, and how it handles fork and exit.
 #include "rapt/parallel.h"
 
 #include <algorithm>
@@ -52,10 +52,11 @@ void set_thread_count(int threads) { check_thread_count(threads); }
 
 namespace {
 
-// All state of the process is in atomics with constant initialisation and no destructor. So parallel_for works before
-// the first and after the last static object, and a fork in the middle of anything leaves nothing locked in the child.
+// All process-wide state is in atomics with constant initialization and no destructor. So parallel_for works before the
+// first static object is constructed and after the last is destroyed, and a fork at any point leaves no lock held in
+// the child.
 constinit std::atomic<core::ThreadPool*> the_pool = nullptr;
-constinit std::atomic<core::ThreadPool*> parents_pool = nullptr;  // in a forked child: never used, only kept
+constinit std::atomic<core::ThreadPool*> parents_pool = nullptr;  // in a forked child: kept but never used
 constinit std::atomic<bool> exiting = false;
 constinit std::atomic<int> default_threads = 0;  // 0: not known yet
 constinit std::atomic<int> chosen_threads = 0;   // 0: the default
@@ -65,13 +66,14 @@ core::ThreadPool& pool() {
   if (existing != nullptr) return *existing;
   auto* fresh = new core::ThreadPool(core::available_cpus(), parents_pool.load());
   if (the_pool.compare_exchange_strong(existing, fresh, std::memory_order_acq_rel)) return *fresh;
-  delete fresh;  // another thread was first
+  delete fresh;  // another thread won the race
   return *existing;
 }
 
-// A child has only the thread that forked. The parent's pool, with its threads gone and its job perhaps half done, is
-// left as it lies. The child makes its own when it needs one, and looks again at how many cores it has: a server's
-// workers are often pinned one by one. (A task that forks must not return in the child: its job cannot end there.)
+// A forked child has only the thread that called fork. The parent's pool has lost its threads and may have an
+// unfinished job, so the child abandons it. The child creates its own pool on demand, and counts the available cores
+// again: servers often pin each worker process. (A task that forks must not return in the child: its job cannot finish
+// there.)
 void start_over_in_child() {
   core::ThreadPool* pool_of_parent = the_pool.exchange(nullptr);
   if (pool_of_parent != nullptr) parents_pool.store(pool_of_parent);
@@ -79,8 +81,8 @@ void start_over_in_child() {
   core::forget_task_after_fork();
 }
 
-// Threads are joined at exit, and when a shared library is unloaded, because one that still spins must not outlive the
-// code it runs. The pool itself stays: another thread may be looking at it. From then on everything runs serially.
+// Joins the threads at exit and when a shared library is unloaded: a spinning thread must not outlive the code it runs.
+// The pool object stays, because another thread may be reading it. From then on everything runs serially.
 struct Lifetime {
   Lifetime() { pthread_atfork(nullptr, nullptr, start_over_in_child); }
   ~Lifetime() {
@@ -110,7 +112,7 @@ void parallel_for(std::int64_t count, const Task& task, int max_threads) {
   Job job(count, task);
   const auto threads = static_cast<int>(std::min<std::int64_t>(count, std::min(max_threads, kMaxThreads)));
   const bool alone = threads <= 1 || in_task() || exiting.load(std::memory_order_relaxed);
-  // A second thread that calls while the pool is taken does its work by itself. It never waits, and so never deadlocks.
+  // If another thread is using the pool, this call runs serially. It never waits, so it cannot deadlock.
   if (alone || !pool().try_run(job, threads - 1)) job.work();
   job.rethrow_error();
 }
@@ -121,7 +123,7 @@ int thread_count() {
   const int chosen = chosen_threads.load(std::memory_order_relaxed);
   if (chosen > 0) return chosen;
   int threads = default_threads.load(std::memory_order_relaxed);
-  if (threads == 0) {  // two threads may both come here: they find the same
+  if (threads == 0) {  // a race is harmless: both threads find the same value
     threads = find_default_threads();
     default_threads.store(threads, std::memory_order_relaxed);
   }

@@ -1,4 +1,4 @@
-// What a Selection chooses.
+// The heads and queries that a Selection selects.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace rapt {
 
-// How many a list of chosen ones names; an empty list chooses all.
+// The number of selected indices; an empty list selects all.
 inline std::int64_t chosen_count(const std::vector<std::int64_t>& chosen, std::int64_t all) {
   return chosen.empty() ? all : static_cast<std::int64_t>(chosen.size());
 }
 
-// Calls visit(place) for each place at which `index` stands among the chosen.
+// Calls visit(n) for each position n of `index` in the list of selected indices.
 template <class Visit>
 void for_each_place(const std::vector<std::int64_t>& chosen, std::int64_t index, const Visit& visit) {
   if (chosen.empty()) return visit(index);
@@ -22,7 +22,7 @@ void for_each_place(const std::vector<std::int64_t>& chosen, std::int64_t index,
   }
 }
 
-// Whether a stage holds weights; else it holds scores.
+// Whether a stage holds weights rather than scores.
 constexpr bool is_weights(Stage stage) { return stage == Stage::weights || stage == Stage::dropped_weights; }
 
 }  // namespace rapt

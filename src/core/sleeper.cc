@@ -14,7 +14,7 @@ void Sleeper::fall_asleep() {
 void Sleeper::wake_up() {
   State was = state_.load(std::memory_order_acquire);
   while (was == State::being_moved || !state_.compare_exchange_weak(was, State::awake, std::memory_order_acq_rel)) {
-    sched_yield();  // whoever moves it may stand behind it on this core
+    sched_yield();  // the thread that is moving it may be waiting for this core
     was = state_.load(std::memory_order_acquire);
   }
   if (was == State::moved) pthread_setaffinity_np(pthread_self(), sizeof(cores_), &cores_);

@@ -1,7 +1,7 @@
-// Where a sleeping thread wakes up.
+// Controls on which core a sleeping worker thread wakes up.
 //
-// A kernel may wake a thread on the core of whoever wakes it, though another core is idle: some virtual machines with
-// two cores do so nearly always. The thread then waits until its waker has done all the work alone.
+// The kernel may wake a thread on the waker's core although another core is idle: some virtual machines with two cores
+// do so almost always. The thread then waits until the waker has done all the work alone.
 #pragma once
 
 #include <atomic>
@@ -14,14 +14,14 @@ namespace rapt::core {
 
 class Sleeper {
  public:
-  // The thread itself calls these before and after it sleeps.
+  // Called by the thread itself before and after it sleeps.
   void fall_asleep();
   void wake_up();
 
-  // Whoever is about to wake it calls this: until it is awake it may run on every core that it might before, but for
-  // the caller's. Nothing happens where it is awake, is moved already, or has no other core.
+  // Called by the waker: excludes the caller's core from the thread's affinity until the thread is awake. Does nothing
+  // if the thread is awake, is already moved, or has no other core.
   void make_way();
-  // The way back, for one that slept on: it may run where it might before.
+  // Restores the affinity of a thread that is still asleep.
   void stay();
 
 #if defined(__linux__)
@@ -29,9 +29,9 @@ class Sleeper {
   enum class State { awake, asleep, being_moved, moved };
 
   std::atomic<State> state_ = State::awake;
-  // Written only by the thread while it is awake, and by whoever moves it.
+  // Written only by the thread while it is awake, and by the thread that moves it.
   pthread_t thread_{};
-  cpu_set_t cores_{};  // while it is moved: those that it gets back
+  cpu_set_t cores_{};  // while moved: the affinity to restore
 #endif
 };
 

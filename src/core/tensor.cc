@@ -18,7 +18,7 @@ Layout BasicTensorView<kMutable>::checked(const Dims& shape, const Dims& strides
     throw Error(text("tensor: shape ", shape, " has ", shape.rank(), " sizes, strides ", strides, " have ",
                      strides.rank(), "; give one stride for each size"));
   }
-  (void)Layout::contiguous(shape);  // refuses negative and uncountable sizes
+  (void)Layout::contiguous(shape);  // rejects negative sizes and overflow
   std::int64_t extent = 0;
   for (int dim = 0; dim < shape.rank(); ++dim) {
     std::int64_t steps = 0;
@@ -67,7 +67,7 @@ template <bool kMutable>
 BasicTensorView<kMutable> BasicTensorView<kMutable>::with(const Layout& layout) const {
   using Byte = std::conditional_t<kMutable, std::byte, const std::byte>;
   BasicTensorView view = *this;
-  // The null pointer of an empty tensor must not be moved.
+  // The null pointer of an empty tensor must not be offset.
   if (layout.offset != 0 && data_ != nullptr) {
     view.data_ = static_cast<Byte*>(data_) + layout.offset * static_cast<std::int64_t>(size_of(dtype_));
   }
@@ -117,7 +117,7 @@ void copy(const ConstTensorView& from, const TensorView& to) {
   Dims index(std::span(shape.begin(), shape.end()));
   for (int dim = 0; dim < rank; ++dim) index[dim] = 0;
 
-  // Without a conversion every bit stays, those of a signalling NaN too. A bool that is neither 0 nor 1 becomes 1.
+  // Without a conversion all bits are preserved, even of a signaling NaN. A bool that is neither 0 nor 1 becomes 1.
   const bool same_bits = from.dtype() == to.dtype() && from.dtype() != DType::boolean;
   const auto size = static_cast<std::int64_t>(size_of(from.dtype()));
   std::int64_t source = 0;
@@ -129,7 +129,7 @@ void copy(const ConstTensorView& from, const TensorView& to) {
     } else {
       store(to.data(), to.dtype(), target, load(from.data(), from.dtype(), source));
     }
-    for (int dim = rank - 1; dim >= 0; --dim) {  // count up, last dimension first
+    for (int dim = rank - 1; dim >= 0; --dim) {  // advance the index, last dimension first
       source += from.stride(dim);
       target += to.stride(dim);
       if (++index[dim] < shape[dim]) break;

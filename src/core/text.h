@@ -1,4 +1,4 @@
-// Error texts are built from pieces: text("key has head size ", 64, ", query has ", 128).
+// Builds error messages from parts: text("key has head size ", 64, ", query has ", 128).
 #pragma once
 
 #include <locale>
@@ -13,8 +13,8 @@ inline std::ostream& operator<<(std::ostream& stream, const Dims& dims) { return
 inline std::ostream& operator<<(std::ostream& stream, Device device) { return stream << to_string(device); }
 inline std::ostream& operator<<(std::ostream& stream, DType dtype) { return stream << name_of(dtype); }
 
-// A stream whose numbers look the same whatever locale the program has chosen, and that throws where memory ends: left
-// to itself it would cut the text and say nothing.
+// A stream that is independent of the locale and throws when it runs out of memory; by default it would silently
+// truncate the text.
 inline std::ostringstream plain_stream() {
   std::ostringstream stream;
   stream.imbue(std::locale::classic());

@@ -10,20 +10,20 @@
 namespace rapt::core {
 namespace {
 
-// How long an idle thread spins before it sleeps. Long enough to bridge the serial code between two parallel steps of
+// How long an idle thread spins before it sleeps: long enough to bridge the serial code between two parallel steps of
 // one layer, short enough that an idle program shows no load.
 constexpr std::chrono::microseconds kSpinTime{30};
-// How long the owner of a job watches for the next helper to end its last task. It is not idle, and one that sleeps
-// here may wake on a helper's core.
+// How long the owner of a job spins while it waits for the next worker thread to finish its last task. It is not idle,
+// and if it slept here it might wake on a worker's core.
 constexpr std::chrono::microseconds kWatchTime{2000};
-// Where there are no more cores than this, helpers are told to wake on another one than the owner's. Among more a
-// kernel finds an idle one by itself, and telling it takes six to eight microseconds for each helper.
+// With at most this many cores, worker threads are kept from waking on the owner's core. With more, the kernel finds an
+// idle core by itself, and changing the affinity costs 6 to 8 microseconds per worker.
 constexpr int kFewCores = 4;
 
 thread_local bool this_thread_in_task = false;
 
-// A thread inherits the signal mask of its creator. Signals belong to the program's threads, not to ours, except those
-// that our own instructions raise and those of profilers.
+// A thread inherits the signal mask of its creator. Worker threads must not handle the program's signals, except faults
+// raised by their own instructions and the signals of profilers.
 class BlockSignals {
  public:
   BlockSignals() {
@@ -98,30 +98,30 @@ bool ThreadPool::try_run(Job& job, int helpers) {
   }
   job.work();
   close_and_wait();
-  for_each_sleeper(&Sleeper::stay);  // those who were not woken, or too late
+  for_each_sleeper(&Sleeper::stay);  // threads that were not woken, or woken too late
   busy_.store(false, std::memory_order_release);
   return true;
 }
 
 void ThreadPool::start_threads(std::uint32_t wanted) noexcept {
-  if (thread_count_ >= wanted) return;   // more than wanted: the others find no seat and sleep on
-  epoch_at_start_.store(epoch_.load());  // before the job is announced, so that a new thread does not miss it
+  if (thread_count_ >= wanted) return;   // surplus threads find no seat and sleep again
+  epoch_at_start_.store(epoch_.load());  // before the job is published, so that a new thread does not miss it
   const auto run = [](void* pool) -> void* {
     static_cast<ThreadPool*>(pool)->serve();
     return nullptr;
   };
   const BlockSignals block_signals;
   while (thread_count_ < wanted) {
-    if (pthread_create(&threads_[thread_count_], nullptr, run, this) != 0) break;  // the job gets by with fewer
+    if (pthread_create(&threads_[thread_count_], nullptr, run, this) != 0) break;  // run the job with fewer
     ++thread_count_;
   }
-  // With more threads than cores, a spinning thread only takes time from one that works.
+  // With more threads than cores, a spinning thread takes CPU time from a working one.
   may_spin_.store(static_cast<int>(thread_count_) < cpus_, std::memory_order_relaxed);
 }
 
-// What a thread of the pool does all its life.
+// The main loop of a worker thread.
 void ThreadPool::serve() {
-  std::uint32_t seen = epoch_at_start_.load();  // the last epoch that it need not look at
+  std::uint32_t seen = epoch_at_start_.load();  // the last epoch that this thread need not handle
   Sleeper sleeper;
   sleepers_[served_.fetch_add(1)].store(&sleeper, std::memory_order_release);
   for (;;) {
@@ -170,7 +170,7 @@ void ThreadPool::spin_while_equal(const std::atomic<std::uint32_t>& word, std::u
       if (word.load(std::memory_order_relaxed) != value) return;
       relax_cpu();
     }
-    if (now > start + kSpinTime) sched_yield();  // perhaps whom it waits for has no core
+    if (now > start + kSpinTime) sched_yield();  // the thread it waits for may have no core
   }
 }
 

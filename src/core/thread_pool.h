@@ -1,5 +1,5 @@
-// The mechanism under rapt::parallel_for: a job is a counter that threads take indices from; a pool is a set of threads
-// that sleep between jobs. Which pool there is, and how many threads it may use, is decided in parallel.cc.
+// The mechanism under rapt::parallel_for. A job is a counter from which threads take task indices; a pool is a set of
+// threads that sleep between jobs. parallel.cc decides which pool is used and with how many threads.
 #pragma once
 
 #include <array>
@@ -17,28 +17,28 @@
 
 namespace rapt::core {
 
-// parallel_for with a limit of its own: at most max_threads threads, the calling one included.
+// parallel_for on at most max_threads threads, including the calling one.
 void parallel_for(std::int64_t count, const Task& task, int max_threads);
 
-// Whether the calling thread is running a task now.
+// Whether the calling thread is currently running a task.
 bool in_task();
 void forget_task_after_fork();
 
-// The indices 0 … count − 1, each handed out once to whichever thread asks next.
+// Hands out the task indices 0 … count − 1, each once, to the next thread that asks.
 class Job {
  public:
   Job(std::int64_t count, const Task& task) : count_(count), task_(task) { std::fegetenv(&float_mode_); }
 
-  // Gives a helper the floating-point mode of the thread that called parallel_for: rounding, and whether subnormals are
-  // kept. Bits must not depend on which thread runs a task.
+  // Sets the floating-point mode of a worker thread to that of the thread that called parallel_for: rounding, and
+  // whether subnormals are kept. Bits must not depend on which thread runs a task.
   void enter_float_mode() const { std::fesetenv(&float_mode_); }
 
-  // Runs tasks until none is left to start. A task that throws does not stop the others: which tasks ran must not
-  // depend on how many threads there were.
+  // Runs tasks until none is left to start. A task that throws does not stop the others: the set of tasks that run must
+  // not depend on the number of threads.
   void work();
 
-  // Rethrows the exception of the lowest index that threw, whichever came first in time: it is the one that a serial
-  // run would give. Call when every thread has come back from work().
+  // Rethrows the exception of the lowest index that threw, regardless of timing: the same one as in a serial run. Call
+  // after every thread has returned from work().
   void rethrow_error() const;
 
  private:
@@ -53,19 +53,19 @@ class Job {
   std::exception_ptr error_;
 };
 
-// Threads that help with one job at a time. Never destroyed: see parallel.cc.
+// Worker threads that run one job at a time. Never destroyed: see parallel.cc.
 class ThreadPool {
  public:
-  // `abandoned` is the parent's pool in a forked child. It is only kept, so that a leak checker finds it.
+  // `abandoned` is the parent's pool in a forked child. It is stored only to keep it reachable for leak checkers.
   ThreadPool(int cpus, const ThreadPool* abandoned);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // Runs the job on this thread and up to `helpers` others, and returns when all of them have left it. Returns false,
-  // and touches nothing, where the pool is taken by another thread's job.
+  // Runs the job on this thread and up to `helpers` worker threads, and returns when all of them have left it. Returns
+  // false, with no side effects, if another thread's job is using the pool.
   bool try_run(Job& job, int helpers);
 
-  // Ends the threads and refuses later jobs. Where a job is running, only gives up: this must never wait for a task.
+  // Joins the threads and rejects later jobs. Does nothing if a job is running: this must never wait for a task.
   void shut_down();
 
  private:
@@ -77,22 +77,22 @@ class ThreadPool {
   void spin_while_equal(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                         std::chrono::microseconds time) const;
 
-  // The gate holds how many helpers are inside the job, and whether more may enter. A helper reads job_ and seats_ only
-  // while inside, and the owner writes them only while the gate is closed and nobody is inside. So a helper that wakes
-  // late finds a closed gate, and the owner never waits for one that is still asleep.
+  // The gate holds the number of worker threads inside the job, and whether more may enter. A worker reads job_ and
+  // seats_ only while inside. The owner writes them only while the gate is closed and no worker is inside. So a worker
+  // that wakes late finds the gate closed, and the owner never waits for a sleeping worker.
   static constexpr std::uint32_t kClosed = 1U << 31;
 
-  alignas(64) std::atomic<std::uint32_t> epoch_ = 0;  // raised for every job: idle threads wait for it to change
+  alignas(64) std::atomic<std::uint32_t> epoch_ = 0;  // incremented for every job; idle threads wait for a change
   alignas(64) std::atomic<std::uint32_t> gate_ = kClosed;
   Job* job_ = nullptr;
   std::uint32_t seats_ = 0;
 
-  // Of each thread, on its stack; set once it has begun to serve.
+  // One per thread, on its stack; set once the thread has started.
   std::array<std::atomic<Sleeper*>, kMaxThreads> sleepers_{};
   std::atomic<std::uint32_t> served_ = 0;
 
-  alignas(64) std::atomic<bool> busy_ = false;  // some thread owns the pool, and with it all that follows
-  // Not std::thread, which keeps heap memory that only the new thread's stack knows: in a forked child that is a leak.
+  alignas(64) std::atomic<bool> busy_ = false;  // some thread owns the pool and all fields below
+  // Not std::thread: it holds heap memory referenced only from the new thread's stack, a leak in a forked child.
   std::array<pthread_t, kMaxThreads> threads_{};
   std::uint32_t thread_count_ = 0;
   std::atomic<std::uint32_t> epoch_at_start_ = 0;
