@@ -38,7 +38,8 @@ namespace rapt::cpu {
 
 namespace {
 
-bool anywhere() { return true; }
+// Which of these are used depends on the sets that are compiled.
+[[maybe_unused]] bool anywhere() { return true; }
 
 #if HWY_ARCH_X86
 bool has_avx2() {
@@ -49,8 +50,8 @@ bool has_avx512() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
 }
-bool has_sse4() { return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul"); }
-bool has_ssse3() { return __builtin_cpu_supports("ssse3"); }
+[[maybe_unused]] bool has_sse4() { return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul"); }
+[[maybe_unused]] bool has_ssse3() { return __builtin_cpu_supports("ssse3"); }
 #endif
 
 }  // namespace
