@@ -1,20 +1,41 @@
-// The public calls: validate and resolve, choose an engine, find a workspace, run.
+// The public calls: validate and resolve, choose an engine, plan, find a workspace, run.
 #include "rapt/attention.h"
 
+#include <utility>
+
 #include "attention/engines.h"
+#include "attention/planned.h"
 #include "attention/resolve.h"
 #include "attention/workspace.h"
 
 namespace rapt {
+
+PlannedForward plan_forward(const char* function, const AttentionOutputs& outputs, const ConstTensorView& query,
+                            const ConstTensorView& key, const ConstTensorView& value, const AttentionOptions& options,
+                            Arena& arena) {
+  ForwardProblem problem = resolve_forward(function, outputs, query, key, value, options, arena);
+  const EngineRow& engine = choose_engine(Checks(function), options.engine, problem);
+  const Plan plan = engine.attention.plan(problem);
+  return {std::move(problem), engine, plan};
+}
+
+PlannedBackward plan_backward(const char* function, const AttentionGradients& gradients,
+                              const AttentionUpstream& upstream, const ConstTensorView& query,
+                              const ConstTensorView& key, const ConstTensorView& value, const AttentionOptions& options,
+                              Arena& arena) {
+  BackwardProblem problem = resolve_backward(function, gradients, upstream, query, key, value, options, arena);
+  const EngineRow& engine = choose_engine(Checks(function), options.engine, problem);
+  const Plan plan = engine.attention.plan_backward(problem);
+  return {std::move(problem), engine, plan};
+}
 
 void attention(const AttentionOutputs& outputs, const ConstTensorView& query, const ConstTensorView& key,
                const ConstTensorView& value, const AttentionOptions& options) {
   constexpr const char* kFunction = "attention";
   CallMemory memory(kFunction, options.workspace, problem_bytes(query, options));
   Arena arena(memory.for_problem());
-  ForwardProblem problem = resolve_forward(kFunction, outputs, query, key, value, options, arena);
-  const EngineTable& engine = choose_engine(options.engine, problem);
-  engine.forward(problem, memory.for_engine(engine.forward_workspace(problem)));
+  const PlannedForward call = plan_forward(kFunction, outputs, query, key, value, options, arena);
+  call.run({.host = memory.for_engine(call.plan.sizes.host)});
 }
 
 Tensor attention(const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
@@ -32,8 +53,8 @@ std::size_t attention_workspace_bytes(const AttentionOutputs& outputs, const Con
   constexpr const char* kFunction = "attention_workspace_bytes";
   CallMemory memory(kFunction, options.workspace, problem_bytes(query, options));
   Arena arena(memory.for_problem());
-  ForwardProblem problem = resolve_forward(kFunction, outputs, query, key, value, options, arena);
-  return arena.used() + choose_engine(options.engine, problem).forward_workspace(problem) + CallMemory::kSlack;
+  const PlannedForward call = plan_forward(kFunction, outputs, query, key, value, options, arena);
+  return arena.used() + call.plan.sizes.host + CallMemory::kSlack;
 }
 
 void attention_backward(const AttentionGradients& gradients, const AttentionUpstream& upstream,
@@ -42,9 +63,8 @@ void attention_backward(const AttentionGradients& gradients, const AttentionUpst
   constexpr const char* kFunction = "attention_backward";
   CallMemory memory(kFunction, options.workspace, problem_bytes(query, options));
   Arena arena(memory.for_problem());
-  BackwardProblem problem = resolve_backward(kFunction, gradients, upstream, query, key, value, options, arena);
-  const EngineTable& engine = choose_engine(options.engine, problem);
-  engine.backward(problem, memory.for_engine(engine.backward_workspace(problem)));
+  const PlannedBackward call = plan_backward(kFunction, gradients, upstream, query, key, value, options, arena);
+  call.run({.host = memory.for_engine(call.plan.sizes.host)});
 }
 
 std::size_t attention_backward_workspace_bytes(const AttentionGradients& gradients, const AttentionUpstream& upstream,
@@ -53,8 +73,8 @@ std::size_t attention_backward_workspace_bytes(const AttentionGradients& gradien
   constexpr const char* kFunction = "attention_backward_workspace_bytes";
   CallMemory memory(kFunction, options.workspace, problem_bytes(query, options));
   Arena arena(memory.for_problem());
-  BackwardProblem problem = resolve_backward(kFunction, gradients, upstream, query, key, value, options, arena);
-  return arena.used() + choose_engine(options.engine, problem).backward_workspace(problem) + CallMemory::kSlack;
+  const PlannedBackward call = plan_backward(kFunction, gradients, upstream, query, key, value, options, arena);
+  return arena.used() + call.plan.sizes.host + CallMemory::kSlack;
 }
 
 }  // namespace rapt

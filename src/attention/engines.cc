@@ -1,5 +1,6 @@
 #include "attention/engines.h"
 
+#include <array>
 #include <string>
 
 #include "cpu/engine.h"
@@ -9,31 +10,32 @@ namespace rapt {
 
 namespace {
 
-const EngineTable& choose(const char* function, Engine wanted, AttentionProblem& problem) {
-  if (wanted == Engine::reference) return reference_engine();
-  const bool able = !problem.sums_in_f64();
-  if (wanted == Engine::cpu && !able) {
-    throw Error(std::string(function) + ": the cpu engine works in f32; f64 goes to the reference engine");
+template <class Cannot>
+const EngineRow& choose(const Checks& checks, Engine wanted, const Cannot& cannot) {
+  for (const EngineRow* row : engines()) {
+    if (wanted != Engine::automatic && wanted != row->engine) continue;
+    const std::string reason = cannot(*row);
+    if (reason.empty()) return *row;
+    checks.require(wanted == Engine::automatic, reason);
   }
-  const EngineTable& engine = able ? cpu_engine() : reference_engine();
-  problem.variant = engine.variant();
-  return engine;
+  checks.fail("no engine of this build can compute it");
 }
 
 }  // namespace
 
-const EngineTable& choose_engine(Engine wanted, ForwardProblem& problem) {
-  return choose("attention", wanted, problem);
+std::span<const EngineRow* const> engines() {
+  static constexpr std::array<const EngineRow*, 2> kRows = {&kCpuEngine, &kReferenceEngine};
+  return kRows;
 }
 
-const EngineTable& choose_engine(Engine wanted, BackwardProblem& problem) {
-  return choose("attention_backward", wanted, problem);
+const EngineRow& choose_engine(const Checks& checks, Engine wanted, AttentionProblem& problem) {
+  const EngineRow& row = choose(checks, wanted, [&](const EngineRow& each) { return each.attention.cannot(problem); });
+  problem.variant = row.variant();
+  return row;
 }
 
-const ProductTable& choose_product(const Checks& checks, Engine wanted, DType dtype) {
-  const bool able = dtype != DType::f64;
-  checks.require(able || wanted != Engine::cpu, "the cpu engine works in f32; f64 goes to the reference engine");
-  return able && wanted != Engine::reference ? cpu_product() : reference_product();
+const EngineRow& choose_engine(const Checks& checks, Engine wanted, DType dtype) {
+  return choose(checks, wanted, [&](const EngineRow& each) { return each.product.cannot(dtype); });
 }
 
 }  // namespace rapt

@@ -1,17 +1,18 @@
-// The table of engines, and the choice among them.
+// The list of engines, and the choice among them.
 #pragma once
 
 #include "attention/checks.h"
-#include "core/problem.h"
-#include "core/product.h"
+#include "core/engine.h"
 
 namespace rapt {
 
-// The engine that a call asks for, or the fastest that can do it, and which variant of it. Throws where the one asked
-// for cannot.
-const EngineTable& choose_engine(Engine wanted, ForwardProblem& problem);
-const EngineTable& choose_engine(Engine wanted, BackwardProblem& problem);
+// All engines of this build, the fastest first.
+std::span<const EngineRow* const> engines();
+
+// The engine that a call asks for, or the fastest that can compute it, and which variant of it. Throws where the one
+// asked for cannot, with the engine's reason.
+const EngineRow& choose_engine(const Checks& checks, Engine wanted, AttentionProblem& problem);
 // For a matrix that is stored in `dtype`.
-const ProductTable& choose_product(const Checks& checks, Engine wanted, DType dtype);
+const EngineRow& choose_engine(const Checks& checks, Engine wanted, DType dtype);
 
 }  // namespace rapt

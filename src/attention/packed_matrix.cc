@@ -1,12 +1,12 @@
-// The packed matrix: validate, choose an engine, pack; validate, find a workspace, multiply.
+// The packed matrix: validate, choose an engine, pack; validate, plan, find a workspace, multiply.
 #include "rapt/packed_matrix.h"
 
 #include "attention/apart.h"
 #include "attention/call_workers.h"
 #include "attention/checks.h"
+#include "attention/engine_matrix.h"
 #include "attention/engines.h"
 #include "attention/workspace.h"
-#include "core/memory.h"
 
 namespace rapt {
 
@@ -50,10 +50,7 @@ void check_call(const Checks& checks, const PackedWeights& weights, const ConstT
 }  // namespace
 
 struct PackedMatrix::Packed {
-  const ProductTable& engine;
-  PackedWeights weights;
-  std::size_t bytes = 0;
-  core::Bytes memory;
+  EngineMatrix matrix;
 };
 
 PackedMatrix::PackedMatrix(const ConstTensorView& weights, const PackOptions& options) {
@@ -64,39 +61,36 @@ PackedMatrix::PackedMatrix(const ConstTensorView& weights, const PackOptions& op
   const DType dtype = options.dtype.value_or(weights.dtype());
   checks.require(is_float(dtype), "dtype is ", dtype, "; it must be f32, f64, bf16 or f16");
   const CallWorkers workers(checks, options.threads, options.parallel_for);
-
-  const ProductTable& engine = choose_product(checks, options.engine, dtype);
-  PackedWeights packed{weights.size(0), weights.size(1), dtype, engine.variant(), nullptr};
-  const std::size_t bytes = engine.packed_bytes(packed);
-  core::Bytes memory = core::allocate(bytes);
-  packed.data = memory.get();
-  engine.pack(weights, packed, workers.get());
-  packed_ = std::make_shared<const Packed>(Packed{engine, packed, bytes, std::move(memory)});
+  const EngineRow& engine = choose_engine(checks, options.engine, dtype);
+  packed_ = std::make_shared<const Packed>(Packed{EngineMatrix(engine, weights, dtype, workers.get())});
 }
 
-std::int64_t PackedMatrix::outputs() const { return packed_ ? packed_->weights.outputs : 0; }
-std::int64_t PackedMatrix::inputs() const { return packed_ ? packed_->weights.inputs : 0; }
-DType PackedMatrix::dtype() const { return packed_ ? packed_->weights.dtype : DType::f32; }
-std::size_t PackedMatrix::bytes() const { return packed_ ? packed_->bytes : 0; }
+std::int64_t PackedMatrix::outputs() const { return packed_ ? packed_->matrix.weights().outputs : 0; }
+std::int64_t PackedMatrix::inputs() const { return packed_ ? packed_->matrix.weights().inputs : 0; }
+DType PackedMatrix::dtype() const { return packed_ ? packed_->matrix.weights().dtype : DType::f32; }
+std::size_t PackedMatrix::bytes() const { return packed_ ? packed_->matrix.bytes() : 0; }
 
 void PackedMatrix::multiply(const ConstTensorView& x, const TensorView& y, const ProductOptions& options) const {
   const Checks checks("PackedMatrix::multiply");
   checks.require(packed_ != nullptr, "the matrix is empty; give it weights first");
-  check_call(checks, packed_->weights, x, y, options);
+  const EngineMatrix& matrix = packed_->matrix;
+  check_call(checks, matrix.weights(), x, y, options);
   const CallWorkers workers(checks, options.threads, options.parallel_for);
-  const ProductProblem problem{packed_->weights, x, options.bias, options.start, y, workers.get()};
+  const ProductProblem problem{matrix.weights(), x, options.bias, options.start, y, workers.get()};
+  const Plan plan = matrix.engine().product.plan(problem);
   CallMemory memory("PackedMatrix::multiply", options.workspace);
-  packed_->engine.multiply(problem, memory.for_engine(packed_->engine.workspace(problem)));
+  matrix.engine().product.run(problem, plan, {.host = memory.for_engine(plan.sizes.host)});
 }
 
 std::size_t PackedMatrix::workspace_bytes(const ConstTensorView& x, const TensorView& y,
                                           const ProductOptions& options) const {
   const Checks checks("PackedMatrix::workspace_bytes");
   checks.require(packed_ != nullptr, "the matrix is empty; give it weights first");
-  check_call(checks, packed_->weights, x, y, options);
+  const EngineMatrix& matrix = packed_->matrix;
+  check_call(checks, matrix.weights(), x, y, options);
   const CallWorkers workers(checks, options.threads, options.parallel_for);
-  return packed_->engine.workspace({packed_->weights, x, options.bias, options.start, y, workers.get()}) +
-         CallMemory::kSlack;
+  const Plan plan = matrix.engine().product.plan({matrix.weights(), x, options.bias, options.start, y, workers.get()});
+  return plan.sizes.host + CallMemory::kSlack;
 }
 
 }  // namespace rapt

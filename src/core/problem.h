@@ -123,14 +123,4 @@ struct BackwardProblem : AttentionProblem {
   Gradients gradients;
 };
 
-// One engine: a name and its functions. A workspace is aligned to 64 bytes and as large as was asked for.
-struct EngineTable {
-  const char* name;
-  const void* (*variant)();
-  std::size_t (*forward_workspace)(const ForwardProblem& problem);
-  void (*forward)(const ForwardProblem& problem, std::span<std::byte> workspace);
-  std::size_t (*backward_workspace)(const BackwardProblem& problem);
-  void (*backward)(const BackwardProblem& problem, std::span<std::byte> workspace);
-};
-
 }  // namespace rapt

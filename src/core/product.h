@@ -1,4 +1,4 @@
-// A matrix product after validation, and the functions of an engine that packs and multiplies.
+// A matrix product after validation.
 //
 // src/attention builds these and an engine may trust them: shapes and types agree, every default is filled in.
 #pragma once
@@ -36,16 +36,6 @@ struct ProductProblem {
   ConstTensorView start;  // (M, N), instead of a bias; maybe y's memory and strides; undefined: none
   TensorView y;           // (M, N)
   Workers workers;
-};
-
-// One engine: a name and its functions. A workspace is aligned to 64 bytes and as large as was asked for.
-struct ProductTable {
-  const char* name;
-  const void* (*variant)();
-  std::size_t (*packed_bytes)(const PackedWeights& weights);
-  void (*pack)(const ConstTensorView& from, const PackedWeights& to, const Workers& workers);
-  std::size_t (*workspace)(const ProductProblem& problem);
-  void (*multiply)(const ProductProblem& problem, std::span<std::byte> workspace);
 };
 
 }  // namespace rapt

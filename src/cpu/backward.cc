@@ -70,13 +70,13 @@ std::int64_t chunks_at_once(const BackwardProblem& problem) {
 // Calls visit(block) for each block of keys. Those of one kv head ascend. Heads go side by side, as many as there are
 // threads, so that a worker rarely has to wait for another that holds the chunk before its own.
 template <class Visit>
-void for_each_key_block(const BackwardProblem& problem, const Kernels& kernels, const Visit& visit) {
+void for_each_key_block(const BackwardProblem& problem, const Kernels& kernels, std::int64_t at_once,
+                        const Visit& visit) {
   const auto heads = static_cast<std::int64_t>(problem.sequences.size()) * problem.kv_heads;
   const auto head_at = [&](std::int64_t n) {
     return KeyBlock{
         &problem.sequences[static_cast<std::size_t>(n / problem.kv_heads)], n % problem.kv_heads, {0, 0}, 0};
   };
-  const std::int64_t at_once = chunks_at_once(problem);
   std::int64_t turn = 0;  // of the first of the heads side by side
   for (std::int64_t first = 0; first < heads; first += problem.threads) {
     const std::int64_t last = std::min(heads, first + problem.threads);
@@ -141,26 +141,35 @@ std::int64_t padded_row(const BackwardProblem& problem, const Kernels& kernels) 
   return (problem.head_size + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
 }
 
+// How a call is divided. None of it shows in the result.
+struct Division {
+  Division(const BackwardProblem& problem, const Kernels& kernels) : chunks_at_once(cpu::chunks_at_once(problem)) {
+    for_each_tile(problem, kernels, [&](const HeadRows&, std::int64_t) { ++tiles; });
+    for_each_key_block(problem, kernels, chunks_at_once, [&](const KeyBlock&) { ++key_blocks; });
+    for_each_mask_block(problem, kernels, [&](const MaskBlock&) { ++mask_blocks; });
+    constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about what it takes to wake a thread
+    const std::int64_t products = rows_of(problem) * problem.key_length * (problem.head_size + problem.value_size);
+    const std::int64_t items = std::max({tiles, key_blocks, mask_blocks});
+    workers = products < kTiny ? 1 : std::clamp<std::int64_t>(items, 1, problem.threads);
+  }
+
+  std::int64_t chunks_at_once;
+  std::int64_t tiles = 0, key_blocks = 0, mask_blocks = 0;
+  std::int64_t workers = 1;
+};
+
 struct Workspace {
-  Workspace(Arena& arena, const BackwardProblem& problem, const Kernels& kernels) {
+  Workspace(Arena& arena, const BackwardProblem& problem, const Kernels& kernels, const Division& division)
+      : workers(division.workers) {
     const std::int64_t rows = rows_of(problem);
     state.sums = {arena.take<float>(rows), arena.take<float>(rows), problem.query_heads, problem.query.size(2)};
     state.delta = arena.take<float>(rows);
     take_queries(arena, problem, kernels);
-    std::int64_t tile_count = 0, block_count = 0, mask_count = 0;
-    for_each_tile(problem, kernels, [&](const HeadRows&, std::int64_t) { ++tile_count; });
-    for_each_key_block(problem, kernels, [&](const KeyBlock&) { ++block_count; });
-    for_each_mask_block(problem, kernels, [&](const MaskBlock&) { ++mask_count; });
-    tiles = arena.take<HeadRows>(tile_count);
-    key_blocks = arena.take<KeyBlock>(block_count);
-    masks = arena.take<MaskBlock>(mask_count);
-    state.turns = arena.make<std::atomic<std::int64_t>>(tile_count).data();
-
-    constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about what it takes to wake a thread
-    const std::int64_t products = rows * problem.key_length * (problem.head_size + problem.value_size);
-    const std::int64_t items = std::max({tile_count, block_count, mask_count});
-    workers = products < kTiny ? 1 : std::clamp<std::int64_t>(items, 1, problem.threads);
-    worker_bytes = kernels.backward.scratch_bytes(problem, chunks_at_once(problem));
+    tiles = arena.take<HeadRows>(division.tiles);
+    key_blocks = arena.take<KeyBlock>(division.key_blocks);
+    masks = arena.take<MaskBlock>(division.mask_blocks);
+    state.turns = arena.make<std::atomic<std::int64_t>>(division.tiles).data();
+    worker_bytes = kernels.backward.scratch_bytes(problem, division.chunks_at_once);
     scratch_ = arena.take<std::byte>(workers * static_cast<std::int64_t>(worker_bytes));
     waiting = arena.make<WaitingParts>(workers);
     // One worker alone never finds that it is another's turn.
@@ -181,7 +190,7 @@ struct Workspace {
   std::span<KeyBlock> key_blocks;
   std::span<MaskBlock> masks;
   std::span<WaitingParts> waiting;  // of each worker
-  std::int64_t workers = 1;
+  std::int64_t workers;
   std::size_t worker_bytes = 0;
 
  private:
@@ -255,23 +264,27 @@ void store_sinks(const BackwardProblem& problem, const BackwardState& state) {
 
 }  // namespace
 
-std::size_t backward_workspace(const BackwardProblem& problem) {
+Plan plan_backward(const BackwardProblem& problem) {
+  const Kernels kernels = kernels_of(problem);
+  const Division division(problem, kernels);
   Arena counter;
-  const Workspace sizes(counter, problem, kernels_of(problem));
-  return counter.used();
+  const Workspace sizes(counter, problem, kernels, division);
+  return {division, {.host = counter.used()}};
 }
 
-void backward(const BackwardProblem& problem, std::span<std::byte> memory) {
+void backward(const BackwardProblem& problem, const Plan& plan, const Buffers& buffers) {
   const Kernels kernels = kernels_of(problem);
-  Arena arena(memory);
-  const Workspace workspace(arena, problem, kernels);
+  const auto& division = plan.decisions<Division>();
+  Arena arena(buffers.host);
+  const Workspace workspace(arena, problem, kernels, division);
   const BackwardState& state = workspace.state;
   const BackwardProblem::Gradients& gradients = problem.gradients;
   for_each_tile(problem, kernels, [&](const HeadRows& rows, std::int64_t number) {
     workspace.tiles[static_cast<std::size_t>(number)] = rows;
   });
   std::size_t count = 0;
-  for_each_key_block(problem, kernels, [&](const KeyBlock& block) { workspace.key_blocks[count++] = block; });
+  for_each_key_block(problem, kernels, division.chunks_at_once,
+                     [&](const KeyBlock& block) { workspace.key_blocks[count++] = block; });
   count = 0;
   for_each_mask_block(problem, kernels, [&](const MaskBlock& block) { workspace.masks[count++] = block; });
   clear_absent_keys(problem, gradients.dkey);

@@ -13,7 +13,11 @@ namespace rapt::cpu::HWY_NAMESPACE {
 
 BackwardKernels GetBackwardKernels();
 BackwardKernels GetBackwardKernels() {
-  return {GradientScratchBytes, Prepare, Differentiate, StoreQueries, DifferentiateMask};
+  return {.scratch_bytes = GradientScratchBytes,
+          .prepare = Prepare,
+          .differentiate = Differentiate,
+          .store_queries = StoreQueries,
+          .differentiate_mask = DifferentiateMask};
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

@@ -6,6 +6,7 @@
 
 #include "core/selection.h"
 #include "cpu/backward.h"
+#include "cpu/packed_product.h"
 #include "cpu/share_out.h"
 
 namespace rapt {
@@ -181,7 +182,8 @@ struct Division {
 // A call's memory: its work written down, and room for each worker.
 class Workspace {
  public:
-  Workspace(Arena& arena, const ForwardProblem& problem, const Kernels& kernels) : division_(problem, kernels) {
+  Workspace(Arena& arena, const ForwardProblem& problem, const Kernels& kernels, const Division& division)
+      : division_(division) {
     const bool captures = !problem.outputs.captures.empty();
     const std::int64_t rows =
         captures && !keeps_weights() ? problem.query.size(0) * problem.query_heads * problem.query.size(2) : 0;
@@ -267,7 +269,7 @@ class Workspace {
     return (block.chunks.last - block.chunks.first) * block.rows.row_count * division_.state_floats;
   }
 
-  Division division_;
+  const Division& division_;
   std::int64_t workers_ = 1;
   std::size_t worker_bytes_ = 0;
   std::span<float> states_;
@@ -286,16 +288,18 @@ void for_each(const ForwardProblem& problem, const Workspace& workspace, std::sp
             });
 }
 
-std::size_t forward_workspace(const ForwardProblem& problem) {
+Plan plan_forward(const ForwardProblem& problem) {
+  const Kernels kernels = kernels_of(problem);
+  const Division division(problem, kernels);
   Arena counter;
-  const Workspace sizes(counter, problem, kernels_of(problem));
-  return counter.used();
+  const Workspace sizes(counter, problem, kernels, division);
+  return {division, {.host = counter.used()}};
 }
 
-void forward(const ForwardProblem& problem, std::span<std::byte> memory) {
+void forward(const ForwardProblem& problem, const Plan& plan, const Buffers& buffers) {
   const Kernels kernels = kernels_of(problem);
-  Arena arena(memory);
-  const Workspace workspace(arena, problem, kernels);
+  Arena arena(buffers.host);
+  const Workspace workspace(arena, problem, kernels, plan.decisions<Division>());
   if (workspace.keeps_weights()) {
     return for_each(
         problem, workspace, workspace.plan_captures(problem),
@@ -326,18 +330,30 @@ void forward(const ForwardProblem& problem, std::span<std::byte> memory) {
            });
 }
 
+std::string cannot(DType dtype) {
+  if (dtype == DType::f64) return "the cpu engine works in f32; f64 goes to the reference engine";
+  return {};
+}
+
 }  // namespace
 
 }  // namespace cpu
 
-const EngineTable& cpu_engine() {
-  static constexpr EngineTable kEngine = {"cpu",
-                                          [] { return static_cast<const void*>(&cpu::chosen_instruction_set()); },
-                                          cpu::forward_workspace,
-                                          cpu::forward,
-                                          cpu::backward_workspace,
-                                          cpu::backward};
-  return kEngine;
-}
+constinit const EngineRow kCpuEngine = {
+    .engine = Engine::cpu,
+    .name = "cpu",
+    .device = Device::Kind::cpu,
+    .variant = []() -> const void* { return &cpu::chosen_instruction_set(); },
+    .attention = {.cannot = [](const AttentionProblem& problem) { return cpu::cannot(problem.query.dtype()); },
+                  .plan = cpu::plan_forward,
+                  .run = cpu::forward,
+                  .plan_backward = cpu::plan_backward,
+                  .run_backward = cpu::backward},
+    .product = {.cannot = cpu::cannot,
+                .packed_bytes = cpu::packed_bytes,
+                .pack = cpu::pack,
+                .plan = cpu::plan_product,
+                .run = cpu::multiply},
+};
 
 }  // namespace rapt

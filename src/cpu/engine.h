@@ -1,12 +1,10 @@
-// The CPU engine: tiled, vectorised, threaded. Forward for f32, bf16 and f16.
+// The CPU engine: tiled, vectorised, threaded. Attention, its gradients and the packed product in f32, bf16 and f16.
 #pragma once
 
-#include "core/problem.h"
-#include "core/product.h"
+#include "core/engine.h"
 
 namespace rapt {
 
-const EngineTable& cpu_engine();
-const ProductTable& cpu_product();  // f32, bf16 and f16
+extern const EngineRow kCpuEngine;
 
 }  // namespace rapt

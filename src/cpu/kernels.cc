@@ -17,13 +17,20 @@ namespace rapt::cpu::HWY_NAMESPACE {
 BackwardKernels GetBackwardKernels();  // backward_kernels.cc: a file of its own is compiled beside this one
 
 Kernels GetKernels() {
-  return {kTileRows,        kLanes,
-          ScratchBytes,     Attend,
-          RowState::floats, AttendChunks,
-          Finish,           MeansScratchBytes,
-          AttendMeans,      CaptureScratchBytes,
-          CaptureQueries,   ProductScratchBytes,
-          MultiplyBlock,    GetBackwardKernels()};
+  return {.rows_per_tile = kTileRows,
+          .lanes = kLanes,
+          .scratch_bytes = ScratchBytes,
+          .attend = Attend,
+          .state_floats = RowState::floats,
+          .attend_chunks = AttendChunks,
+          .finish = Finish,
+          .means_scratch_bytes = MeansScratchBytes,
+          .attend_means = AttendMeans,
+          .capture_scratch_bytes = CaptureScratchBytes,
+          .capture = CaptureQueries,
+          .product_scratch_bytes = ProductScratchBytes,
+          .multiply = MultiplyBlock,
+          .backward = GetBackwardKernels()};
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

@@ -1,15 +1,15 @@
 // The packed matrix product: packing, and blocks of rows and panels to workers.
+#include "cpu/packed_product.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "core/elements.h"
-#include "cpu/engine.h"
+#include "cpu/kernel_table.h"
 #include "cpu/packed_order.h"
 #include "cpu/share_out.h"
 
-namespace rapt {
-
-namespace cpu {
+namespace rapt::cpu {
 
 namespace {
 
@@ -20,8 +20,6 @@ Kernels kernels_of(const PackedWeights& weights) {
 PackedOrder order_of(const PackedWeights& weights, const Kernels& kernels) {
   return {weights, kernels.rows_per_tile, kernels.lanes};
 }
-
-std::size_t packed_bytes(const PackedWeights& weights) { return order_of(weights, kernels_of(weights)).bytes(); }
 
 void pack_panel(const ConstTensorView& from, const PackedWeights& to, const PackedOrder& order, std::int64_t panel) {
   const std::int64_t width = order.width(panel);
@@ -59,18 +57,9 @@ void pack_panel(const ConstTensorView& from, const PackedWeights& to, const Pack
 constexpr std::int64_t kTinyProduct = 1 << 19;
 constexpr std::int64_t kTinyPack = 1 << 15;
 
-void pack(const ConstTensorView& from, const PackedWeights& to, const Workers& workers) {
-  const Kernels kernels = kernels_of(to);
-  const PackedOrder order = order_of(to, kernels);
-  if (order.panels() == 0) return;
-  const bool tiny = to.outputs * to.inputs < kTinyPack;
-  share_out(*workers.parallel_for, tiny ? 1 : workers.threads, order.panels(),
-            [&](std::int64_t panel, std::int64_t /*worker*/) { pack_panel(from, to, order, panel); });
-}
-
 // How a product is cut into blocks: a grid of row blocks and column blocks.
-struct Plan {
-  Plan(const ProductProblem& problem, const Kernels& kernels)
+struct Division {
+  Division(const ProductProblem& problem, const Kernels& kernels)
       : rows(problem.y.size(0)), panels(order_of(problem.weights, kernels).panels()) {
     constexpr std::int64_t kRows = 128;           // in one block: packed weights are read once for them
     constexpr std::int64_t kNumbers = 1 << 18;    // of y in one block: the sums that wait for the next part of k
@@ -90,6 +79,9 @@ struct Plan {
     // As many for each worker: of one row, all of them take as long as a few microseconds.
     if (row_blocks == 1) column_blocks = std::min(panels, ceil_div(column_blocks, threads) * threads);
     workers = std::min(threads, row_blocks * column_blocks);
+    // The last rows may be few, which takes other memory than many.
+    worker_bytes = std::max(kernels.product_scratch_bytes(problem, widest(0)),
+                            kernels.product_scratch_bytes(problem, widest(row_blocks - 1)));
   }
 
   ProductBlock block(std::int64_t n) const {
@@ -108,45 +100,37 @@ struct Plan {
   std::int64_t rows_per_block = 0;
   std::int64_t row_blocks = 0, column_blocks = 0;
   std::int64_t workers = 0;
+  std::size_t worker_bytes = 0;
 };
-
-// What one worker needs. The last rows may be few, which takes other memory than many.
-std::size_t worker_bytes(const ProductProblem& problem, const Kernels& kernels, const Plan& plan) {
-  if (plan.workers == 0) return 0;
-  return std::max(kernels.product_scratch_bytes(problem, plan.widest(0)),
-                  kernels.product_scratch_bytes(problem, plan.widest(plan.row_blocks - 1)));
-}
-
-std::size_t product_workspace(const ProductProblem& problem) {
-  const Kernels kernels = kernels_of(problem.weights);
-  const Plan plan(problem, kernels);
-  return static_cast<std::size_t>(plan.workers) * worker_bytes(problem, kernels, plan);
-}
-
-void multiply(const ProductProblem& problem, std::span<std::byte> workspace) {
-  const Kernels kernels = kernels_of(problem.weights);
-  const Plan plan(problem, kernels);
-  if (plan.workers == 0) return;
-  const std::size_t bytes = worker_bytes(problem, kernels, plan);
-  share_out(*problem.workers.parallel_for, plan.workers, plan.row_blocks * plan.column_blocks,
-            [&](std::int64_t n, std::int64_t worker) {
-              kernels.multiply(problem, plan.block(n),
-                               workspace.subspan(static_cast<std::size_t>(worker) * bytes, bytes));
-            });
-}
 
 }  // namespace
 
-}  // namespace cpu
+std::size_t packed_bytes(const PackedWeights& weights) { return order_of(weights, kernels_of(weights)).bytes(); }
 
-const ProductTable& cpu_product() {
-  static constexpr ProductTable kProduct = {"cpu",
-                                            [] { return static_cast<const void*>(&cpu::chosen_instruction_set()); },
-                                            cpu::packed_bytes,
-                                            cpu::pack,
-                                            cpu::product_workspace,
-                                            cpu::multiply};
-  return kProduct;
+void pack(const ConstTensorView& from, const PackedWeights& to, const Workers& workers) {
+  const Kernels kernels = kernels_of(to);
+  const PackedOrder order = order_of(to, kernels);
+  if (order.panels() == 0) return;
+  const bool tiny = to.outputs * to.inputs < kTinyPack;
+  share_out(*workers.parallel_for, tiny ? 1 : workers.threads, order.panels(),
+            [&](std::int64_t panel, std::int64_t /*worker*/) { pack_panel(from, to, order, panel); });
 }
 
-}  // namespace rapt
+Plan plan_product(const ProductProblem& problem) {
+  const Division division(problem, kernels_of(problem.weights));
+  return {division, {.host = static_cast<std::size_t>(division.workers) * division.worker_bytes}};
+}
+
+void multiply(const ProductProblem& problem, const Plan& plan, const Buffers& buffers) {
+  const Kernels kernels = kernels_of(problem.weights);
+  const auto& division = plan.decisions<Division>();
+  if (division.workers == 0) return;
+  share_out(*problem.workers.parallel_for, division.workers, division.row_blocks * division.column_blocks,
+            [&](std::int64_t n, std::int64_t worker) {
+              kernels.multiply(problem, division.block(n),
+                               buffers.host.subspan(static_cast<std::size_t>(worker) * division.worker_bytes,
+                                                    division.worker_bytes));
+            });
+}
+
+}  // namespace rapt::cpu

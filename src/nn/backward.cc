@@ -2,10 +2,14 @@
 #include "nn/backward.h"
 
 #include <cstddef>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "attention/apart.h"
+#include "attention/engines.h"
+#include "attention/planned.h"
+#include "attention/resolve.h"
 #include "nn/added_keys.h"
 #include "nn/output_dropout.h"
 #include "nn/row_work.h"
@@ -55,7 +59,7 @@ class Backward : LayerSteps {
   }
 
   void plan_attention() {
-    AttentionOptions& options = attention_options();
+    const AttentionOptions& options = attention_options();
     AttentionUpstream& upstream = memory_.attention_upstream;
     upstream.dout = split_heads(ConstTensorView(d_.combined), call_.heads);
     upstream.out = split_heads(ConstTensorView(kept_.combined), call_.heads);
@@ -78,19 +82,14 @@ class Backward : LayerSteps {
     gradients.dvalue = split_heads(d_.v, call_.kv_heads);
     gradients.dsinks = backward_.gradients.dsinks;
     gradients.dmasks = backward_.gradients.dmasks;
-    q_ = split_heads(ConstTensorView(kept_.q), call_.heads);
-    k_ = split_heads(ConstTensorView(kept_.k), call_.kv_heads);
-    v_ = split_heads(ConstTensorView(kept_.v), call_.kv_heads);
-    options.workspace = memory_.scratch.all();
-    attention_bytes_ = in_the_name_of(
-        kBackward, [&] { return attention_backward_workspace_bytes(gradients, upstream, q_, k_, v_, options); });
+    const ConstTensorView q = split_heads(ConstTensorView(kept_.q), call_.heads);
+    const ConstTensorView k = split_heads(ConstTensorView(kept_.k), call_.kv_heads);
+    const ConstTensorView v = split_heads(ConstTensorView(kept_.v), call_.kv_heads);
+    Arena arena(memory_.lists.at_least(problem_bytes(q, options)));
+    attention_.emplace(plan_backward(kBackward, gradients, upstream, q, k, v, options, arena));
   }
 
-  void leave_attention() {
-    AttentionOptions& options = memory_.attention;
-    options.workspace = memory_.scratch.at_least(attention_bytes_);
-    attention_backward(memory_.attention_gradients, memory_.attention_upstream, q_, k_, v_, options);
-  }
+  void leave_attention() { attention_->run({.host = memory_.scratch.at_least(attention_->plan.sizes.host)}); }
 
   // Every batch row reads the same added key.
   void leave_added_keys() {
@@ -123,12 +122,9 @@ class Backward : LayerSteps {
   // y = x · Wᵀ: dx = dy · W, or dx += it.
   void multiply_back(Projection which, const ConstTensorView& dy, const TensorView& dx, bool add) {
     if (!dx.defined()) return;
-    const AttentionOptions& options = call_.options.attention;
-    TokenProduct product = {layer_.projections.transposed(which, options.engine),
-                            {.threads = options.threads, .parallel_for = options.parallel_for},
-                            add};
-    product.options.workspace = memory_.scratch.at_least(product.workspace_bytes(dy, dx));
-    product(dy, dx);
+    const EngineMatrix& matrix = layer_.projections.transposed(which, call_.options.attention.engine, workers_);
+    if (add) return products_.add_tokens(matrix, dy, dx);
+    products_.multiply_tokens(matrix, dy, dx, {});
   }
 
   void add_projection(Projection which, const ConstTensorView& dy, const ConstTensorView& x) {
@@ -142,15 +138,10 @@ class Backward : LayerSteps {
                    const ConstTensorView& x) {
     const TensorView dw = gradient(name, rows);
     if (!dw.defined()) return;
-    const AttentionOptions& options = call_.options.attention;
+    const EngineRow& engine = choose_engine(Checks(kBackward), call_.options.attention.engine, x.dtype());
     for_each_in_order(dy, x, [&](const ConstTensorView& dy_rows, const ConstTensorView& x_rows) {
-      const PackedMatrix across(
-          x_rows.transpose(0, 1),
-          {.engine = options.engine, .threads = options.threads, .parallel_for = options.parallel_for});
-      ProductOptions how{.threads = options.threads, .parallel_for = options.parallel_for, .start = dw};
-      const ConstTensorView dy_across = dy_rows.transpose(0, 1);
-      how.workspace = memory_.scratch.at_least(across.workspace_bytes(dy_across, dw, how));
-      across.multiply(dy_across, dw, how);
+      const EngineMatrix across(engine, x_rows.transpose(0, 1), x.dtype(), workers_);
+      products_.multiply(across, dy_rows.transpose(0, 1), dw, {}, dw);
     });
   }
 
@@ -175,9 +166,8 @@ class Backward : LayerSteps {
   const Activations kept_;
   Activations d_;  // gradients, in the places of what they belong to
   ConstTensorView dout_;
-  ConstTensorView q_, k_, v_;  // what attention read, split into heads
-  Tensor added_first_;         // dweights as attention has them, the added keys first
-  std::size_t attention_bytes_ = 0;
+  Tensor added_first_;  // dweights as attention has them, the added keys first
+  std::optional<PlannedBackward> attention_;
 };
 
 }  // namespace

@@ -3,10 +3,9 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
-#include "core/text.h"
+#include "attention/call_workers.h"
 #include "nn/activations.h"
 #include "nn/layer_call.h"
 #include "nn/layer_workspace.h"
@@ -24,7 +23,10 @@ struct LayerParts {
 class LayerSteps {
  public:
   LayerSteps(const LayerCall& call, const LayerParts& layer, LayerWorkspace::Memory& memory)
-      : call_(call), layer_(layer), memory_(memory) {}
+      : call_(call),
+        layer_(layer),
+        memory_(memory),
+        call_workers_(Checks(kForward), call.options.attention.threads, call.options.attention.parallel_for) {}
 
  protected:
   // The caller's options, for the heads of this slice, and with what the layer itself knows.
@@ -35,21 +37,13 @@ class LayerSteps {
   const LayerCall& call_;
   const LayerParts& layer_;
   LayerWorkspace::Memory& memory_;
+  const CallWorkers call_workers_;
+  const Workers workers_ = call_workers_.get();
+  const LayerProducts products_{workers_, memory_.scratch};
 
  private:
   void take_own_heads(AttentionOptions& options) const;
   RotaryPositions positions(const std::vector<std::int64_t>& starts, std::int64_t length);
 };
-
-// What attention refuses, the layer refuses: runs `call`, with the layer's name in the message.
-template <class Call>
-auto in_the_name_of(const char* function, const Call& call) {
-  try {
-    return call();
-  } catch (const Error& error) {
-    const std::string_view what = error.what();
-    throw Error(text(function, what.substr(what.find(':'))));
-  }
-}
 
 }  // namespace rapt::nn

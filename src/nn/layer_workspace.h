@@ -35,6 +35,7 @@ class GrowingBytes {
 // Lists keep their room, so assigning to them takes nothing from the heap.
 struct LayerWorkspace::Memory {
   GrowingBytes activations;    // q, k, v and the heads' output
+  GrowingBytes lists;          // of attention's problem
   GrowingBytes scratch;        // of products and attention, one after the other
   GrowingBytes gradients;      // of the activations
   GrowingBytes upstream;       // what arrives, converted or dropped

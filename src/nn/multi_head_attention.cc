@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "attention/planned.h"
+#include "attention/resolve.h"
 #include "nn/added_keys.h"
 #include "nn/backward.h"
 #include "nn/layer_steps.h"
@@ -116,10 +118,9 @@ class Forward : nn::LayerSteps {
     const bool cached = call_.options.cache != nullptr;
     const ConstTensorView k = cached ? memory_.cached.key : split_heads(ConstTensorView(at_.k), call_.kv_heads);
     const ConstTensorView v = cached ? memory_.cached.value : split_heads(ConstTensorView(at_.v), call_.kv_heads);
-    memory_.attention.workspace = memory_.scratch.all();
-    memory_.attention.workspace = memory_.scratch.at_least(
-        nn::in_the_name_of(nn::kForward, [&] { return attention_workspace_bytes(outputs, q, k, v, options); }));
-    attention(outputs, q, k, v, options);
+    Arena arena(memory_.lists.at_least(problem_bytes(q, options)));
+    const PlannedForward planned = plan_forward(nn::kForward, outputs, q, k, v, options, arena);
+    planned.run({.host = memory_.scratch.at_least(planned.plan.sizes.host)});
     if (call_.options.keep != nullptr && call_.lse.defined()) copy(at_.lse, call_.lse);
     if (call_.added_keys == 0) return;
     for (const Capture& capture : outputs.captures) nn::put_added_keys_last(call_.added_keys, capture.to);
@@ -140,15 +141,18 @@ class Forward : nn::LayerSteps {
   void project_output() { project(Projection::out, at_.combined, call_.out); }
 
   void project(Projection which, const ConstTensorView& x, const TensorView& y) {
-    const AttentionOptions& options = call_.options.attention;
-    nn::TokenProduct product = {layer_.projections.matrix(which, options.engine),
-                                {layer_.projections.bias(which), options.threads, options.parallel_for, {}}};
-    product.options.workspace = memory_.scratch.at_least(product.workspace_bytes(x, y));
-    product(x, y);
+    const EngineMatrix& matrix = layer_.projections.matrix(which, call_.options.attention.engine, workers_);
+    products_.multiply_tokens(matrix, x, y, layer_.projections.bias(which));
   }
 
   nn::Activations at_;
 };
+
+void run_forward(const LayerCall& call, const nn::LayerParts& layer) {
+  std::optional<LayerWorkspace> own;
+  LayerWorkspace* workspace = call.options.workspace;
+  Forward(call, layer, workspace != nullptr ? workspace->memory() : own.emplace().memory()).run();
+}
 
 }  // namespace
 
@@ -169,24 +173,25 @@ LayerResult MultiHeadAttention::forward(const ConstTensorView& query, const Laye
 
 LayerResult MultiHeadAttention::forward(const ConstTensorView& query, const ConstTensorView& key,
                                         const ConstTensorView& value, const LayerOptions& options) const {
-  const nn::LayerShapes shapes = LayerCall(layer_->config, query, key, value, options).shapes();
+  LayerCall call(layer_->config, query, key, value, options);
+  const nn::LayerShapes shapes = call.shapes();
   LayerResult result{Tensor(shapes.out, query.dtype()), {}};
   TensorView weights;
   if (options.weights != ReturnWeights::none) {
     result.weights = Tensor(shapes.weights, layer_->config.dtype == DType::f64 ? DType::f64 : DType::f32);
     weights = result.weights;
   }
-  forward({result.out, weights}, query, key, value, options);
+  const LayerOutputs outputs{.out = result.out, .weights = weights};
+  call.write_to(outputs);
+  run_forward(call, layer_->parts);
   return result;
 }
 
 void MultiHeadAttention::forward(const LayerOutputs& outputs, const ConstTensorView& query, const ConstTensorView& key,
                                  const ConstTensorView& value, const LayerOptions& options) const {
-  std::optional<LayerWorkspace> own;
   LayerCall call(layer_->config, query, key, value, options);
   call.write_to(outputs);
-  Forward(call, layer_->parts, options.workspace != nullptr ? options.workspace->memory() : own.emplace().memory())
-      .run();
+  run_forward(call, layer_->parts);
 }
 
 void MultiHeadAttention::backward(const LayerGradients& gradients, const LayerUpstream& upstream,

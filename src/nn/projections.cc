@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "attention/engines.h"
+
 namespace rapt::nn {
 
 namespace {
@@ -31,25 +33,30 @@ void for_each_matrix(const ConstTensorView& x, const TensorView& y, const Visit&
 
 }  // namespace
 
-const PackedMatrix& Projections::filled(Slot& slot, const ConstTensorView& weight, Engine engine) {
+Projections::Packed::Packed() : plain(engines().size()), transposed(engines().size()) {}
+
+const EngineMatrix& Projections::filled(std::vector<Slots>& slots, Projection which, const ConstTensorView& weight,
+                                        Engine wanted, const Workers& workers) {
+  const EngineRow& engine = choose_engine(Checks("MultiHeadAttention"), wanted, weight.dtype());
+  const auto place =
+      static_cast<std::size_t>(std::find(engines().begin(), engines().end(), &engine) - engines().begin());
+  Slot& slot = slots[place][static_cast<std::size_t>(which)];
   if (!slot.full.load(std::memory_order_acquire)) {
     const std::lock_guard lock(slot.filling);
     if (!slot.full.load(std::memory_order_relaxed)) {
-      slot.matrix = PackedMatrix(weight, {.dtype = {}, .engine = engine});
+      slot.matrix.emplace(engine, weight, weight.dtype(), workers);
       slot.full.store(true, std::memory_order_release);
     }
   }
-  return slot.matrix;
+  return *slot.matrix;
 }
 
-const PackedMatrix& Projections::matrix(Projection which, Engine engine) const {
-  Slot& slot = packed_->slots[engine == Engine::reference ? 1 : 0][static_cast<std::size_t>(which)];
-  return filled(slot, weight(which), engine);
+const EngineMatrix& Projections::matrix(Projection which, Engine engine, const Workers& workers) const {
+  return filled(packed_->plain, which, weight(which), engine, workers);
 }
 
-const PackedMatrix& Projections::transposed(Projection which, Engine engine) const {
-  Slot& slot = packed_->transposed[engine == Engine::reference ? 1 : 0][static_cast<std::size_t>(which)];
-  return filled(slot, weight(which).transpose(0, 1), engine);
+const EngineMatrix& Projections::transposed(Projection which, Engine engine, const Workers& workers) const {
+  return filled(packed_->transposed, which, weight(which).transpose(0, 1), engine, workers);
 }
 
 ParameterRows Projections::weight_rows(Projection which) const {
@@ -75,21 +82,22 @@ ConstTensorView Projections::bias(Projection which) const {
   return rows && given ? all.slice(0, rows->begin, rows->end) : all;
 }
 
-void TokenProduct::operator()(const ConstTensorView& x, const TensorView& y) const {
-  for_each_matrix(x, y, [&](const ConstTensorView& rows, const TensorView& to) {
-    if (!add) return matrix.multiply(rows, to, options);
-    ProductOptions how = options;
-    how.start = to;
-    matrix.multiply(rows, to, how);
-  });
+void LayerProducts::multiply(const EngineMatrix& matrix, const ConstTensorView& x, const TensorView& y,
+                             const ConstTensorView& bias, const ConstTensorView& start) const {
+  const ProductOps& product = matrix.engine().product;
+  const ProductProblem problem{matrix.weights(), x, bias, start, y, workers};
+  const Plan plan = product.plan(problem);
+  product.run(problem, plan, {.host = scratch.at_least(plan.sizes.host)});
 }
 
-std::size_t TokenProduct::workspace_bytes(const ConstTensorView& x, const TensorView& y) const {
-  std::size_t bytes = 0;
-  for_each_matrix(x, y, [&](const ConstTensorView& rows, const TensorView& to) {
-    bytes = std::max(bytes, matrix.workspace_bytes(rows, to, options));
-  });
-  return bytes;
+void LayerProducts::multiply_tokens(const EngineMatrix& matrix, const ConstTensorView& x, const TensorView& y,
+                                    const ConstTensorView& bias) const {
+  for_each_matrix(x, y,
+                  [&](const ConstTensorView& rows, const TensorView& to) { multiply(matrix, rows, to, bias, {}); });
+}
+
+void LayerProducts::add_tokens(const EngineMatrix& matrix, const ConstTensorView& x, const TensorView& y) const {
+  for_each_matrix(x, y, [&](const ConstTensorView& rows, const TensorView& to) { multiply(matrix, rows, to, {}, to); });
 }
 
 }  // namespace rapt::nn

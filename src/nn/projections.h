@@ -7,9 +7,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
+#include "attention/engine_matrix.h"
+#include "nn/layer_workspace.h"
 #include "nn/parameters.h"
-#include "rapt/packed_matrix.h"
 
 namespace rapt::nn {
 
@@ -38,9 +40,9 @@ class Projections {
       : config_(config), parameters_(parameters) {}
 
   // Several threads may ask at once: one packs, the others wait.
-  const PackedMatrix& matrix(Projection which, Engine engine) const;
-  const PackedMatrix& transposed(Projection which, Engine engine) const;  // for backward
-  ConstTensorView bias(Projection which) const;                           // undefined: none
+  const EngineMatrix& matrix(Projection which, Engine engine, const Workers& workers) const;
+  const EngineMatrix& transposed(Projection which, Engine engine, const Workers& workers) const;  // for backward
+  ConstTensorView bias(Projection which) const;                                                   // undefined: none
 
   // Where its numbers are among the parameters.
   ParameterRows weight_rows(Projection which) const;
@@ -53,15 +55,17 @@ class Projections {
   struct Slot {
     std::atomic<bool> full = false;
     std::mutex filling;
-    PackedMatrix matrix;
+    std::optional<EngineMatrix> matrix;
   };
+  using Slots = std::array<Slot, 6>;  // by Projection
   struct Packed {
-    using Slots = std::array<std::array<Slot, 6>, 2>;  // for the fast engine, and for the reference
-    Slots slots, transposed;
+    std::vector<Slots> plain, transposed;  // by the engine's place in engines()
+    Packed();
   };
 
   ConstTensorView weight(Projection which) const;
-  static const PackedMatrix& filled(Slot& slot, const ConstTensorView& weight, Engine engine);
+  static const EngineMatrix& filled(std::vector<Slots>& slots, Projection which, const ConstTensorView& weight,
+                                    Engine engine, const Workers& workers);
 
   const MultiHeadAttentionConfig& config_;
   const Parameters& parameters_;
@@ -81,15 +85,20 @@ void for_each_in_order(const ConstTensorView& x, const ConstTensorView& y, const
   for (std::int64_t b = 0; b < x.size(0); ++b) visit(x.select(0, b), y.select(0, b));
 }
 
-// y = x · Wᵀ + bias for x (B, L, K) and y (B, L, N), in as few products as their strides allow: one, unless tokens of
-// different batch rows lie unevenly.
-struct TokenProduct {
-  const PackedMatrix& matrix;
-  ProductOptions options;
-  bool add = false;  // y += x · Wᵀ instead; y is f32 or f64
+// Products of a layer, whose tensors its call has checked: planned once, and run in its scratch memory.
+struct LayerProducts {
+  const Workers& workers;
+  GrowingBytes& scratch;
 
-  void operator()(const ConstTensorView& x, const TensorView& y) const;
-  std::size_t workspace_bytes(const ConstTensorView& x, const TensorView& y) const;
+  // y = x · Wᵀ + bias, or + start, for x (M, K) and y (M, N).
+  void multiply(const EngineMatrix& matrix, const ConstTensorView& x, const TensorView& y, const ConstTensorView& bias,
+                const ConstTensorView& start) const;
+  // y = x · Wᵀ + bias for x (B, L, K) and y (B, L, N), in as few products as their strides allow: one, unless tokens of
+  // different batch rows lie unevenly.
+  void multiply_tokens(const EngineMatrix& matrix, const ConstTensorView& x, const TensorView& y,
+                       const ConstTensorView& bias) const;
+  // y += x · Wᵀ; y is f32 or f64.
+  void add_tokens(const EngineMatrix& matrix, const ConstTensorView& x, const TensorView& y) const;
 };
 
 }  // namespace rapt::nn

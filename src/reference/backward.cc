@@ -164,14 +164,14 @@ void write_gradients(const BackwardProblem::Gradients& gradients, const Workspac
 
 }  // namespace
 
-std::size_t backward_workspace(const BackwardProblem& problem) {
+Plan plan_backward(const BackwardProblem& problem) {
   Arena counter;
   const Workspace sizes(counter, problem);
-  return counter.used();
+  return Plan({.host = counter.used()});
 }
 
-void backward(const BackwardProblem& problem, std::span<std::byte> memory) {
-  Arena arena(memory);
+void backward(const BackwardProblem& problem, const Plan& /*plan*/, const Buffers& buffers) {
+  Arena arena(buffers.host);
   const Workspace work(arena, problem);
   work.inputs.read(problem);
   work.clear();

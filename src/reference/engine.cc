@@ -4,24 +4,21 @@
 
 namespace rapt {
 
-const EngineTable& reference_engine() {
-  static constexpr EngineTable kEngine = {"reference",
-                                          [] { return static_cast<const void*>(nullptr); },
-                                          reference::forward_workspace,
-                                          reference::forward,
-                                          reference::backward_workspace,
-                                          reference::backward};
-  return kEngine;
-}
-
-const ProductTable& reference_product() {
-  static constexpr ProductTable kProduct = {"reference",
-                                            [] { return static_cast<const void*>(nullptr); },
-                                            reference::packed_bytes,
-                                            reference::pack,
-                                            reference::product_workspace,
-                                            reference::multiply};
-  return kProduct;
-}
+constinit const EngineRow kReferenceEngine = {
+    .engine = Engine::reference,
+    .name = "reference",
+    .device = Device::Kind::cpu,
+    .variant = []() -> const void* { return nullptr; },
+    .attention = {.cannot = [](const AttentionProblem&) { return std::string(); },
+                  .plan = reference::plan_forward,
+                  .run = reference::forward,
+                  .plan_backward = reference::plan_backward,
+                  .run_backward = reference::backward},
+    .product = {.cannot = [](DType) { return std::string(); },
+                .packed_bytes = reference::packed_bytes,
+                .pack = reference::pack,
+                .plan = reference::plan_product,
+                .run = reference::multiply},
+};
 
 }  // namespace rapt

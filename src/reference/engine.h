@@ -2,12 +2,10 @@
 // that every other engine is tested against. Plain before fast.
 #pragma once
 
-#include "core/problem.h"
-#include "core/product.h"
+#include "core/engine.h"
 
 namespace rapt {
 
-const EngineTable& reference_engine();
-const ProductTable& reference_product();
+extern const EngineRow kReferenceEngine;
 
 }  // namespace rapt

@@ -67,14 +67,14 @@ void attend(const ForwardProblem& problem, const Row& row, const Inputs& inputs,
 
 }  // namespace
 
-std::size_t forward_workspace(const ForwardProblem& problem) {
+Plan plan_forward(const ForwardProblem& problem) {
   Arena counter;
   const Workspace sizes(counter, problem);
-  return counter.used();
+  return Plan({.host = counter.used()});
 }
 
-void forward(const ForwardProblem& problem, std::span<std::byte> memory) {
-  Arena arena(memory);
+void forward(const ForwardProblem& problem, const Plan& /*plan*/, const Buffers& buffers) {
+  Arena arena(buffers.host);
   Workspace workspace(arena, problem);
   workspace.inputs.read(problem);
 

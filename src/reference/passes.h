@@ -1,20 +1,19 @@
 // The passes of the reference engine.
 #pragma once
 
-#include "core/problem.h"
-#include "core/product.h"
+#include "core/engine.h"
 
 namespace rapt::reference {
 
-std::size_t forward_workspace(const ForwardProblem& problem);
-void forward(const ForwardProblem& problem, std::span<std::byte> memory);
+Plan plan_forward(const ForwardProblem& problem);
+void forward(const ForwardProblem& problem, const Plan& plan, const Buffers& buffers);
 
-std::size_t backward_workspace(const BackwardProblem& problem);
-void backward(const BackwardProblem& problem, std::span<std::byte> memory);
+Plan plan_backward(const BackwardProblem& problem);
+void backward(const BackwardProblem& problem, const Plan& plan, const Buffers& buffers);
 
 std::size_t packed_bytes(const PackedWeights& weights);
 void pack(const ConstTensorView& from, const PackedWeights& to, const Workers& workers);
-std::size_t product_workspace(const ProductProblem& problem);
-void multiply(const ProductProblem& problem, std::span<std::byte> workspace);
+Plan plan_product(const ProductProblem& problem);
+void multiply(const ProductProblem& problem, const Plan& plan, const Buffers& buffers);
 
 }  // namespace rapt::reference

@@ -1,6 +1,4 @@
 // y = x · Wᵀ + bias, or + start, as the formula reads, summed in double.
-#include "core/product.h"
-
 #include "core/elements.h"
 #include "reference/passes.h"
 
@@ -15,9 +13,9 @@ void pack(const ConstTensorView& from, const PackedWeights& to, const Workers& /
   copy(from, TensorView(to.data, to.dtype, {to.outputs, to.inputs}));
 }
 
-std::size_t product_workspace(const ProductProblem& /*problem*/) { return 0; }
+Plan plan_product(const ProductProblem& /*problem*/) { return {}; }
 
-void multiply(const ProductProblem& problem, std::span<std::byte> /*workspace*/) {
+void multiply(const ProductProblem& problem, const Plan& /*plan*/, const Buffers& /*buffers*/) {
   const auto& [weights, x, bias, start, y, workers] = problem;
   for (std::int64_t m = 0; m < y.size(0); ++m) {
     for (std::int64_t n = 0; n < weights.outputs; ++n) {

@@ -1,0 +1,34 @@
+// A matrix packed for an engine, with its memory. It checks nothing: rapt::PackedMatrix does, and so does a layer.
+#pragma once
+
+#include <cstddef>
+
+#include "core/engine.h"
+#include "core/memory.h"
+
+namespace rapt {
+
+class EngineMatrix {
+ public:
+  // `weights` is (N, K), with any strides, and is stored in `dtype`.
+  EngineMatrix(const EngineRow& engine, const ConstTensorView& weights, DType dtype, const Workers& workers)
+      : engine_(&engine),
+        weights_{weights.size(0), weights.size(1), dtype, engine.variant(), nullptr},
+        bytes_(engine.product.packed_bytes(weights_)),
+        memory_(core::allocate(bytes_)) {
+    weights_.data = memory_.get();
+    engine.product.pack(weights, weights_, workers);
+  }
+
+  const EngineRow& engine() const { return *engine_; }
+  const PackedWeights& weights() const { return weights_; }
+  std::size_t bytes() const { return bytes_; }  // of the packed numbers
+
+ private:
+  const EngineRow* engine_;
+  PackedWeights weights_;
+  std::size_t bytes_;
+  core::Bytes memory_;
+};
+
+}  // namespace rapt

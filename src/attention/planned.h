@@ -1,0 +1,36 @@
+// A call of attention that is ready to run: validated, an engine chosen, and planned by it.
+#pragma once
+
+#include "core/arena.h"
+#include "core/engine.h"
+
+namespace rapt {
+
+struct PlannedForward {
+  ForwardProblem problem;
+  const EngineRow& engine;
+  Plan plan;
+
+  void run(const Buffers& buffers) const { engine.attention.run(problem, plan, buffers); }
+};
+
+struct PlannedBackward {
+  BackwardProblem problem;
+  const EngineRow& engine;
+  Plan plan;
+
+  void run(const Buffers& buffers) const { engine.attention.run_backward(problem, plan, buffers); }
+};
+
+// Each throws rapt::Error on the first thing that is wrong, in the name of `function`, before anything is written. The
+// problem's lists come from the arena, which must have problem_bytes (attention/resolve.h) of memory; the problem
+// refers to the options and outputs.
+PlannedForward plan_forward(const char* function, const AttentionOutputs& outputs, const ConstTensorView& query,
+                            const ConstTensorView& key, const ConstTensorView& value, const AttentionOptions& options,
+                            Arena& arena);
+PlannedBackward plan_backward(const char* function, const AttentionGradients& gradients,
+                              const AttentionUpstream& upstream, const ConstTensorView& query,
+                              const ConstTensorView& key, const ConstTensorView& value, const AttentionOptions& options,
+                              Arena& arena);
+
+}  // namespace rapt
