@@ -40,7 +40,7 @@ def whole(batch, logits):
 @windowed
 def test_a_compiled_model_gives_what_eager_attention_gives(tiny, padding):
     theirs, batch = tiny.make(), tiny.batch(padding)
-    compiled = torch.compile(on_rapt(theirs), backend="aot_eager")
+    compiled = torch.compile(on_rapt(theirs), backend="eager")
     with torch.no_grad():
         expected, found = theirs(**batch).logits, compiled(**batch).logits
     torch.testing.assert_close(whole(batch, found), whole(batch, expected), rtol=1e-4, atol=1e-4)
@@ -68,7 +68,7 @@ def test_a_compiled_model_generates(tiny):
     theirs, batch = tiny.make(), tiny.batch("left")
     del batch["labels"]
     ours = on_rapt(theirs)
-    ours.forward = torch.compile(ours.forward, backend="aot_eager")
+    ours.forward = torch.compile(ours.forward, backend="eager")
     for cache in ("dynamic", "static"):
         settings = dict(max_new_tokens=12, do_sample=False, cache_implementation=cache, disable_compile=True)
         assert torch.equal(ours.generate(**batch, **settings), theirs.generate(**batch, **settings)), cache

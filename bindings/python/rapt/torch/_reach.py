@@ -83,15 +83,16 @@ def _why_not_compiled(args: tuple, kwargs: dict[str, Any], takes_causal_bias: bo
     if not _both_allowed():
         return "backend"
     for x in (*args, *kwargs.values()):
-        if isinstance(x, Tensor):
-            if x.is_nested:
-                return "nested"
-            kind = type(x)
-            if kind is not Tensor and kind is not Parameter and kind.__name__ not in _TRACED:
-                if not (takes_causal_bias and is_causal_bias(x)):
-                    return "subclass"
-            if x.device.type != "cpu":
-                return "device"
+        kind = type(x)  # isinstance of a subclass would run its __torch_function__ while it is traced
+        if kind is not Tensor and kind is not Parameter:
+            if not issubclass(kind, Tensor):
+                continue
+            if kind.__name__ not in _TRACED and not (takes_causal_bias and is_causal_bias(x)):
+                return "nested" if kind.__name__ == "NestedTensor" else "subclass"
+        if x.is_nested:
+            return "nested"
+        if x.device.type != "cpu":
+            return "device"
     return None
 
 

@@ -64,7 +64,7 @@ def _routed(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> 
             except (ValueError, TypeError, RuntimeError, AttributeError):
                 reason = _why_refused(args, kwargs)  # nothing was computed: PyTorch does it, or says why not
         if torch.compiler.is_compiling():
-            return _uncompiled(function, args, kwargs) if reason == "subclass" else theirs(*args, **kwargs)
+            return theirs(*args, **kwargs)
         count_pytorch(reason)
         here.aside += 1
         try:
@@ -76,14 +76,6 @@ def _routed(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> 
     function.__module__, function.__qualname__ = F.__name__, name
     _compile_as(function, theirs)
     return function
-
-
-def _uncompiled(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Calls a function outside the compiled graph: a subclass compares it with PyTorch's, which must be in its place."""
-    return function(*args, **kwargs)
-
-
-_uncompiled._torchdynamo_disable = True  # type: ignore[attr-defined]  # what torch.compiler.disable sets
 
 
 def _by_pytorch(theirs: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
