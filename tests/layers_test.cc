@@ -17,7 +17,7 @@ namespace rapt::test {
 namespace {
 
 const Tensor& answer(const std::string& name) {
-  static const Safetensors kFile = read_safetensors(std::string(RAPT_TEST_DATA) + "/training/steps.safetensors");
+  static const Safetensors kFile = read_safetensors(RAPT_TEST_DATA "/training/steps.safetensors");
   return kFile.at(name);
 }
 

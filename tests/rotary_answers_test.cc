@@ -21,7 +21,7 @@ const Safetensors& file(const std::string& name) {
   static std::map<std::string, Safetensors> files;
   const auto found = files.find(name);
   if (found != files.end()) return found->second;
-  const std::string path = std::string(RAPT_TEST_DATA) + "/rotary/" + name + ".safetensors";
+  const std::string path = std::string(RAPT_TEST_DATA "/rotary/") + name + ".safetensors";
   return files.emplace(name, read_safetensors(path)).first->second;
 }
 

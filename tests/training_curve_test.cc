@@ -36,7 +36,7 @@ struct Batch {
 };
 
 TEST(TrainingCurve, IsPyTorchsInEveryStep) {
-  const Safetensors curve = read_safetensors(std::string(RAPT_TEST_DATA) + "/training/curve.safetensors");
+  const Safetensors curve = read_safetensors(RAPT_TEST_DATA "/training/curve.safetensors");
   Transformer model(kConfig);
   for (const NamedTensor& parameter : model.parameters()) {
     model.set_parameter(parameter.name, curve.at(std::string(parameter.name)));
