@@ -21,7 +21,7 @@ from rapt._transformers_models import why_not
 
 REFUSED, SERVED, WITHOUT_ATTENTION, NOT_MADE = "refused", "served", "without attention", "not made"
 # Of transformers 5.22, without the libraries that some models want besides.
-SERVED_AT_LEAST, REFUSED_AT_LEAST, NOT_MADE_AT_MOST = 300, 100, 200
+SERVED_AT_LEAST, REFUSED_AT_LEAST, NOT_MADE_AT_MOST = 300, 100, 260
 
 
 def model_classes():
@@ -112,7 +112,10 @@ def check(model_class, config_class, is_causal, calls):
             any_model.answer(model, x)[:, 0] for model, x in itertools.product((ours, theirs), (batch, changed))
         )
         if torch.equal(own, own_again):  # some see the whole text with any attention
-            assert torch.equal(first, again), f"{model_class.__name__}: the last token changes the first one's output"
+            # Experts multiply all their tokens at once, so that another token may change last bits. A lost mask changes
+            # a hundredth at least.
+            change = (first - again).abs().max() / again.abs().max()
+            assert change < 1e-5, f"{model_class.__name__}: the last token changes the first one's output by {change:.1g}"
     return (SERVED if served else WITHOUT_ATTENTION), ""
 
 
