@@ -112,8 +112,8 @@ def check(model_class, config_class, is_causal, calls):
             any_model.answer(model, x)[:, 0] for model, x in itertools.product((ours, theirs), (batch, changed))
         )
         if torch.equal(own, own_again):  # some see the whole text with any attention
-            # Experts multiply all their tokens at once, so that another token may change last bits. A lost mask changes
-            # a hundredth at least.
+            # Not equality: gpt-oss failed that in one walk. The cause is not known; experts, which multiply all
+            # their tokens at once, are a guess. A lost mask changes a hundredth at least.
             change = (first - again).abs().max() / again.abs().max()
             assert change < 1e-5, f"{model_class.__name__}: the last token changes the first one's output by {change:.1g}"
     return (SERVED if served else WITHOUT_ATTENTION), ""
