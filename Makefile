@@ -114,10 +114,11 @@ LONG_CASES ?= 20000
 LONG_SEED ?= 1
 LONG_CASES_EMULATED ?= 20000
 .PHONY: test-long
-test-long: build-release build-sanitize-all setup-cross ## thousands of random cases here and on an emulated Arm; training killed 50 times
+test-long: build-release build-sanitize-all build-tsan-all setup-cross ## thousands of random cases here and on an emulated Arm; training killed 50 times
 	build/release/rapt check --random $(LONG_CASES) --seed $(LONG_SEED)
 	RAPT_KILLS=50 python3 -B tests/cli/train_test.py build/release/rapt Resume
 	build/sanitize-all/tests/rapt_tests --gtest_brief=1 --gtest_filter='*EverySet*'
+	ctest --preset tsan-all --parallel $(JOBS)
 	cmake -S tests/long -B build/aarch64 -G Ninja --toolchain $(CURDIR)/cmake/aarch64.cmake
 	cmake --build build/aarch64 --parallel $(JOBS)
 	qemu-aarch64 build/aarch64/rapt_check $(LONG_CASES_EMULATED) $(LONG_SEED)
@@ -178,7 +179,7 @@ build/%/build.ninja: CMakePresets.json | setup
 	cmake --preset $*
 build/sanitize/build.ninja build/sanitize-all/build.ninja build/fuzz/build.ninja: | setup-lint
 
-builds := build-release build-shared build-dev build-sanitize build-sanitize-all build-tsan build-fuzz
+builds := build-release build-shared build-dev build-sanitize build-sanitize-all build-tsan build-tsan-all build-fuzz
 .PHONY: $(builds)
 $(builds): build-%: build/%/build.ninja
 	cmake --build --preset $* --parallel $(JOBS)
