@@ -2,9 +2,11 @@
 
 #include <array>
 #include <cstdio>
-#include <fstream>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -95,15 +97,7 @@ void add_measuring(Command& command, BenchOptions& options) {
   command.flag("--json", options.json, "Print data");
   command.flag("--csv", options.csv, "Print comma-separated values");
   command.exclude("--csv", "--json");
-  command.one("--plot", "FILE.svg", "Also draw it", [&](const std::string& file) { options.plot = file; });
   command.choice("--color", options.color, kColors, "When to colour");
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) throw std::runtime_error(fmt::format("bench: cannot write {}", path));
 }
 
 }  // namespace
@@ -171,7 +165,6 @@ ExitCode run_bench(const BenchOptions& options) {
     show_bench(page, machine, report);
     page.flush();
   }
-  if (options.plot) write_file(*options.plot, bench_as_svg(machine, report));
   return ExitCode::good;
 }
 

@@ -2,9 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "bench_case.h"
 #include "bench_decode.h"
@@ -26,7 +23,6 @@ struct BenchOptions {
   double shortest_sample = 0.02;  // seconds
   bool json = false;
   bool csv = false;
-  std::optional<std::string> plot;  // a file
   ColorChoice color = ColorChoice::automatic;
   GemmOptions gemm;      // of `rapt bench gemm`
   MhaOptions mha;        // of `rapt bench mha`

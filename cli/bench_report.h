@@ -1,4 +1,4 @@
-// The ways `rapt bench` shows what it measured: a table, comma-separated values, data, and a drawing.
+// The ways `rapt bench` shows what it measured: a table, comma-separated values and JSON.
 #pragma once
 
 #include <string>
@@ -23,6 +23,5 @@ struct BenchMachine {
 void show_bench(Page& page, const BenchMachine& machine, const BenchReport& report);
 std::string bench_as_csv(const BenchReport& report);
 nlohmann::ordered_json bench_as_json(const BenchMachine& machine, const BenchReport& report);
-std::string bench_as_svg(const BenchMachine& machine, const BenchReport& report);
 
 }  // namespace rapt::cli
