@@ -11,12 +11,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "bench_measured.h"
 #include "bench_report.h"
 #include "bench_rounds.h"
 #include "command.h"
 #include "output.h"
 #include "page.h"
-#include "rapt/error.h"
 
 namespace rapt::cli {
 namespace {
@@ -127,20 +127,13 @@ ExitCode run_bench(const BenchOptions& options) {
   if (options.gemm.asked) return run_bench_gemm(options.gemm);
   if (options.mha.asked) return run_bench_mha(options.mha);
   if (options.decode.asked) return run_bench_decode(options.decode);
-  const BenchPlan plan{.cases = cases_of(options.sweep),
+  const BenchPlan plan{.cases = measured([&] { return cases_of(options.sweep); }),
                        .engine = options.engine,
                        .baseline = options.baseline,
                        .rounds = options.rounds,
                        .shortest_sample = options.shortest_sample,
                        .progress = show_progress};
-  BenchReport report;
-  try {
-    report = run_rounds(plan);
-  } catch (const Error& error) {  // the library's words for a combination that it refuses
-    show_progress("");
-    throw UsageError(fmt::format("bench: {}", error.what()));
-  }
-  show_progress("");
+  const BenchReport report = measured([&] { return run_rounds(plan); });
 
   bool good = true;
   for (const BenchResult& result : report.results) {

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <stdexcept>
 
 #include <fmt/format.h>
-
-#include "exit_code.h"
 
 namespace rapt::cli {
 namespace {
@@ -25,8 +24,8 @@ void multiply(std::vector<BenchCase>& cases, const std::vector<Value>& values, c
 
 void require_possible(const BenchCase& c) {
   if (c.heads % c.kv_heads != 0) {
-    throw UsageError(fmt::format("bench: {} heads cannot share {} kv heads evenly; --kv-heads must divide --heads",
-                                 c.heads, c.kv_heads));
+    throw std::invalid_argument(
+        fmt::format("{} heads cannot share {} kv heads evenly; --kv-heads must divide --heads", c.heads, c.kv_heads));
   }
   // Names every number a run allocates by; a product beyond this is a slip of the keyboard.
   constexpr double kMostElements = 1e11;
@@ -35,7 +34,8 @@ void require_possible(const BenchCase& c) {
   const bool has_plane = is_full(c.mask) || c.weights != BenchWeights::none;
   const double plane = has_plane ? rows * static_cast<double>(c.queries) * static_cast<double>(c.keys) : 0.0;
   if (std::max(inputs, plane) > kMostElements) {
-    throw UsageError(fmt::format("bench: {} would need tensors of {:.1e} elements", c.name(), std::max(inputs, plane)));
+    throw std::invalid_argument(
+        fmt::format("{} would need tensors of {:.1e} elements", c.name(), std::max(inputs, plane)));
   }
 }
 

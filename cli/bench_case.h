@@ -68,7 +68,7 @@ struct BenchSweep {
   bool backward = false;
 };
 
-// Throws a UsageError where a combination cannot be, such as 8 heads on 3 kv heads.
+// Throws std::invalid_argument where a combination cannot be, such as 8 heads on 3 kv heads.
 std::vector<BenchCase> cases_of(const BenchSweep& sweep);
 
 }  // namespace rapt::cli

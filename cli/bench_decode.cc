@@ -2,8 +2,6 @@
 
 #include <array>
 #include <cstdio>
-#include <memory>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,15 +9,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "bench_numbers.h"
-#include "bench_rounds.h"
-#include "bench_stream.h"
+#include "bench_measured.h"
 #include "bench_table.h"
 #include "command.h"
 #include "output.h"
 #include "page.h"
-#include "rapt/error.h"
-#include "rapt/multi_head_attention.h"
 
 namespace rapt::cli {
 namespace {
@@ -27,136 +21,6 @@ namespace {
 constexpr std::int64_t kMostSize = std::int64_t{1} << 31;
 constexpr std::array<std::pair<std::string_view, DType>, 4> kTypes{
     {{"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}, {"i8", DType::i8}}};
-
-struct DecodeResult {
-  DType type = DType::f32;
-  bool paged = false;
-  int threads = 1;
-  double error = 0.0;         // of the output, against the contiguous cache in f32
-  double weight_bytes = 0.0;  // of the layer's matrices
-  double cache_bytes = 0.0;   // of the keys and values that are read, with their scales
-  Samples ms{}, gbps{};       // of both
-  Samples stream_gbps{};      // of reading as many bytes
-
-  std::string name() const {
-    return fmt::format("{} {}{}", rapt::name_of(type), paged ? "pages" : "contiguous",
-                       threads == 1 ? "" : fmt::format(" t{}", threads));
-  }
-};
-
-// What a cache may change in the output. Pages change nothing.
-double limit_of(const DecodeResult& result) {
-  switch (result.type) {
-    case DType::bf16: return 1e-2;
-    case DType::f16: return 1e-3;
-    case DType::i8: return 1e-2;
-    default: return 0.0;
-  }
-}
-
-MultiHeadAttentionConfig layer_config(const DecodeOptions& options) {
-  MultiHeadAttentionConfig config;
-  config.embed_size = options.embed, config.heads = options.heads, config.kv_heads = options.kv_heads;
-  config.batch_first = true;
-  return config;
-}
-
-// One kind of cache, filled, and the step that is timed: a token comes, attends, and is forgotten again.
-class Decoder {
- public:
-  Decoder(const DecodeOptions& options, const MultiHeadAttention& layer, DecodeResult& result)
-      : options_(options),
-        layer_(layer),
-        cache_(cache_config(options, layer, result)),
-        ids_(static_cast<std::size_t>(options.batch)),
-        x_(numbers(options.batch * options.embed, 3, DType::f32)),
-        out_({options.batch, 1, options.embed}) {
-    const std::int64_t heads = layer.config().kv_heads, size = layer.config().head_size;
-    const Dims shape = {1, heads, options.cached, size};
-    const Tensor k = numbers(heads * options.cached * size, 1, DType::f32), v = numbers(k.count(), 2, DType::f32);
-    for (std::int64_t& id : ids_) {
-      id = cache_.add();
-      cache_.append(std::span(&id, 1), k.view().reshape(shape), v.view().reshape(shape));
-    }
-    const std::int64_t token_bytes =
-        result.type == DType::i8 ? size + 4 : size * static_cast<std::int64_t>(size_of(result.type));
-    result.cache_bytes = static_cast<double>(2 * options.batch * heads * (options.cached + 1) * token_bytes);
-    const std::int64_t matrices = (2 * options.heads + 2 * heads) * size * options.embed;
-    result.weight_bytes = static_cast<double>(matrices * 4);
-    call_.attention.causal = true, call_.attention.threads = result.threads;
-    call_.cache = &cache_, call_.sequences = ids_, call_.workspace = &workspace_;
-  }
-
-  void step() {
-    layer_.forward({out_, {}}, x_.view().reshape({options_.batch, 1, options_.embed}), {}, {}, call_);
-    for (const std::int64_t id : ids_) cache_.truncate(id, options_.cached);
-  }
-  const Tensor& out() const { return out_; }
-
- private:
-  static KvCacheConfig cache_config(const DecodeOptions& options, const MultiHeadAttention& layer,
-                                    const DecodeResult& result) {
-    KvCacheConfig config;
-    config.kv_heads = layer.config().kv_heads, config.head_size = layer.config().head_size;
-    config.dtype = result.type, config.sequences = options.batch;
-    if (result.paged) {
-      config.page_size = options.page_size;
-      config.pages = options.batch * (options.cached / options.page_size + 1);
-    } else {
-      config.length = options.cached + 1;
-    }
-    return config;
-  }
-
-  const DecodeOptions& options_;
-  const MultiHeadAttention& layer_;
-  KvCache cache_;
-  std::vector<std::int64_t> ids_;
-  Tensor x_, out_;
-  LayerWorkspace workspace_;
-  LayerOptions call_;
-};
-
-std::vector<DecodeResult> run_rounds(const DecodeOptions& options) {
-  const MultiHeadAttention layer(layer_config(options), 1);
-  std::vector<DecodeResult> results;
-  std::vector<std::unique_ptr<Decoder>> decoders;
-  std::vector<FastestRead> reads;
-  std::vector<std::int64_t> repeats;
-  DecodeResult plain;
-  Decoder reference(options, layer, plain);
-  reference.step();
-  for (const std::int64_t threads : options.threads) {
-    for (const DType type : options.types) {
-      for (const bool paged : {false, true}) {
-        results.push_back({.type = type, .paged = paged, .threads = static_cast<int>(threads)});
-        DecodeResult& result = results.back();
-        show_progress("filling " + result.name());
-        decoders.push_back(std::make_unique<Decoder>(options, layer, result));
-        Decoder& decoder = *decoders.back();
-        repeats.push_back(repeats_for(options.shortest_sample, [&] { decoder.step(); }));
-        result.error = relative_error(decoder.out(), reference.out());
-        // Both kinds of cache hold as many bytes.
-        if (!paged)
-          reads.emplace_back(static_cast<std::size_t>(result.weight_bytes + result.cache_bytes), result.threads);
-      }
-    }
-  }
-  for (std::int64_t round = 0; round < options.rounds; ++round) {
-    for (std::size_t turn = 0; turn < results.size(); ++turn) {
-      // Every other round backwards: who comes after a large read finds less of its own in the caches.
-      const std::size_t n = round % 2 == 0 ? turn : results.size() - 1 - turn;
-      DecodeResult& result = results[n];
-      show_progress(fmt::format("round {} of {}: {}", round + 1, options.rounds, result.name()));
-      const double each = seconds_of_each(repeats[n], [&] { decoders[n]->step(); });
-      result.ms.add(each * 1e3);
-      result.gbps.add((result.weight_bytes + result.cache_bytes) / each / 1e9);
-      result.stream_gbps.add(reads[n / 2].gbps(repeats[n]));
-    }
-  }
-  show_progress("");
-  return results;
-}
 
 const DecodeResult* find(const std::vector<DecodeResult>& results, DType type, bool paged, int threads) {
   for (const DecodeResult& each : results) {
@@ -170,12 +34,12 @@ std::optional<double> time_over(const DecodeResult& result, const DecodeResult* 
   return other == nullptr ? std::nullopt : median_ratio(result.ms, other->ms);
 }
 
-nlohmann::ordered_json as_json(const DecodeOptions& options, const std::vector<DecodeResult>& results) {
+nlohmann::ordered_json as_json(const DecodePlan& plan, const std::vector<DecodeResult>& results) {
   nlohmann::ordered_json data;
   data["schema"] = 1;
   data["machine"] = as_json(BenchMachine::here());
-  data["sizes"] = {{"batch", options.batch}, {"cached", options.cached},     {"embed", options.embed},
-                   {"heads", options.heads}, {"kv_heads", options.kv_heads}, {"page_size", options.page_size}};
+  data["sizes"] = {{"batch", plan.batch}, {"cached", plan.cached},     {"embed", plan.embed},
+                   {"heads", plan.heads}, {"kv_heads", plan.kv_heads}, {"page_size", plan.page_size}};
   data["cases"] = nlohmann::ordered_json::array();
   for (const DecodeResult& result : results) {
     const DecodeResult* f32 = find(results, DType::f32, result.paged, result.threads);
@@ -200,13 +64,12 @@ nlohmann::ordered_json as_json(const DecodeOptions& options, const std::vector<D
   return data;
 }
 
-void show(Page& page, const DecodeOptions& options, const std::vector<DecodeResult>& results) {
+void show(Page& page, const DecodePlan& plan, const std::vector<DecodeResult>& results) {
   const BenchMachine machine = BenchMachine::here();
   page.heading("rapt bench decode", fmt::format("{} · {}", machine.cpu, machine.isa));
   page.line();
   page.prose(fmt::format("one token after {} cached, batch {}, {} wide, {} heads on {} kv heads, pages of {}",
-                         options.cached, options.batch, options.embed, options.heads, options.kv_heads,
-                         options.page_size));
+                         plan.cached, plan.batch, plan.embed, plan.heads, plan.kv_heads, plan.page_size));
   std::vector<std::vector<std::string>> rows{
       {"cache", "ms", "spread", "MB", "GB/s", "read", "/read", "/contiguous", "error"}};
   for (const DecodeResult& result : results) {
@@ -231,46 +94,41 @@ void add_bench_decode(Command& bench, DecodeOptions& options) {
   const auto size = [&](const std::string& name, std::int64_t& value, const std::string& help) {
     command.whole(name, value, kMostSize - 1, help);
   };
-  size("--batch", options.batch, "Sequences, each with a token (1)");
-  size("--cached", options.cached, "Tokens in the cache of each (8192)");
-  size("--embed", options.embed, "Numbers in a token (1024)");
-  size("--heads", options.heads, "Query heads (16)");
-  size("--kv-heads", options.kv_heads, "Key and value heads (as many as --heads)");
-  size("--page-size", options.page_size, "Tokens in a page (64)");
-  command.choices("--type", options.types, kTypes, "What the cache holds (f32,bf16,f16,i8)");
-  command.numbers("--threads", options.threads, kMostThreads, "Threads (1)");
-  command.whole("--reps", options.rounds, 100000, "Rounds: every cache is timed once in each (9)");
-  command.seconds("--min-time", options.shortest_sample,
+  size("--batch", options.plan.batch, "Sequences, each with a token (1)");
+  size("--cached", options.plan.cached, "Tokens in the cache of each (8192)");
+  size("--embed", options.plan.embed, "Numbers in a token (1024)");
+  size("--heads", options.plan.heads, "Query heads (16)");
+  size("--kv-heads", options.plan.kv_heads, "Key and value heads (as many as --heads)");
+  size("--page-size", options.plan.page_size, "Tokens in a page (64)");
+  command.choices("--type", options.plan.types, kTypes, "What the cache holds (f32,bf16,f16,i8)");
+  command.numbers("--threads", options.plan.threads, kMostThreads, "Threads (1)");
+  command.whole("--reps", options.plan.rounds, 100000, "Rounds: every cache is timed once in each (9)");
+  command.seconds("--min-time", options.plan.shortest_sample,
                   "Seconds a sample lasts at least: a faster step is repeated within it (0.02)");
   command.flag("--json", options.json, "Print data");
   command.choice("--color", options.color, kColors, "When to colour");
 }
 
-ExitCode run_bench_decode(const DecodeOptions& given) {
-  DecodeOptions options = given;
-  if (options.kv_heads == 0) options.kv_heads = options.heads;
-  std::vector<DecodeResult> results;
-  try {
-    results = run_rounds(options);
-  } catch (const Error& error) {  // the library's words for what it refuses
-    show_progress("");
-    throw UsageError(fmt::format("bench: {}", error.what()));
-  }
+ExitCode run_bench_decode(const DecodeOptions& options) {
+  DecodePlan plan = options.plan;
+  if (plan.kv_heads == 0) plan.kv_heads = plan.heads;
+  plan.progress = show_progress;
+  const std::vector<DecodeResult> results = measured([&] { return run_decode_rounds(plan); });
   bool good = true;
   for (const DecodeResult& result : results) {
-    if (result.error <= limit_of(result)) continue;
+    if (result.error <= result.limit()) continue;
     good = false;
     fmt::print(stderr, "rapt: bench: {}: wrong by {:.1e}, at most {:.1e} is right\n", result.name(), result.error,
-               limit_of(result));
+               result.limit());
   }
   if (!good) return ExitCode::numbers_differ;
   if (options.json) {
-    print(as_json(options, results).dump(2) + "\n");
+    print(as_json(plan, results).dump(2) + "\n");
     return ExitCode::good;
   }
   const Terminal terminal = detect_terminal(options.color);
   Page page(terminal);
-  show(page, options, results);
+  show(page, plan, results);
   page.flush();
   return ExitCode::good;
 }

@@ -1,11 +1,8 @@
 // `rapt bench decode`: the layer, one token after a long cache, in every kind of cache, beside reading its bytes once.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
+#include "bench_decode_rounds.h"
 #include "exit_code.h"
-#include "rapt/dtype.h"
 #include "terminal.h"
 
 namespace rapt::cli {
@@ -14,16 +11,7 @@ class Command;
 
 struct DecodeOptions {
   bool asked = false;  // set when the command is given
-  std::int64_t batch = 1;
-  std::int64_t cached = 8192;  // tokens
-  std::int64_t embed = 1024;   // E
-  std::int64_t heads = 16;
-  std::int64_t kv_heads = 0;  // 0: as many as heads
-  std::int64_t page_size = 64;
-  std::vector<DType> types{DType::f32, DType::bf16, DType::f16, DType::i8};
-  std::vector<std::int64_t> threads{1};
-  std::int64_t rounds = 9;
-  double shortest_sample = 0.02;  // seconds
+  DecodePlan plan;     // kv_heads 0: as many as heads
   bool json = false;
   ColorChoice color = ColorChoice::automatic;
 };

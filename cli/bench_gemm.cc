@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "bench_gemm_rounds.h"
+#include "bench_measured.h"
 #include "bench_table.h"
 #include "command.h"
 #include "output.h"
@@ -91,22 +91,24 @@ void add_bench_gemm(Command& bench, GemmOptions& options) {
       "gemm",
       "The packed product y = x·Wᵀ, beside every sgemm found. Lists, such as --rows 1,32, time every combination");
   command.when_given([&options] { options.asked = true; });
-  command.numbers("--rows", options.rows, kMostSize - 1, "Rows of x (1,8,32,128,512,2048)");
+  command.numbers("--rows", options.plan.rows, kMostSize - 1, "Rows of x (1,8,32,128,512,2048)");
   command.one("--shape", "KxN,…", "Inputs and outputs of W (1024x1024)", [&options](const std::string& text) {
-    options.shapes.clear();
-    for (const std::string& part : split(text)) options.shapes.push_back(shape_of(part));
+    options.plan.shapes.clear();
+    for (const std::string& part : split(text)) options.plan.shapes.push_back(shape_of(part));
   });
-  command.choices("--type", options.types, kTypes, "What W is packed as; x and y are f32 (f32)");
-  command.numbers("--threads", options.threads, kMostThreads, "Threads (1)");
-  command.whole("--reps", options.rounds, 100000, "Rounds: every case is timed once in each (9)");
-  command.seconds("--min-time", options.shortest_sample,
+  command.choices("--type", options.plan.types, kTypes, "What W is packed as; x and y are f32 (f32)");
+  command.numbers("--threads", options.plan.threads, kMostThreads, "Threads (1)");
+  command.whole("--reps", options.plan.rounds, 100000, "Rounds: every case is timed once in each (9)");
+  command.seconds("--min-time", options.plan.shortest_sample,
                   "Seconds a sample lasts at least: a faster call is repeated within it (0.02)");
   command.flag("--json", options.json, "Print data");
   command.choice("--color", options.color, kColors, "When to colour");
 }
 
 ExitCode run_bench_gemm(const GemmOptions& options) {
-  const std::vector<GemmResult> results = run_gemm_rounds(options);
+  GemmPlan plan = options.plan;
+  plan.progress = show_progress;
+  const std::vector<GemmResult> results = measured([&] { return run_gemm_rounds(plan); });
   bool good = true;
   for (const GemmResult& result : results) {
     if (result.check.good()) continue;

@@ -10,7 +10,6 @@
 
 #include "bench_sgemm.h"
 #include "bench_stream.h"
-#include "output.h"
 #include "rapt/packed_matrix.h"
 
 namespace rapt::cli {
@@ -31,16 +30,16 @@ void require_possible(const GemmCase& c) {
   const double largest =
       std::max({size(c.shape.inputs, c.shape.outputs), size(c.rows, c.shape.inputs), size(c.rows, c.shape.outputs)});
   if (largest > kMostElements) {
-    throw UsageError(fmt::format("bench: {} would need matrices of {:.1e} elements", c.name(), largest));
+    throw std::invalid_argument(fmt::format("{} would need matrices of {:.1e} elements", c.name(), largest));
   }
 }
 
-std::vector<GemmCase> cases_of(const GemmOptions& options) {
+std::vector<GemmCase> cases_of(const GemmPlan& plan) {
   std::vector<GemmCase> cases;
-  for (const GemmShape& shape : options.shapes) {
-    for (const DType type : options.types) {
-      for (const std::int64_t rows : options.rows) {
-        for (const std::int64_t threads : options.threads) {
+  for (const GemmShape& shape : plan.shapes) {
+    for (const DType type : plan.types) {
+      for (const std::int64_t rows : plan.rows) {
+        for (const std::int64_t threads : plan.threads) {
           cases.push_back({rows, shape, type, static_cast<int>(threads)});
           require_possible(cases.back());
         }
@@ -176,22 +175,21 @@ const LibrarySamples* GemmResult::best_library() const {
   return best;
 }
 
-std::vector<GemmResult> run_gemm_rounds(const GemmOptions& options) {
+std::vector<GemmResult> run_gemm_rounds(const GemmPlan& plan) {
   const std::vector<SgemmLibrary> libraries = SgemmLibrary::find();
   std::vector<GemmContest> contests;
   bool all_good = true;
-  for (const GemmCase& c : cases_of(options)) {
-    show_progress("checking " + c.name());
-    contests.emplace_back(c, libraries, options.shortest_sample);
+  for (const GemmCase& c : cases_of(plan)) {
+    plan.progress("checking " + c.name());
+    contests.emplace_back(c, libraries, plan.shortest_sample);
     all_good = all_good && contests.back().result().check.good();
   }
-  for (std::int64_t round = 0; all_good && round < options.rounds; ++round) {
+  for (std::int64_t round = 0; all_good && round < plan.rounds; ++round) {
     for (GemmContest& contest : contests) {
-      show_progress(fmt::format("round {} of {}: {}", round + 1, options.rounds, contest.result().parameters.name()));
+      plan.progress(fmt::format("round {} of {}: {}", round + 1, plan.rounds, contest.result().parameters.name()));
       contest.run_round();
     }
   }
-  show_progress("");
   std::vector<GemmResult> results;
   for (const GemmContest& contest : contests) results.push_back(contest.result());
   return results;

@@ -2,14 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "bench_gemm.h"
 #include "bench_rounds.h"
 
 namespace rapt::cli {
+
+// W is (outputs, inputs).
+struct GemmShape {
+  std::int64_t inputs = 1024, outputs = 1024;  // K, N
+};
 
 struct GemmCase {
   std::int64_t rows = 1;  // M
@@ -40,7 +45,19 @@ struct GemmResult {
   const LibrarySamples* best_library() const;  // by median; null where there is none
 };
 
+// Every combination of the lists.
+struct GemmPlan {
+  std::vector<std::int64_t> rows{1, 8, 32, 128, 512, 2048};
+  std::vector<GemmShape> shapes{GemmShape{}};
+  std::vector<DType> types{DType::f32};
+  std::vector<std::int64_t> threads{1};
+  std::int64_t rounds = 9;
+  double shortest_sample = 0.02;  // seconds
+  Progress progress{};
+};
+
 // Checks every case, then times the rounds. Where an answer is wrong nothing is timed: the samples stay empty.
-std::vector<GemmResult> run_gemm_rounds(const GemmOptions& options);
+// Throws std::invalid_argument where a case is too large.
+std::vector<GemmResult> run_gemm_rounds(const GemmPlan& plan);
 
 }  // namespace rapt::cli

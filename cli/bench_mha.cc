@@ -7,13 +7,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "bench_mha_rounds.h"
-#include "bench_mha_variants.h"
+#include "bench_measured.h"
 #include "bench_table.h"
 #include "command.h"
 #include "output.h"
 #include "page.h"
-#include "rapt/error.h"
 
 namespace rapt::cli {
 namespace {
@@ -21,12 +19,12 @@ namespace {
 constexpr std::int64_t kMostSize = std::int64_t{1} << 31;
 
 // With all that was left open filled in. Refuses what cannot be.
-MhaOptions completed(const MhaOptions& given) {
-  MhaOptions options = given;
-  MhaSizes& sizes = options.sizes;
+MhaPlan completed(const MhaPlan& given) {
+  MhaPlan plan = given;
+  MhaSizes& sizes = plan.sizes;
   if (sizes.kv_heads == 0) sizes.kv_heads = sizes.heads;
-  if (options.variants.empty()) {
-    for (const auto& each : kMhaVariants) options.variants.push_back(each.second);
+  if (plan.variants.empty()) {
+    for (const auto& each : kMhaVariants) plan.variants.push_back(each.second);
   }
   if (sizes.embed % sizes.heads != 0) {
     throw UsageError(fmt::format("bench: {} numbers do not divide into {} heads; --heads must divide --embed",
@@ -43,13 +41,13 @@ MhaOptions completed(const MhaOptions& given) {
       throw UsageError(fmt::format("bench: {} names the same twice", option));
     }
   };
-  require_once(options.variants, "--variants");
-  require_once(options.threads, "--threads");
+  require_once(plan.variants, "--variants");
+  require_once(plan.threads, "--threads");
 
   constexpr double kMostElements = 1e11;
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   double largest = std::max(3.0 * real(sizes.batch) * real(sizes.tokens), 3.0 * real(sizes.embed)) * real(sizes.embed);
-  for (const MhaVariant variant : options.variants) {
+  for (const MhaVariant variant : plan.variants) {
     const double plane = real(sizes.batch) * real(sizes.tokens) * real(sizes.tokens);
     if (weights_of(variant) == ReturnWeights::mean) largest = std::max(largest, plane);
     if (variant == MhaVariant::plain || variant == MhaVariant::all_weights) {
@@ -59,11 +57,11 @@ MhaOptions completed(const MhaOptions& given) {
   if (largest > kMostElements) {
     throw UsageError(fmt::format("bench: mha of these sizes would need tensors of {:.1e} elements", largest));
   }
-  return options;
+  plan.progress = show_progress;
+  return plan;
 }
 
-nlohmann::ordered_json as_json(const MhaOptions& options, const MhaReport& report) {
-  const MhaSizes& sizes = options.sizes;
+nlohmann::ordered_json as_json(const MhaSizes& sizes, const MhaReport& report) {
   nlohmann::ordered_json data;
   data["schema"] = 1;
   data["machine"] = as_json(BenchMachine::here());
@@ -97,9 +95,8 @@ nlohmann::ordered_json as_json(const MhaOptions& options, const MhaReport& repor
   return data;
 }
 
-void show(Page& page, const MhaOptions& options, const MhaReport& report) {
+void show(Page& page, const MhaSizes& sizes, const MhaReport& report) {
   const BenchMachine machine = BenchMachine::here();
-  const MhaSizes& sizes = options.sizes;
   page.heading("rapt bench mha", fmt::format("{} · {}", machine.cpu, machine.isa));
   page.line();
   const std::string kv = sizes.kv_heads == sizes.heads ? "" : fmt::format(" on {} kv heads", sizes.kv_heads);
@@ -131,32 +128,25 @@ void add_bench_mha(Command& bench, MhaOptions& options) {
   const auto size = [&](const std::string& name, std::int64_t& value, const std::string& help) {
     command.whole(name, value, kMostSize - 1, help);
   };
-  size("--batch", options.sizes.batch, "Batch rows (8)");
-  size("--tokens", options.sizes.tokens, "Tokens of each (1024)");
-  size("--embed", options.sizes.embed, "Numbers in a token (768)");
-  size("--heads", options.sizes.heads, "Query heads (12)");
-  size("--kv-heads", options.sizes.kv_heads, "Key and value heads (as many as --heads)");
+  size("--batch", options.plan.sizes.batch, "Batch rows (8)");
+  size("--tokens", options.plan.sizes.tokens, "Tokens of each (1024)");
+  size("--embed", options.plan.sizes.embed, "Numbers in a token (768)");
+  size("--heads", options.plan.sizes.heads, "Query heads (12)");
+  size("--kv-heads", options.plan.sizes.kv_heads, "Key and value heads (as many as --heads)");
   static constexpr std::array<std::pair<std::string_view, bool>, 2> kYesNo{{{"yes", true}, {"no", false}}};
-  command.choice("--causal", options.sizes.causal, kYesNo, "A query sees the keys up to its own place (yes)");
-  command.choices("--variants", options.variants, kMhaVariants, "Which, as a list (all)");
-  command.numbers("--threads", options.threads, kMostThreads, "Threads (1)");
-  command.whole("--reps", options.rounds, 100000, "Rounds: every variant is timed once in each (9)");
-  command.seconds("--min-time", options.shortest_sample,
+  command.choice("--causal", options.plan.sizes.causal, kYesNo, "A query sees the keys up to its own place (yes)");
+  command.choices("--variants", options.plan.variants, kMhaVariants, "Which, as a list (all)");
+  command.numbers("--threads", options.plan.threads, kMostThreads, "Threads (1)");
+  command.whole("--reps", options.plan.rounds, 100000, "Rounds: every variant is timed once in each (9)");
+  command.seconds("--min-time", options.plan.shortest_sample,
                   "Seconds a sample lasts at least: a faster call is repeated within it (0.02)");
   command.flag("--json", options.json, "Print data");
   command.choice("--color", options.color, kColors, "When to colour");
 }
 
-ExitCode run_bench_mha(const MhaOptions& given) {
-  const MhaOptions options = completed(given);
-  MhaReport report;
-  try {
-    report = run_mha_rounds(options);
-  } catch (const Error& error) {  // the library's words for what it refuses
-    show_progress("");
-    throw UsageError(fmt::format("bench: {}", error.what()));
-  }
-  show_progress("");
+ExitCode run_bench_mha(const MhaOptions& options) {
+  const MhaPlan plan = completed(options.plan);
+  const MhaReport report = measured([&] { return run_mha_rounds(plan); });
 
   bool good = true;
   for (const MhaResult& result : report.results) {
@@ -171,12 +161,12 @@ ExitCode run_bench_mha(const MhaOptions& given) {
   }
 
   if (options.json) {
-    print(as_json(options, report).dump(2) + "\n");
+    print(as_json(plan.sizes, report).dump(2) + "\n");
     return ExitCode::good;
   }
   const Terminal terminal = detect_terminal(options.color);
   Page page(terminal);
-  show(page, options, report);
+  show(page, plan.sizes, report);
   page.flush();
   return ExitCode::good;
 }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "bench_attention.h"
-#include "bench_mha.h"
 #include "bench_mha_variants.h"
 #include "rapt/multi_head_attention.h"
 #include "rapt/tensor.h"

@@ -6,9 +6,7 @@
 #include <fmt/format.h>
 
 #include "bench_mha_check.h"
-#include "bench_mha_variants.h"
 #include "bench_sgemm_baseline.h"
-#include "output.h"
 
 namespace rapt::cli {
 namespace {
@@ -41,9 +39,9 @@ class MhaContestant {
 
 class SgemmRates {
  public:
-  explicit SgemmRates(std::vector<MhaBaseline>& baselines) : baselines_(baselines) {
+  SgemmRates(std::vector<MhaBaseline>& baselines, const Progress& progress) : baselines_(baselines) {
     for (MhaBaseline& each : baselines_) {
-      show_progress(fmt::format("warming up: sgemm, {} threads", each.threads));
+      progress(fmt::format("warming up: sgemm, {} threads", each.threads));
       libraries_.push_back(sgemm_.fastest(each.threads));
       if (libraries_.back() != nullptr) each.library = libraries_.back()->name();
     }
@@ -92,30 +90,30 @@ std::optional<double> MhaReport::time_over_packed(const MhaResult& result) const
   return std::nullopt;
 }
 
-MhaReport run_mha_rounds(const MhaOptions& options) {
-  const MhaSizes& sizes = options.sizes;
-  MhaMemory memory(sizes, options.variants);
+MhaReport run_mha_rounds(const MhaPlan& plan) {
+  const MhaSizes& sizes = plan.sizes;
+  MhaMemory memory(sizes, plan.variants);
   MhaChecker checker(sizes, memory);
   std::vector<std::unique_ptr<MhaLayer>> layers;
   std::vector<BenchCheck> first_checks;
-  for (const MhaVariant variant : options.variants) {
-    show_progress(fmt::format("checking {}", words_of(variant)));
+  for (const MhaVariant variant : plan.variants) {
+    plan.progress(fmt::format("checking {}", words_of(variant)));
     layers.push_back(MhaLayer::make(variant, sizes, checker.parameters()));
-    first_checks.push_back(checker.check_few(variant, *layers.back(), static_cast<int>(options.threads[0])));
+    first_checks.push_back(checker.check_few(variant, *layers.back(), static_cast<int>(plan.threads[0])));
   }
 
   MhaReport report;
   std::vector<MhaContestant> contestants;
   bool all_good = true;
-  for (const std::int64_t threads : options.threads) {
+  for (const std::int64_t threads : plan.threads) {
     report.baselines.push_back({.threads = static_cast<int>(threads)});
     for (std::size_t n = 0; n < layers.size(); ++n) {
-      const MhaVariant variant = options.variants[n];
+      const MhaVariant variant = plan.variants[n];
       MhaResult result{.variant = variant, .threads = static_cast<int>(threads), .check = first_checks[n]};
-      show_progress("checking all of " + result.name());
+      plan.progress("checking all of " + result.name());
       const MhaCall call = memory.call(variant, result.threads, sizes.batch, sizes.tokens);
       contestants.emplace_back(*layers[n], call, sizes.flops(variant));
-      contestants.back().warm_up(options.shortest_sample);
+      contestants.back().warm_up(plan.shortest_sample);
       result.check = worse_check(result.check, checker.check_all(variant, call));
       all_good = all_good && result.check.good();
       report.results.push_back(std::move(result));
@@ -123,17 +121,16 @@ MhaReport run_mha_rounds(const MhaOptions& options) {
   }
   if (!all_good) return report;
 
-  SgemmRates sgemm(report.baselines);
-  for (std::int64_t round = 0; round < options.rounds; ++round) {
-    for (std::size_t t = 0; t < options.threads.size(); ++t) {
+  SgemmRates sgemm(report.baselines, plan.progress);
+  for (std::int64_t round = 0; round < plan.rounds; ++round) {
+    for (std::size_t t = 0; t < plan.threads.size(); ++t) {
       sgemm.sample(t);
       for (std::size_t n = t * layers.size(); n < (t + 1) * layers.size(); ++n) {
-        show_progress(fmt::format("round {} of {}: {}", round + 1, options.rounds, report.results[n].name()));
+        plan.progress(fmt::format("round {} of {}: {}", round + 1, plan.rounds, report.results[n].name()));
         contestants[n].sample(report.results[n]);
       }
     }
   }
-  show_progress("");
   return report;
 }
 

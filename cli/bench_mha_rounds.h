@@ -1,12 +1,13 @@
 // Checks and times the layer's variants, and sgemm beside them, in rounds: ratios are taken within a round.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "bench_attention.h"
-#include "bench_mha.h"
+#include "bench_mha_variants.h"
 #include "bench_rounds.h"
 
 namespace rapt::cli {
@@ -36,8 +37,17 @@ struct MhaReport {
   std::optional<double> time_over_packed(const MhaResult& result) const;
 };
 
+struct MhaPlan {
+  MhaSizes sizes{};
+  std::vector<MhaVariant> variants{};
+  std::vector<std::int64_t> threads{1};
+  std::int64_t rounds = 9;
+  double shortest_sample = 0.02;  // seconds
+  Progress progress{};
+};
+
 // Checks every variant, then times the rounds. Where an answer is wrong nothing is timed: the samples stay empty.
-// `options` has kv_heads and variants filled in.
-MhaReport run_mha_rounds(const MhaOptions& options);
+// `plan` has kv_heads and variants filled in.
+MhaReport run_mha_rounds(const MhaPlan& plan);
 
 }  // namespace rapt::cli

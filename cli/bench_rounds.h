@@ -13,6 +13,9 @@
 
 namespace rapt::cli {
 
+// Told what is under way.
+using Progress = std::function<void(const std::string& now)>;
+
 double seconds(const std::function<void()>& work);
 
 // How often to call so that a sample lasts this long; the first of two calls warms.
@@ -74,8 +77,8 @@ struct BenchPlan {
   Engine engine = Engine::automatic;
   bool baseline = false;
   std::int64_t rounds = 9;
-  double shortest_sample = 0.02;                         // seconds; faster calls are repeated within a sample
-  std::function<void(const std::string& now)> progress;  // told what is under way
+  double shortest_sample = 0.02;  // seconds; faster calls are repeated within a sample
+  Progress progress{};
 };
 
 // Checks every case, then times the rounds. Where an answer is wrong nothing is timed: the samples stay empty.
