@@ -43,10 +43,11 @@ RULES = {
     "train": (["include", "core"], [], False),
     "exhibits": (["include"], ["nlohmann/"], False),
     "bindings": (["include", "train", "exhibits"], ["nanobind/", "emscripten", "nlohmann/"], True),
-    "cli": (["include", "cases", "train", "exhibits"], ["CLI/", "fmt/", "nlohmann/"], True),
+    "cli": (["include", "cases", "train", "exhibits", "harness"], ["CLI/", "fmt/", "nlohmann/"], True),
     "examples": (["include"], [], False),
     "fuzz": (["include"], [], False),
-    "bench": (["include", "cases"], ["CLI/", "fmt/", "nlohmann/"], True),
+    "harness": (["include"], ["fmt/"], True),
+    "bench": (["include"], [], False),
 }
 
 # Where each folder that is checked lies; everything under src/ is a layer of its own name.
@@ -57,15 +58,17 @@ LITERAL = re.compile(r'^(?:"([^"]+)"|<([^>]+)>)')
 
 
 def layer_of(path):
-    """The layer of a path relative to the root: src/core/tensor.cc is in core, cli/main.cc in cli."""
+    """The layer of a path relative to the root: src/core/tensor.cc is in core, cli/run/run.cc in cli."""
     parts = path.parts
+    if parts[:2] == ("bench", "harness"):
+        return "harness"
     return parts[1] if parts[0] == "src" and len(parts) > 2 else parts[0]
 
 
 def resolve(root, includer, name):
     """The project's file that an #include names, relative to the root; None when it names no file of the project."""
     for folder in [includer.parent, pathlib.Path("include"), pathlib.Path("src"), pathlib.Path("."),
-                   pathlib.Path("cli"), pathlib.Path("tests"), pathlib.Path("bench")]:
+                   pathlib.Path("tests")]:
         candidate = (root / folder / name).resolve()
         if candidate.is_file() and candidate.is_relative_to(root):
             return candidate.relative_to(root)
@@ -148,16 +151,18 @@ def self_test():
         "src/unknown/x.h": ["#include <vector>  // BREACH"],
         "bindings/python/module.cc": ["#include <nanobind/nanobind.h>", "#include <rapt/a.h>",
                                       '#include "core/c.h"  // BREACH', '#include "nn/mha.h"  // BREACH'],
-        "cli/print.h": ["#include <fmt/format.h>", "#include <sys/ioctl.h>"],
-        "cli/main.cc": ['#include "print.h"', '#include "rapt/a.h"', "#include <CLI/CLI.hpp>", '#include "cases/list.h"',
+        "cli/terminal/print.h": ["#include <fmt/format.h>", "#include <sys/ioctl.h>", '#include "bench/harness/timer.h"'],
+        "cli/main.cc": ['#include "cli/terminal/print.h"', '#include "rapt/a.h"', "#include <CLI/CLI.hpp>", '#include "cases/list.h"',
                         '#include "attention/resolve.h"  // BREACH', '#include "absent.h"  // BREACH',
                         '#include "../tests/support/near.h"  // BREACH', '#include "support/near.h"  // BREACH',
                         "#include <torch/torch.h>  // BREACH"],
         "examples/first.cc": ['#include "rapt/a.h"', "#include <cstdio>", '#include "cases/list.h"  // BREACH',
-                              '#include "timer.h"  // BREACH', "#include <core/c.h>  // BREACH"],
+                              '#include "bench/harness/timer.h"  // BREACH', "#include <core/c.h>  // BREACH"],
         "fuzz/check.h": ['#include "rapt/a.h"', '#include "io/npy.h"  // BREACH'],
-        "bench/timer.h": ["// #include <nothing>"],
-        "bench/bench.cc": ['#include "timer.h"', '#include "rapt/a.h"', '#include "core/c.h"  // BREACH'],
+        "bench/harness/timer.h": ["// #include <nothing>", "#include <fmt/format.h>", "#include <dlfcn.h>"],
+        "bench/harness/rounds.cc": ['#include "bench/harness/timer.h"', '#include "rapt/a.h"', '#include "core/c.h"  // BREACH',
+                                    '#include "cli/terminal/print.h"  // BREACH', "#include <nlohmann/json.hpp>  // BREACH"],
+        "bench/peers/api.cc": ['#include "rapt/a.h"', '#include "bench/harness/timer.h"  // BREACH'],
         "tests/support/near.h": ['#include "core/c.h"', '#include "reference/forward.h"'],
     }
     with tempfile.TemporaryDirectory() as folder:
