@@ -8,7 +8,7 @@
 #include "bench/harness/numbers.h"
 #include "rapt/random.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 namespace {
 
 // One key in sixteen is hidden: scattered, so that no tile is empty and none is full.
@@ -210,4 +210,4 @@ BenchCheck check(const BenchCase& c, const BenchCall& call) {
   return result;
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

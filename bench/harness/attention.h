@@ -8,7 +8,7 @@
 #include "rapt/attention.h"
 #include "rapt/tensor.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 // Memory that all cases share, each as large as the largest case needs: cases run one at a time, and a sweep of twenty
 // must not need twenty times the memory of one.
@@ -71,4 +71,4 @@ BenchCheck check(const BenchCase& c, const BenchCall& call);
 // What a right answer may be off by, as one rounding to its type or as sums in f32.
 double error_limit(DType dtype);
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -9,7 +9,7 @@
 
 #include "bench/harness/numbers.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 namespace {
 
 // How far some numbers are from what they should be. Gradients of scores are p · (g − Σ p g), which nearly vanishes for
@@ -153,4 +153,4 @@ BenchCheck check_backward(const BenchCase& c, const BenchCall& call) {
   return {worse(of_dquery.error(), worse(of_dkey.error(), of_dvalue.error())), 2.0 * error_limit(c.dtype)};
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -4,10 +4,10 @@
 #include "bench/harness/attention.h"
 #include "bench/harness/case.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 // Runs the case's forward and backward and compares dq of some queries, and dk and dv of some keys, those at the edges
 // among them. An error is that of all numbers of one gradient that were compared, together.
 BenchCheck check_backward(const BenchCase& c, const BenchCall& call);
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

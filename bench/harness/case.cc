@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace rapt::cli {
+namespace rapt::bench {
 namespace {
 
 // Every case so far, once with each value.
@@ -120,4 +120,4 @@ std::vector<BenchCase> cases_of(const BenchSweep& sweep) {
   return cases;
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

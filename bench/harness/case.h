@@ -10,7 +10,7 @@
 #include "rapt/attention.h"
 #include "rapt/dtype.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 // `full` masks are (B, Hq, Lq, Lk): nothing of them is shared. `plane` masks are (Lq, Lk).
 enum class BenchMask : std::uint8_t { none, bool_full, float_full, bool_plane, float_plane };
@@ -71,4 +71,4 @@ struct BenchSweep {
 // Throws std::invalid_argument where a combination cannot be, such as 8 heads on 3 kv heads.
 std::vector<BenchCase> cases_of(const BenchSweep& sweep);
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

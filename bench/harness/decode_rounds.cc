@@ -10,7 +10,7 @@
 #include "bench/harness/stream.h"
 #include "rapt/multi_head_attention.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 namespace {
 
 MultiHeadAttentionConfig layer_config(const DecodePlan& plan) {
@@ -132,4 +132,4 @@ std::vector<DecodeResult> run_decode_rounds(const DecodePlan& plan) {
   return results;
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

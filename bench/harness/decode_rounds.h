@@ -8,7 +8,7 @@
 #include "bench/harness/rounds.h"
 #include "rapt/dtype.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 struct DecodePlan {
   std::int64_t batch = 1;
@@ -40,4 +40,4 @@ struct DecodeResult {
 
 std::vector<DecodeResult> run_decode_rounds(const DecodePlan& plan);
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -12,7 +12,7 @@
 #include "bench/harness/stream.h"
 #include "rapt/packed_matrix.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 namespace {
 
 Tensor filled(const Dims& shape, std::uint32_t seed) {
@@ -195,4 +195,4 @@ std::vector<GemmResult> run_gemm_rounds(const GemmPlan& plan) {
   return results;
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -9,7 +9,7 @@
 
 #include "bench/harness/rounds.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 // W is (outputs, inputs).
 struct GemmShape {
@@ -60,4 +60,4 @@ struct GemmPlan {
 // Throws std::invalid_argument where a case is too large.
 std::vector<GemmResult> run_gemm_rounds(const GemmPlan& plan);
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

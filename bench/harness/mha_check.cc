@@ -8,7 +8,7 @@
 #include "bench/harness/mha_training.h"
 #include "bench/harness/numbers.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 namespace {
 
 Tensor input(const Dims& shape) {
@@ -207,4 +207,4 @@ BenchCheck worse_check(const BenchCheck& a, const BenchCheck& b) {
   return a.error / a.limit > b.error / b.limit ? a : b;
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -11,7 +11,7 @@
 #include "rapt/multi_head_attention.h"
 #include "rapt/tensor.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 // x and the output in each type, and one plane for weights or scores, which all share.
 class MhaMemory {
@@ -57,4 +57,4 @@ class MhaChecker {
 // The worse of two, each by its own limit.
 BenchCheck worse_check(const BenchCheck& a, const BenchCheck& b);
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

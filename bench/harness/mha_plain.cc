@@ -8,7 +8,7 @@
 
 #include "rapt/parallel.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 namespace {
 
 // One head of one batch row. Rows lie their stride apart.
@@ -136,4 +136,4 @@ void plain_attention(const PlainAttention& call) {
   });
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

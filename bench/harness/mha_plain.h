@@ -5,7 +5,7 @@
 
 #include "rapt/tensor.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 // q and out are (B, Hq, L, D), k and v (B, Hkv, L, D), any strides whose last is 1; scores are (B, Hq, L, L),
 // contiguous, and hold the weights afterwards. All f32.
@@ -17,4 +17,4 @@ struct PlainAttention {
 };
 void plain_attention(const PlainAttention& call);
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

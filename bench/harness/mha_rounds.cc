@@ -8,7 +8,7 @@
 #include "bench/harness/mha_check.h"
 #include "bench/harness/sgemm_baseline.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 namespace {
 
 // One variant with one number of threads.
@@ -134,4 +134,4 @@ MhaReport run_mha_rounds(const MhaPlan& plan) {
   return report;
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -10,7 +10,7 @@
 #include "bench/harness/mha_variants.h"
 #include "bench/harness/rounds.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 struct MhaResult {
   MhaVariant variant = MhaVariant::packed;
@@ -50,4 +50,4 @@ struct MhaPlan {
 // `plan` has kv_heads and variants filled in.
 MhaReport run_mha_rounds(const MhaPlan& plan);
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

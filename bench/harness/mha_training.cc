@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 TrainingLayer::TrainingLayer(MultiHeadAttention layer, bool causal)
     : layer_(std::move(layer)), gradients_(layer_.zero_gradients()) {
@@ -29,4 +29,4 @@ void TrainingLayer::run(const MhaCall& call) {
   layer_.backward({.dquery = call.dx, .parameters = gradients_}, {call.dout, {}}, kept_, call.x, {}, {}, options_);
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -5,7 +5,7 @@
 
 #include "bench/harness/mha_variants.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 class TrainingLayer : public MhaLayer {
  public:
@@ -22,4 +22,4 @@ class TrainingLayer : public MhaLayer {
   LayerOptions options_;
 };
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -10,7 +10,7 @@
 #include "bench/harness/numbers.h"
 #include "rapt/packed_matrix.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 namespace {
 
 MultiHeadAttentionConfig config_of(const MhaSizes& sizes, DType type) {
@@ -253,4 +253,4 @@ std::unique_ptr<MhaLayer> MhaLayer::make(MhaVariant variant, const MhaSizes& siz
   return std::make_unique<WholeLayer>(std::move(layer), sizes.causal, weights_of(variant));
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

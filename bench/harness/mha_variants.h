@@ -11,7 +11,7 @@
 #include "rapt/multi_head_attention.h"
 #include "rapt/tensor.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 enum class MhaVariant : std::uint8_t {
   per_head,      // three small products and attention for each head by itself
@@ -101,4 +101,4 @@ class MhaLayer {
                                         const MultiHeadAttention& parameters);
 };
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -10,7 +10,7 @@
 #include "rapt/parallel.h"
 #include "rapt/random.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 namespace {
 
 // Four for every counter.
@@ -55,4 +55,4 @@ double relative_error(const ConstTensorView& a, const ConstTensorView& b) {
 
 double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

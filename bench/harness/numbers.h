@@ -6,7 +6,7 @@
 #include "rapt/dtype.h"
 #include "rapt/tensor.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 // In [-1, 1): they depend on nothing but the stream and the place.
 Tensor numbers(std::int64_t count, std::uint32_t stream, DType dtype);
@@ -15,4 +15,4 @@ Tensor numbers(std::int64_t count, std::uint32_t stream, DType dtype);
 double relative_error(const ConstTensorView& a, const ConstTensorView& b);
 double worse(double a, double b);  // NaN is worst
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace rapt::cli {
+namespace rapt::bench {
 namespace {
 
 // Twelve chains hide the latency of every core we know (two units, four or five cycles each) and fit sixteen registers.
@@ -104,4 +104,4 @@ double fma_rounds(std::int64_t rounds) {
 
 std::string_view fma_instructions() { return widest().instructions; }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

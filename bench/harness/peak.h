@@ -5,7 +5,7 @@
 #include <functional>
 #include <string_view>
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 // The seconds from the moment all threads start task(0) … task(threads - 1) to the end of the last.
 double seconds_on_threads(int threads, const std::function<void(int index)>& task);
@@ -15,4 +15,4 @@ double seconds_on_threads(int threads, const std::function<void(int index)>& tas
 double fma_rounds(std::int64_t rounds);
 std::string_view fma_instructions();  // "avx512", "avx2", "neon", "scalar"
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -12,7 +12,7 @@
 #include "bench/harness/sgemm_baseline.h"
 #include "bench/harness/stream.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 namespace {
 
 constexpr double kFmaSeconds = 0.02;
@@ -179,4 +179,4 @@ BenchReport run_rounds(const BenchPlan& plan) {
   return report;
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -11,7 +11,7 @@
 #include "bench/harness/attention.h"
 #include "bench/harness/case.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 // Told what is under way.
 using Progress = std::function<void(const std::string& now)>;
@@ -84,4 +84,4 @@ struct BenchPlan {
 // Checks every case, then times the rounds. Where an answer is wrong nothing is timed: the samples stay empty.
 BenchReport run_rounds(const BenchPlan& plan);
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -5,7 +5,7 @@
 #include <dlfcn.h>
 #include <stdexcept>
 
-namespace rapt::cli {
+namespace rapt::bench {
 namespace {
 
 struct Candidate {
@@ -72,4 +72,4 @@ void SgemmLibrary::multiply(const SgemmCall& call) const {
          size(call.k), 1.0F, call.a, size(call.k), call.b, size(b_stride), 0.0F, call.c, size(call.n));
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 // C = A · B, row-major, f32: A is (m, k), C is (m, n), and B is (k, n) or, transposed, (n, k).
 struct SgemmCall {
@@ -38,4 +38,4 @@ class SgemmLibrary {
   SetThreads set_threads_ = nullptr;
 };
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

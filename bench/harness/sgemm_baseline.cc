@@ -8,7 +8,7 @@
 
 #include "bench/harness/rounds.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 SgemmBaseline::SgemmBaseline() : libraries_(SgemmLibrary::find()) {
   if (libraries_.empty()) return;
@@ -54,4 +54,4 @@ void SgemmBaseline::require_right(const SgemmLibrary& library) const {
   }
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

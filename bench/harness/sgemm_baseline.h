@@ -6,7 +6,7 @@
 
 #include "bench/harness/sgemm.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 // C = A · B of 2048³ in f32, by the libraries at hand.
 class SgemmBaseline {
@@ -26,4 +26,4 @@ class SgemmBaseline {
   std::vector<float> a_, b_, c_;
 };
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

@@ -7,7 +7,7 @@
 
 #include "bench/harness/peak.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 namespace {
 
 using Read = std::uint64_t (*)(const std::byte* data, std::size_t bytes);
@@ -149,4 +149,4 @@ double FastestRead::gbps(std::size_t way, std::int64_t times) const {
   return static_cast<double>(bytes_) * static_cast<double>(times) / taken / 1e9;
 }
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

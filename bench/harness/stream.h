@@ -9,7 +9,7 @@
 
 #include "rapt/tensor.h"
 
-namespace rapt::cli {
+namespace rapt::bench {
 
 // A streaming read goes through memory once, from its first byte to its last. There are several ways (wide and half as
 // wide vectors, with prefetch and without); the fastest on this machine, for this many bytes and threads, is found at
@@ -37,4 +37,4 @@ class FastestRead {
   std::size_t way_ = 0, way_of_all_ = 0;
 };
 
-}  // namespace rapt::cli
+}  // namespace rapt::bench

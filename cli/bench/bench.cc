@@ -26,13 +26,14 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 
 constexpr std::array<std::pair<std::string_view, DType>, 4> kTypes{
     {{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}, {"f16", DType::f16}}};
-constexpr std::array<std::pair<std::string_view, BenchMask>, 5> kMasks{{{"none", BenchMask::none},
-                                                                        {"bool", BenchMask::bool_full},
-                                                                        {"float", BenchMask::float_full},
-                                                                        {"bool-plane", BenchMask::bool_plane},
-                                                                        {"float-plane", BenchMask::float_plane}}};
-constexpr std::array<std::pair<std::string_view, BenchWeights>, 3> kWeights{
-    {{"none", BenchWeights::none}, {"mean", BenchWeights::mean}, {"all", BenchWeights::all}}};
+constexpr std::array<std::pair<std::string_view, bench::BenchMask>, 5> kMasks{
+    {{"none", bench::BenchMask::none},
+     {"bool", bench::BenchMask::bool_full},
+     {"float", bench::BenchMask::float_full},
+     {"bool-plane", bench::BenchMask::bool_plane},
+     {"float-plane", bench::BenchMask::float_plane}}};
+constexpr std::array<std::pair<std::string_view, bench::BenchWeights>, 3> kWeights{
+    {{"none", bench::BenchWeights::none}, {"mean", bench::BenchWeights::mean}, {"all", bench::BenchWeights::all}}};
 constexpr std::array<std::pair<std::string_view, Engine>, 3> kEngines{
     {{"auto", Engine::automatic}, {"cpu", Engine::cpu}, {"reference", Engine::reference}}};
 // "256,0", "256,open" or "none".
@@ -50,7 +51,7 @@ Window window_of(const std::string& text) {
 }
 
 // Options are read in the order they are added in, so what is given besides changes this start.
-void add_decode(Command& command, BenchSweep& sweep) {
+void add_decode(Command& command, bench::BenchSweep& sweep) {
   command.flag(
       "--decode",
       [&sweep] {
@@ -60,7 +61,7 @@ void add_decode(Command& command, BenchSweep& sweep) {
       "Start from decoding: 1 query on 32768 keys, 32 heads on 8 kv heads, in f32, bf16 and f16");
 }
 
-void add_cases(Command& command, BenchSweep& sweep) {
+void add_cases(Command& command, bench::BenchSweep& sweep) {
   command.numbers("--batch", sweep.batch, kMostElements, "Batch rows (1)");
   command.numbers("--heads", sweep.heads, kMostElements, "Query heads (8)");
   command.numbers("--kv-heads", sweep.kv_heads, kMostElements, "Key and value heads (as many as --heads)");
@@ -127,16 +128,16 @@ ExitCode run_bench(const BenchOptions& options) {
   if (options.gemm.asked) return run_bench_gemm(options.gemm);
   if (options.mha.asked) return run_bench_mha(options.mha);
   if (options.decode.asked) return run_bench_decode(options.decode);
-  const BenchPlan plan{.cases = measured([&] { return cases_of(options.sweep); }),
-                       .engine = options.engine,
-                       .baseline = options.baseline,
-                       .rounds = options.rounds,
-                       .shortest_sample = options.shortest_sample,
-                       .progress = show_progress};
-  const BenchReport report = measured([&] { return run_rounds(plan); });
+  const bench::BenchPlan plan{.cases = measured([&] { return bench::cases_of(options.sweep); }),
+                              .engine = options.engine,
+                              .baseline = options.baseline,
+                              .rounds = options.rounds,
+                              .shortest_sample = options.shortest_sample,
+                              .progress = show_progress};
+  const bench::BenchReport report = measured([&] { return bench::run_rounds(plan); });
 
   bool good = true;
-  for (const BenchResult& result : report.results) {
+  for (const bench::BenchResult& result : report.results) {
     if (result.check.good()) continue;
     good = false;
     fmt::print(stderr, "rapt: bench: {}: wrong by {:.1e}, at most {:.1e} is right; nothing was timed\n",

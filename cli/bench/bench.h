@@ -16,7 +16,7 @@ namespace rapt::cli {
 class Command;
 
 struct BenchOptions {
-  BenchSweep sweep;
+  bench::BenchSweep sweep;
   Engine engine = Engine::automatic;
   bool baseline = false;
   std::int64_t rounds = 9;

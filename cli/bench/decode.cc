@@ -22,27 +22,27 @@ constexpr std::int64_t kMostSize = std::int64_t{1} << 31;
 constexpr std::array<std::pair<std::string_view, DType>, 4> kTypes{
     {{"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}, {"i8", DType::i8}}};
 
-const DecodeResult* find(const std::vector<DecodeResult>& results, DType type, bool paged, int threads) {
-  for (const DecodeResult& each : results) {
+const bench::DecodeResult* find(const std::vector<bench::DecodeResult>& results, DType type, bool paged, int threads) {
+  for (const bench::DecodeResult& each : results) {
     if (each.type == type && each.paged == paged && each.threads == threads) return &each;
   }
   return nullptr;
 }
 
 // Time over that of another cache, where it was timed too.
-std::optional<double> time_over(const DecodeResult& result, const DecodeResult* other) {
-  return other == nullptr ? std::nullopt : median_ratio(result.ms, other->ms);
+std::optional<double> time_over(const bench::DecodeResult& result, const bench::DecodeResult* other) {
+  return other == nullptr ? std::nullopt : bench::median_ratio(result.ms, other->ms);
 }
 
-nlohmann::ordered_json as_json(const DecodePlan& plan, const std::vector<DecodeResult>& results) {
+nlohmann::ordered_json as_json(const bench::DecodePlan& plan, const std::vector<bench::DecodeResult>& results) {
   nlohmann::ordered_json data;
   data["schema"] = 1;
   data["machine"] = as_json(BenchMachine::here());
   data["sizes"] = {{"batch", plan.batch}, {"cached", plan.cached},     {"embed", plan.embed},
                    {"heads", plan.heads}, {"kv_heads", plan.kv_heads}, {"page_size", plan.page_size}};
   data["cases"] = nlohmann::ordered_json::array();
-  for (const DecodeResult& result : results) {
-    const DecodeResult* f32 = find(results, DType::f32, result.paged, result.threads);
+  for (const bench::DecodeResult& result : results) {
+    const bench::DecodeResult* f32 = find(results, DType::f32, result.paged, result.threads);
     nlohmann::ordered_json each;
     each["name"] = result.name();
     each["type"] = rapt::name_of(result.type);
@@ -56,7 +56,7 @@ nlohmann::ordered_json as_json(const DecodePlan& plan, const std::vector<DecodeR
         or_null(f32 == nullptr ? std::nullopt : std::optional(result.cache_bytes / f32->cache_bytes));
     each["gbps"] = result.gbps.median();
     each["stream_gbps"] = result.stream_gbps.median();
-    each["time_over_stream"] = or_null(median_ratio(result.stream_gbps, result.gbps));
+    each["time_over_stream"] = or_null(bench::median_ratio(result.stream_gbps, result.gbps));
     each["time_over_f32"] = or_null(time_over(result, f32));
     each["time_over_contiguous"] = or_null(time_over(result, find(results, result.type, false, result.threads)));
     data["cases"].push_back(std::move(each));
@@ -64,7 +64,7 @@ nlohmann::ordered_json as_json(const DecodePlan& plan, const std::vector<DecodeR
   return data;
 }
 
-void show(Page& page, const DecodePlan& plan, const std::vector<DecodeResult>& results) {
+void show(Page& page, const bench::DecodePlan& plan, const std::vector<bench::DecodeResult>& results) {
   const BenchMachine machine = BenchMachine::here();
   page.heading("rapt bench decode", fmt::format("{} · {}", machine.cpu, machine.isa));
   page.line();
@@ -72,11 +72,11 @@ void show(Page& page, const DecodePlan& plan, const std::vector<DecodeResult>& r
                          plan.cached, plan.batch, plan.embed, plan.heads, plan.kv_heads, plan.page_size));
   std::vector<std::vector<std::string>> rows{
       {"cache", "ms", "spread", "MB", "GB/s", "read", "/read", "/contiguous", "error"}};
-  for (const DecodeResult& result : results) {
-    const DecodeResult* contiguous = find(results, result.type, false, result.threads);
+  for (const bench::DecodeResult& result : results) {
+    const bench::DecodeResult* contiguous = find(results, result.type, false, result.threads);
     rows.push_back({result.name(), number(result.ms.median()), spread(result.ms),
                     number((result.weight_bytes + result.cache_bytes) / 1e6), number(result.gbps.median()),
-                    number(result.stream_gbps.median()), ratio(median_ratio(result.stream_gbps, result.gbps)),
+                    number(result.stream_gbps.median()), ratio(bench::median_ratio(result.stream_gbps, result.gbps)),
                     ratio(time_over(result, contiguous)), fmt::format("{:.1e}", result.error)});
   }
   show_table(page, rows);
@@ -110,12 +110,12 @@ void add_bench_decode(Command& bench, DecodeOptions& options) {
 }
 
 ExitCode run_bench_decode(const DecodeOptions& options) {
-  DecodePlan plan = options.plan;
+  bench::DecodePlan plan = options.plan;
   if (plan.kv_heads == 0) plan.kv_heads = plan.heads;
   plan.progress = show_progress;
-  const std::vector<DecodeResult> results = measured([&] { return run_decode_rounds(plan); });
+  const std::vector<bench::DecodeResult> results = measured([&] { return bench::run_decode_rounds(plan); });
   bool good = true;
-  for (const DecodeResult& result : results) {
+  for (const bench::DecodeResult& result : results) {
     if (result.error <= result.limit()) continue;
     good = false;
     fmt::print(stderr, "rapt: bench: {}: wrong by {:.1e}, at most {:.1e} is right\n", result.name(), result.error,

@@ -10,8 +10,8 @@ namespace rapt::cli {
 class Command;
 
 struct DecodeOptions {
-  bool asked = false;  // set when the command is given
-  DecodePlan plan;     // kv_heads 0: as many as heads
+  bool asked = false;      // set when the command is given
+  bench::DecodePlan plan;  // kv_heads 0: as many as heads
   bool json = false;
   ColorChoice color = ColorChoice::automatic;
 };

@@ -23,7 +23,7 @@ constexpr std::array<std::pair<std::string_view, DType>, 3> kTypes{
     {{"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}}};
 
 // "1024x4096"
-GemmShape shape_of(const std::string& text) {
+bench::GemmShape shape_of(const std::string& text) {
   const std::vector<std::string> sizes = split(text, 'x');
   if (sizes.size() != 2) {
     throw BadValue("--shape", fmt::format("'{}' is not KxN, such as 1024x4096", text));
@@ -31,14 +31,14 @@ GemmShape shape_of(const std::string& text) {
   return {whole_number("--shape", sizes[0], 1, kMostSize - 1), whole_number("--shape", sizes[1], 1, kMostSize - 1)};
 }
 
-std::optional<double> over_sgemm(const GemmResult& result) {
-  const LibrarySamples* best = result.best_library();
-  return best == nullptr ? std::nullopt : median_ratio(result.gflops, best->gflops);
+std::optional<double> over_sgemm(const bench::GemmResult& result) {
+  const bench::LibrarySamples* best = result.best_library();
+  return best == nullptr ? std::nullopt : bench::median_ratio(result.gflops, best->gflops);
 }
 
-nlohmann::ordered_json as_json(const GemmResult& result) {
-  const GemmCase& c = result.parameters;
-  const LibrarySamples* best = result.best_library();
+nlohmann::ordered_json as_json(const bench::GemmResult& result) {
+  const bench::GemmCase& c = result.parameters;
+  const bench::LibrarySamples* best = result.best_library();
   const bool streamed = !result.stream_gbps.empty();
   nlohmann::ordered_json data;
   data["name"] = c.name();
@@ -54,28 +54,28 @@ nlohmann::ordered_json as_json(const GemmResult& result) {
   data["gflops"] = result.gflops.median();
   data["gbps"] = result.gbps.median();
   data["libraries"] = nlohmann::ordered_json::object();
-  for (const LibrarySamples& each : result.libraries) data["libraries"][each.name] = each.gflops.median();
+  for (const bench::LibrarySamples& each : result.libraries) data["libraries"][each.name] = each.gflops.median();
   data["sgemm_library"] = best == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(best->name);
   data["over_sgemm"] = or_null(over_sgemm(result));
   data["stream_gbps"] = or_null(streamed ? std::optional(result.stream_gbps.median()) : std::nullopt);
   data["stream_way"] = streamed ? nlohmann::ordered_json(result.stream_way) : nlohmann::ordered_json(nullptr);
-  data["over_stream"] = or_null(median_ratio(result.gbps, result.stream_gbps));
+  data["over_stream"] = or_null(bench::median_ratio(result.gbps, result.stream_gbps));
   return data;
 }
 
-void show(Page& page, const BenchMachine& machine, const std::vector<GemmResult>& results) {
+void show(Page& page, const BenchMachine& machine, const std::vector<bench::GemmResult>& results) {
   page.heading("rapt bench gemm", fmt::format("{} · {}", machine.cpu, machine.isa));
   std::vector<std::vector<std::string>> rows{{"case", "ms", "spread", "GFLOP/s"}};
-  for (const LibrarySamples& each : results[0].libraries) rows[0].push_back(each.name);
+  for (const bench::LibrarySamples& each : results[0].libraries) rows[0].push_back(each.name);
   rows[0].insert(rows[0].end(), {"/best", "GB/s", "read", "/read"});
-  for (const GemmResult& result : results) {
+  for (const bench::GemmResult& result : results) {
     rows.push_back(
         {result.parameters.name(), number(result.ms.median()), spread(result.ms), number(result.gflops.median())});
-    for (const LibrarySamples& each : result.libraries) rows.back().push_back(number(each.gflops.median()));
+    for (const bench::LibrarySamples& each : result.libraries) rows.back().push_back(number(each.gflops.median()));
     rows.back().push_back(ratio(over_sgemm(result)));
     rows.back().push_back(number(result.gbps.median()));
     rows.back().push_back(result.stream_gbps.empty() ? "–" : number(result.stream_gbps.median()));
-    rows.back().push_back(ratio(median_ratio(result.gbps, result.stream_gbps)));
+    rows.back().push_back(ratio(bench::median_ratio(result.gbps, result.stream_gbps)));
   }
   show_table(page, rows);
   page.line();
@@ -106,11 +106,11 @@ void add_bench_gemm(Command& bench, GemmOptions& options) {
 }
 
 ExitCode run_bench_gemm(const GemmOptions& options) {
-  GemmPlan plan = options.plan;
+  bench::GemmPlan plan = options.plan;
   plan.progress = show_progress;
-  const std::vector<GemmResult> results = measured([&] { return run_gemm_rounds(plan); });
+  const std::vector<bench::GemmResult> results = measured([&] { return bench::run_gemm_rounds(plan); });
   bool good = true;
-  for (const GemmResult& result : results) {
+  for (const bench::GemmResult& result : results) {
     if (result.check.good()) continue;
     good = false;
     fmt::print(stderr, "rapt: bench: {}: wrong by {:.1e}, at most {:.1e} is right; nothing was timed\n",
@@ -127,7 +127,7 @@ ExitCode run_bench_gemm(const GemmOptions& options) {
     data["schema"] = 1;
     data["machine"] = as_json(machine);
     data["cases"] = nlohmann::ordered_json::array();
-    for (const GemmResult& each : results) data["cases"].push_back(as_json(each));
+    for (const bench::GemmResult& each : results) data["cases"].push_back(as_json(each));
     print(data.dump(2) + "\n");
     return ExitCode::good;
   }

@@ -11,7 +11,7 @@ class Command;
 
 struct GemmOptions {
   bool asked = false;  // set when the command is given
-  GemmPlan plan;
+  bench::GemmPlan plan;
   bool json = false;
   ColorChoice color = ColorChoice::automatic;
 };

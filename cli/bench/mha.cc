@@ -19,12 +19,12 @@ namespace {
 constexpr std::int64_t kMostSize = std::int64_t{1} << 31;
 
 // With all that was left open filled in. Refuses what cannot be.
-MhaPlan completed(const MhaPlan& given) {
-  MhaPlan plan = given;
-  MhaSizes& sizes = plan.sizes;
+bench::MhaPlan completed(const bench::MhaPlan& given) {
+  bench::MhaPlan plan = given;
+  bench::MhaSizes& sizes = plan.sizes;
   if (sizes.kv_heads == 0) sizes.kv_heads = sizes.heads;
   if (plan.variants.empty()) {
-    for (const auto& each : kMhaVariants) plan.variants.push_back(each.second);
+    for (const auto& each : bench::kMhaVariants) plan.variants.push_back(each.second);
   }
   if (sizes.embed % sizes.heads != 0) {
     throw UsageError(fmt::format("bench: {} numbers do not divide into {} heads; --heads must divide --embed",
@@ -47,10 +47,10 @@ MhaPlan completed(const MhaPlan& given) {
   constexpr double kMostElements = 1e11;
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   double largest = std::max(3.0 * real(sizes.batch) * real(sizes.tokens), 3.0 * real(sizes.embed)) * real(sizes.embed);
-  for (const MhaVariant variant : plan.variants) {
+  for (const bench::MhaVariant variant : plan.variants) {
     const double plane = real(sizes.batch) * real(sizes.tokens) * real(sizes.tokens);
-    if (weights_of(variant) == ReturnWeights::mean) largest = std::max(largest, plane);
-    if (variant == MhaVariant::plain || variant == MhaVariant::all_weights) {
+    if (bench::weights_of(variant) == ReturnWeights::mean) largest = std::max(largest, plane);
+    if (variant == bench::MhaVariant::plain || variant == bench::MhaVariant::all_weights) {
       largest = std::max(largest, plane * real(sizes.heads));
     }
   }
@@ -61,7 +61,7 @@ MhaPlan completed(const MhaPlan& given) {
   return plan;
 }
 
-nlohmann::ordered_json as_json(const MhaSizes& sizes, const MhaReport& report) {
+nlohmann::ordered_json as_json(const bench::MhaSizes& sizes, const bench::MhaReport& report) {
   nlohmann::ordered_json data;
   data["schema"] = 1;
   data["machine"] = as_json(BenchMachine::here());
@@ -69,7 +69,7 @@ nlohmann::ordered_json as_json(const MhaSizes& sizes, const MhaReport& report) {
                    {"heads", sizes.heads}, {"kv_heads", sizes.kv_heads}, {"causal", sizes.causal}};
   data["flops"] = sizes.flops();
   data["baselines"] = nlohmann::ordered_json::array();
-  for (const MhaBaseline& each : report.baselines) {
+  for (const bench::MhaBaseline& each : report.baselines) {
     const bool found = !each.library.empty();
     nlohmann::ordered_json baseline;
     baseline["threads"] = each.threads;
@@ -78,11 +78,11 @@ nlohmann::ordered_json as_json(const MhaSizes& sizes, const MhaReport& report) {
     data["baselines"].push_back(std::move(baseline));
   }
   data["cases"] = nlohmann::ordered_json::array();
-  for (const MhaResult& result : report.results) {
+  for (const bench::MhaResult& result : report.results) {
     nlohmann::ordered_json each;
     each["name"] = result.name();
     each["variant"] = name_of(result.variant);
-    each["type"] = rapt::name_of(type_of(result.variant));
+    each["type"] = rapt::name_of(bench::type_of(result.variant));
     each["threads"] = result.threads;
     each["error"] = result.check.error;
     put_times(result.ms, each);
@@ -95,7 +95,7 @@ nlohmann::ordered_json as_json(const MhaSizes& sizes, const MhaReport& report) {
   return data;
 }
 
-void show(Page& page, const MhaSizes& sizes, const MhaReport& report) {
+void show(Page& page, const bench::MhaSizes& sizes, const bench::MhaReport& report) {
   const BenchMachine machine = BenchMachine::here();
   page.heading("rapt bench mha", fmt::format("{} · {}", machine.cpu, machine.isa));
   page.line();
@@ -104,7 +104,7 @@ void show(Page& page, const MhaSizes& sizes, const MhaReport& report) {
                          sizes.tokens, sizes.embed, sizes.heads, kv, sizes.causal ? ", causal" : "",
                          number(sizes.flops() / 1e9)));
   std::vector<std::vector<std::string>> rows{{"variant", "ms", "spread", "GFLOP/s", "/sgemm", "×"}};
-  for (const MhaResult& result : report.results) {
+  for (const bench::MhaResult& result : report.results) {
     rows.push_back({result.name(), number(result.ms.median()), spread(result.ms), number(result.gflops.median()),
                     ratio(report.time_over_sgemm(result)), ratio(report.time_over_packed(result))});
   }
@@ -135,7 +135,7 @@ void add_bench_mha(Command& bench, MhaOptions& options) {
   size("--kv-heads", options.plan.sizes.kv_heads, "Key and value heads (as many as --heads)");
   static constexpr std::array<std::pair<std::string_view, bool>, 2> kYesNo{{{"yes", true}, {"no", false}}};
   command.choice("--causal", options.plan.sizes.causal, kYesNo, "A query sees the keys up to its own place (yes)");
-  command.choices("--variants", options.plan.variants, kMhaVariants, "Which, as a list (all)");
+  command.choices("--variants", options.plan.variants, bench::kMhaVariants, "Which, as a list (all)");
   command.numbers("--threads", options.plan.threads, kMostThreads, "Threads (1)");
   command.whole("--reps", options.plan.rounds, 100000, "Rounds: every variant is timed once in each (9)");
   command.seconds("--min-time", options.plan.shortest_sample,
@@ -145,11 +145,11 @@ void add_bench_mha(Command& bench, MhaOptions& options) {
 }
 
 ExitCode run_bench_mha(const MhaOptions& options) {
-  const MhaPlan plan = completed(options.plan);
-  const MhaReport report = measured([&] { return run_mha_rounds(plan); });
+  const bench::MhaPlan plan = completed(options.plan);
+  const bench::MhaReport report = measured([&] { return bench::run_mha_rounds(plan); });
 
   bool good = true;
-  for (const MhaResult& result : report.results) {
+  for (const bench::MhaResult& result : report.results) {
     if (result.check.good()) continue;
     good = false;
     fmt::print(stderr, "rapt: bench: {}: wrong by {:.1e}, at most {:.1e} is right; nothing was timed\n", result.name(),

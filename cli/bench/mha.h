@@ -10,8 +10,8 @@ namespace rapt::cli {
 class Command;
 
 struct MhaOptions {
-  bool asked = false;  // set when the command is given
-  MhaPlan plan;        // empty variants: all
+  bool asked = false;   // set when the command is given
+  bench::MhaPlan plan;  // empty variants: all
   bool json = false;
   ColorChoice color = ColorChoice::automatic;
 };

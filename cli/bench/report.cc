@@ -28,18 +28,19 @@ struct Ratios {
   std::optional<double> sgemm, fma, stream;
 };
 
-Ratios ratios_of(const BenchReport& report, const BenchResult& result) {
-  const BenchBaseline* baseline = report.baseline_of(result);
+Ratios ratios_of(const bench::BenchReport& report, const bench::BenchResult& result) {
+  const bench::BenchBaseline* baseline = report.baseline_of(result);
   if (baseline == nullptr) return {};
-  return {median_ratio(result.gflops, baseline->sgemm_gflops), median_ratio(result.gflops, baseline->fma_gflops),
-          median_ratio(result.gbps, result.stream_gbps)};
+  return {bench::median_ratio(result.gflops, baseline->sgemm_gflops),
+          bench::median_ratio(result.gflops, baseline->fma_gflops),
+          bench::median_ratio(result.gbps, result.stream_gbps)};
 }
 
-std::optional<double> median_of(const Samples& samples) {
+std::optional<double> median_of(const bench::Samples& samples) {
   return samples.empty() ? std::nullopt : std::optional(samples.median());
 }
 
-nlohmann::ordered_json as_json(const BenchBaseline& baseline) {
+nlohmann::ordered_json as_json(const bench::BenchBaseline& baseline) {
   nlohmann::ordered_json data;
   data["threads"] = baseline.threads;
   data["sgemm_gflops"] = or_null(median_of(baseline.sgemm_gflops));
@@ -51,8 +52,8 @@ nlohmann::ordered_json as_json(const BenchBaseline& baseline) {
   return data;
 }
 
-nlohmann::ordered_json as_json(const BenchReport& report, const BenchResult& result) {
-  const BenchCase& c = result.parameters;
+nlohmann::ordered_json as_json(const bench::BenchReport& report, const bench::BenchResult& result) {
+  const bench::BenchCase& c = result.parameters;
   nlohmann::ordered_json data;
   data["name"] = c.name();
   data["batch"] = c.batch;
@@ -64,7 +65,7 @@ nlohmann::ordered_json as_json(const BenchReport& report, const BenchResult& res
   data["dtype"] = rapt::name_of(c.dtype);
   data["pass"] = c.backward ? "backward" : "forward";
   data["causal"] = c.causal;
-  data["window"] = name_of(c.window);
+  data["window"] = bench::name_of(c.window);
   data["mask"] = name_of(c.mask);
   data["weights"] = name_of(c.weights);
   data["threads"] = c.threads;
@@ -84,7 +85,7 @@ nlohmann::ordered_json as_json(const BenchReport& report, const BenchResult& res
     data["stream_gbps"] = or_null(median_of(result.stream_gbps));
     data["stream_way"] = result.stream_way;
     data["over_stream"] = or_null(ratios.stream);
-    data["over_streams"] = or_null(median_ratio(result.gbps, result.streams_gbps));
+    data["over_streams"] = or_null(bench::median_ratio(result.gbps, result.streams_gbps));
   }
   return data;
 }
@@ -97,17 +98,17 @@ BenchMachine BenchMachine::here() {
   for (const InstructionSetInfo& set : instruction_sets()) {
     if (set.in_use) machine.isa = set.name;
   }
-  machine.fma = fma_instructions();
+  machine.fma = bench::fma_instructions();
   machine.threads = thread_count();
   machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return machine;
 }
 
-void show_bench(Page& page, const BenchMachine& machine, const BenchReport& report) {
+void show_bench(Page& page, const BenchMachine& machine, const bench::BenchReport& report) {
   const bool backward = report.results[0].parameters.backward;
   page.heading(backward ? "rapt bench backward" : "rapt bench attention",
                fmt::format("{} · {}", machine.cpu, machine.isa));
-  for (const BenchBaseline& each : report.baselines) {
+  for (const bench::BenchBaseline& each : report.baselines) {
     const std::string sgemm =
         each.sgemm_gflops.empty()
             ? "no sgemm"
@@ -122,7 +123,7 @@ void show_bench(Page& page, const BenchMachine& machine, const BenchReport& repo
   if (!backward) rows[0].emplace_back("GB/s");
   if (compared) rows[0].insert(rows[0].end(), {"/sgemm", "/FMA"});
   if (compared && !backward) rows[0].emplace_back("/stream");
-  for (const BenchResult& result : report.results) {
+  for (const bench::BenchResult& result : report.results) {
     std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{
         result.parameters.name(), number(result.ms.median()), spread(result.ms), number(result.gflops.median())});
     const Ratios ratios = ratios_of(report, result);
@@ -144,10 +145,10 @@ void show_bench(Page& page, const BenchMachine& machine, const BenchReport& repo
       "GB/s of keys and values, read once; /stream: over a plain read of the same memory, in the same rounds.");
 }
 
-std::string bench_as_csv(const BenchReport& report) {
+std::string bench_as_csv(const bench::BenchReport& report) {
   // The same columns as the data, in its order.
   std::string text;
-  for (const BenchResult& result : report.results) {
+  for (const bench::BenchResult& result : report.results) {
     const nlohmann::ordered_json data = as_json(report, result);
     if (text.empty()) {
       for (const auto& [key, value] : data.items()) text += (text.empty() ? "" : ",") + key;
@@ -164,15 +165,15 @@ std::string bench_as_csv(const BenchReport& report) {
   return text;
 }
 
-nlohmann::ordered_json bench_as_json(const BenchMachine& machine, const BenchReport& report) {
+nlohmann::ordered_json bench_as_json(const BenchMachine& machine, const bench::BenchReport& report) {
   nlohmann::ordered_json data;
   data["schema"] = 1;
   data["machine"] = as_json(machine);
   data["baseline"] = report.baselines.empty() ? nlohmann::ordered_json(nullptr) : as_json(report.baselines[0]);
   data["baselines"] = nlohmann::ordered_json::array();  // one per number of threads; `baseline` is the first
-  for (const BenchBaseline& each : report.baselines) data["baselines"].push_back(as_json(each));
+  for (const bench::BenchBaseline& each : report.baselines) data["baselines"].push_back(as_json(each));
   data["cases"] = nlohmann::ordered_json::array();
-  for (const BenchResult& each : report.results) data["cases"].push_back(as_json(report, each));
+  for (const bench::BenchResult& each : report.results) data["cases"].push_back(as_json(report, each));
   return data;
 }
 

@@ -20,8 +20,8 @@ struct BenchMachine {
   static BenchMachine here();
 };
 
-void show_bench(Page& page, const BenchMachine& machine, const BenchReport& report);
-std::string bench_as_csv(const BenchReport& report);
-nlohmann::ordered_json bench_as_json(const BenchMachine& machine, const BenchReport& report);
+void show_bench(Page& page, const BenchMachine& machine, const bench::BenchReport& report);
+std::string bench_as_csv(const bench::BenchReport& report);
+nlohmann::ordered_json bench_as_json(const BenchMachine& machine, const bench::BenchReport& report);
 
 }  // namespace rapt::cli

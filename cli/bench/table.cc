@@ -9,7 +9,7 @@
 
 namespace rapt::cli {
 
-std::string spread(const Samples& ms) {
+std::string spread(const bench::Samples& ms) {
   const double half = (ms.quantile(0.75) - ms.quantile(0.25)) / 2.0;
   return fmt::format("±{:.1f}%", 100.0 * half / ms.median());
 }
@@ -32,7 +32,7 @@ nlohmann::ordered_json as_json(const BenchMachine& machine) {
           {"threads", machine.threads}, {"cores", machine.cores}, {"version", RAPT_VERSION}};
 }
 
-void put_times(const Samples& ms, nlohmann::ordered_json& data) {
+void put_times(const bench::Samples& ms, nlohmann::ordered_json& data) {
   data["rounds"] = ms.values().size();
   data["ms_median"] = ms.median();
   data["ms_min"] = ms.min();
