@@ -1,4 +1,6 @@
 // Safetensors files: those that the safetensors package wrote, and our own.
+#include "rapt/safetensors.h"
+
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -10,7 +12,6 @@
 
 #include "io/file_types.h"
 #include "rapt/npy.h"
-#include "rapt/safetensors.h"
 #include "support/files.h"
 #include "support/safetensors.h"
 

@@ -79,7 +79,7 @@ def breach_of(root, includer, text):
     """Why this #include breaks a rule, or None."""
     layer = layer_of(includer)
     if layer not in RULES:
-        return f"no rule for {layer}: add one to tests/include_rules.py and docs/architecture.md"
+        return f"no rule for {layer}: add one to tests/project/include_rules.py and docs/architecture.md"
     layers, packages, system = RULES[layer]
     literal = LITERAL.match(text)
     if not literal:

@@ -1,7 +1,7 @@
 """What the table of options is held against: headers, stubs, a help text and a page, each read as text.
 
 Every wrong_in_… takes the table, as `rapt options --json` prints it, and such a text, and returns what is wrong with it.
-tests/options_test.py runs them.
+tests/project/options_test.py runs them.
 """
 
 import ast
@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 import options_page  # found by the line above
 
 # Where each struct of the table stands, in C++.

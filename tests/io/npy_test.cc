@@ -1,4 +1,6 @@
 // .npy files: those that NumPy wrote, and our own.
+#include "rapt/npy.h"
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -6,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "core/elements.h"
-#include "rapt/npy.h"
 #include "support/files.h"
 
 namespace rapt::test {

@@ -12,7 +12,7 @@ add_test(NAME ReferenceHasEveryDeclaration
   COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/reference_test.py ${PROJECT_SOURCE_DIR})
 add_test(NAME ReadmesSayTheSame
   COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/readme_test.py ${PROJECT_SOURCE_DIR})
-include(${CMAKE_CURRENT_LIST_DIR}/guide/guide_tests.cmake)
+include(${CMAKE_CURRENT_SOURCE_DIR}/guide/guide_tests.cmake)
 
 # Each public header alone, twice: it includes what it needs, and may be included again.
 file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/include/rapt/*.h)
@@ -39,10 +39,10 @@ if(RAPT_INSTALL)
   set(installed ${CMAKE_CURRENT_BINARY_DIR}/installed)
   add_test(NAME PackageInstalls
     COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR} -D CONFIG=$<CONFIG> -D PREFIX=${installed}
-            -P ${CMAKE_CURRENT_LIST_DIR}/consumer/install.cmake)
+            -P ${CMAKE_CURRENT_SOURCE_DIR}/consumer/install.cmake)
   add_test(NAME InstalledPackageServesAConsumer
     COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test
-            ${CMAKE_CURRENT_LIST_DIR}/consumer ${CMAKE_CURRENT_BINARY_DIR}/consumer
+            ${CMAKE_CURRENT_SOURCE_DIR}/consumer ${CMAKE_CURRENT_BINARY_DIR}/consumer
             --build-generator ${CMAKE_GENERATOR} --build-noclean
             --build-options -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_CXX_FLAGS=${sanitizer_flags}
                             -DCMAKE_PREFIX_PATH=${installed}
@@ -53,13 +53,13 @@ if(RAPT_INSTALL)
   endif()
   add_test(NAME InstalledPackageServesAConsumerInC
     COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test
-            ${CMAKE_CURRENT_LIST_DIR}/consumer/c ${CMAKE_CURRENT_BINARY_DIR}/consumer_in_c
+            ${CMAKE_CURRENT_SOURCE_DIR}/consumer/c ${CMAKE_CURRENT_BINARY_DIR}/consumer_in_c
             --build-generator ${CMAKE_GENERATOR} --build-noclean
             --build-options -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER} -DCMAKE_C_FLAGS=${sanitizer_flags}
                             -DCMAKE_PREFIX_PATH=${installed}
             --test-command consumer)
   add_test(NAME InstalledPackageServesAConsumerThroughPkgConfig
-    COMMAND ${CMAKE_CURRENT_LIST_DIR}/consumer/through_pkg_config.sh ${CMAKE_CXX_COMPILER} ${c_compiler}
+    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/consumer/through_pkg_config.sh ${CMAKE_CXX_COMPILER} ${c_compiler}
             ${installed} ${CMAKE_INSTALL_LIBDIR} ${CMAKE_CURRENT_BINARY_DIR}/consumer_pkg_config ${sanitizer_flags})
   set_tests_properties(PackageInstalls PROPERTIES FIXTURES_SETUP installed_package RESOURCE_LOCK installing)
   set_tests_properties(InstalledPackageServesAConsumer InstalledPackageServesAConsumerInC

@@ -1,4 +1,4 @@
-// The table of options beside the structs it is about. tests/options_test.py holds everything else to it.
+// The table of options beside the structs it is about. tests/project/options_test.py holds everything else to it.
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -3,7 +3,7 @@
 
     options_test.py COMMAND ROOT [unittest arguments]
 
-Each check of tests/options_checks.py runs twice: on the text that is there, in which nothing may be wrong, and on the
+Each check of tests/project/options_checks.py runs twice: on the text that is there, in which nothing may be wrong, and on the
 same text with an option added, removed or renamed, which must be noticed.
 """
 
