@@ -30,7 +30,7 @@ def python_files():
     """By name. The bridges are left out: their functions have the arguments of other libraries."""
     package = ROOT / "bindings" / "python" / "rapt"
     paths = [*package.glob("*.pyi"), *package.glob("*.py")]
-    bridges = ("onnx", "transformers")
+    bridges = ("onnx", "torch", "transformers")
     return {path.name: path.read_text(encoding="utf-8") for path in paths if path.stem not in bridges}
 
 

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import torch
 
-from ._attention import attention, attention_backward
-from ._options import Capture, Mask, WeightsGradient
+from ..._attention import attention, attention_backward
+from ..._options import Capture, Mask, WeightsGradient
 
 
 class _Call(NamedTuple):

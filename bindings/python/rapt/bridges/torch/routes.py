@@ -12,10 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.jit import _builtins
 
-from ._calls import count_pytorch
-from ._multihead import multi_head_attention_forward
-from ._reach import is_overridden, why_not
-from ._sdpa import DTYPES, sdpa
+from .calls import count_pytorch
+from .multihead import multi_head_attention_forward
+from .reach import is_overridden, why_not
+from .sdpa import DTYPES, sdpa
 
 
 _BIAS = "torch.nn.attention.bias"

@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .. import _rapt
-from ._calls import count_rapt
-from ._operator import Attention, as_mask, attend, lent, new_out, threads, tokens_first
-from ._reach import is_causal_bias, watched
+from ... import _rapt
+from .calls import count_rapt
+from .operator import Attention, as_mask, attend, lent, new_out, threads, tokens_first
+from .reach import is_causal_bias, watched
 
 DTYPES = frozenset((torch.float32, torch.float64, torch.float16, torch.bfloat16))
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._operator import attend
+from .operator import attend
 
 
 def multi_head_attention_forward(

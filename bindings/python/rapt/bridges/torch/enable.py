@@ -3,7 +3,7 @@
 import threading
 from types import TracebackType
 
-from ._routes import Count, enabled, everywhere, here, leave_places, take_places
+from .routes import Count, enabled, everywhere, here, leave_places, take_places
 
 __all__ = ["Enabled", "enable", "enabled"]
 

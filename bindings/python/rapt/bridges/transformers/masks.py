@@ -13,7 +13,7 @@ import torch
 from torch.utils import _pytree
 from transformers import masking_utils
 
-from ._options import Mask, Window
+from ..._options import Mask, Window
 
 
 class Pattern(NamedTuple):

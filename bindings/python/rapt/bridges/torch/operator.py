@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import _rapt
-from .._options import Capture, Mask, WeightsGradient
-from ._calls import count_rapt
-from ._reach import plain, transformed, watched
-from ._twice import differentiable_gradients
+from ... import _rapt
+from ..._options import Capture, Mask, WeightsGradient
+from .calls import count_rapt
+from .reach import plain, transformed, watched
+from .twice import differentiable_gradients
 
 _INPUTS = "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Tensor? key_mask, Tensor? seed"
 _OPTIONS = "float dropout_p, bool is_causal, float? scale, str weights"
