@@ -15,7 +15,6 @@
 #include "cli/files/array_files.h"
 #include "cli/terminal/output.h"
 #include "cli/view/explorer_page.h"
-#include "cli/view/page_server.h"
 #include "rapt/error.h"
 
 namespace rapt::cli {
@@ -40,18 +39,27 @@ bool has_screen() {
 }
 
 // Whether a browser was asked for it. What it prints is not ours to show.
-bool open_in_browser(const std::string& address) {
+bool open_in_browser(const std::string& path) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
     posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_WRONLY, 0);
   }
-  std::string program = "xdg-open", argument = address;
+  std::string program = "xdg-open", argument = path;
   std::array<char*, 3> arguments{program.data(), argument.data(), nullptr};
   pid_t child = 0;
   const int failed = posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   return failed == 0;
+}
+
+// The page with the files in it, in a new folder that nobody else can write to. It stays: the browser reads it later.
+std::string write_temporary(const PageResult& result) {
+  std::string folder = (std::filesystem::temp_directory_path() / "rapt-view-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) throw Error(fmt::format("view: cannot create a folder {}", folder));
+  std::string path = (std::filesystem::path(folder) / "rapt.html").string();
+  write_page(path, result);
+  return path;
 }
 
 }  // namespace
@@ -61,10 +69,8 @@ Command add_view(Command& rapt, ViewOptions& options) {
   command.many("--file", "FILE", "Show this .npy, .npz or .safetensors in it; may be given again",
                [&](const std::vector<std::string>& files) { options.files = files; });
   command.text("--out", "FILE", options.out, "Write the page there instead of opening it");
-  command.flag("--serve", options.serve, "Serve it on this machine's loopback address and print the address");
-  command.whole("--port", options.port, 65535, "The port to serve on (default: one that is free)");
   command.footer(
-      "Without a screen the page is served. Ctrl-C ends it.\n"
+      "The page is one file and needs no network. Its path is printed; on a machine with a screen a browser opens it.\n"
       "  rapt view\n"
       "  rapt view --file weights.npy --out weights.html");
   return command;
@@ -80,20 +86,9 @@ ExitCode run_view(const ViewOptions& options) {
     fmt::print(stderr, "wrote {}: open it in a browser\n", options.out);
     return ExitCode::good;
   }
-  const bool serve = options.serve || options.port > 0;
-  if (!serve && result.files.empty() && has_screen()) {
-    const std::string path = find_page();
-    if (open_in_browser("file://" + path)) {
-      fmt::print(stderr, "opened {}\n", path);
-      return ExitCode::good;
-    }
-  }
-  PageServer server(page_with(result), options.port);
-  print(fmt::format("{}\n", server.address()));
-  std::fflush(stdout);
-  fmt::print(stderr, "open this address in a browser on this machine; Ctrl-C ends it\n");
-  if (!serve && has_screen()) open_in_browser(server.address());
-  server.serve();
+  const std::string path = result.files.empty() ? find_page() : write_temporary(result);
+  print(fmt::format("{}\n", path));
+  if (!has_screen() || !open_in_browser(path)) fmt::print(stderr, "open this file in a browser\n");
   return ExitCode::good;
 }
 

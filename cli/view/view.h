@@ -1,7 +1,6 @@
-// `rapt view`: the explorer, opened in a browser or served to one on this machine.
+// `rapt view`: the explorer, opened in a browser or written to a file.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,9 +11,7 @@ namespace rapt::cli {
 
 struct ViewOptions {
   std::vector<std::string> files;
-  std::string out;
-  bool serve = false;
-  std::int64_t port = 0;  // 0: one that is free
+  std::string out;  // empty: open it
 };
 
 Command add_view(Command& rapt, ViewOptions& options);

@@ -27,7 +27,7 @@ STANDARD = set(
 )
 
 # The operating system's headers: for the folders that must speak to it.
-SYSTEM = re.compile(r"^(unistd|sched|pthread|fcntl|dlfcn|signal|spawn)\.h$|^(sys|linux|netinet)/[a-z]+\.h$")
+SYSTEM = re.compile(r"^(unistd|sched|pthread|fcntl|dlfcn|signal|spawn)\.h$|^(sys|linux)/[a-z]+\.h$")
 
 # Layer -> (layers it may include besides itself, package prefixes it may include, may it include SYSTEM headers).
 # A layer "x:engine.h" is the one header of x that holds the engine's row of the table.
