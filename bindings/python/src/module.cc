@@ -5,7 +5,7 @@
 #include "files.h"
 #include "info.h"
 #include "kv_cache.h"
-#include "layer.h"
+#include "layer/layer.h"
 #include "memory.h"
 #include "rapt/error.h"
 #include "wording.h"

@@ -1,4 +1,4 @@
-#include "layer_arguments.h"
+#include "layer/arguments.h"
 
 #include <algorithm>
 #include <array>

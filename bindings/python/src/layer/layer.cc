@@ -1,4 +1,4 @@
-#include "layer.h"
+#include "layer/layer.h"
 
 #include <cstdint>
 #include <string>
@@ -7,9 +7,9 @@
 #include <nanobind/stl/string.h>
 
 #include "arrays.h"
-#include "layer_arguments.h"
-#include "layer_config.h"
-#include "layer_outputs.h"
+#include "layer/arguments.h"
+#include "layer/config.h"
+#include "layer/output_arrays.h"
 #include "memory.h"
 #include "numbers.h"
 #include "results.h"

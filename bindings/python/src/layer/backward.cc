@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "layer.h"
-#include "layer_arguments.h"
+#include "layer/arguments.h"
+#include "layer/layer.h"
 #include "memory.h"
 #include "numbers.h"
 #include "results.h"

@@ -7,7 +7,7 @@
 #include <nanobind/nanobind.h>
 
 #include "arrays.h"
-#include "layer_arguments.h"
+#include "layer/arguments.h"
 #include "outputs.h"
 #include "rapt/multi_head_attention.h"
 

@@ -1,4 +1,4 @@
-#include "layer_config.h"
+#include "layer/config.h"
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "layer_outputs.h"
+#include "layer/output_arrays.h"
 
 #include <utility>
 

@@ -8,8 +8,8 @@
 #include <nanobind/stl/string.h>
 
 #include "arrays.h"
-#include "layer.h"
-#include "layer_config.h"
+#include "layer/config.h"
+#include "layer/layer.h"
 #include "memory.h"
 #include "numbers.h"
 #include "rapt/npy.h"
