@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "core/utf8.h"
+
 namespace rapt::exhibits {
 namespace {
 
@@ -65,6 +67,8 @@ char32_t next_code_point(std::string_view text, std::size_t& at) {
   at += next.bytes == 0 ? 1 : next.bytes;
   return next.bytes == 0 ? kReplacement : next.value;
 }
+
+std::string to_utf8(char32_t code_point) { return rapt::to_utf8(code_point); }
 
 int columns(char32_t c) {
   if (contains(kZero, c)) return 0;

@@ -6,15 +6,13 @@
 #include <string_view>
 #include <vector>
 
-#include "core/utf8.h"
-
 namespace rapt::exhibits {
 
 inline constexpr char32_t kReplacement = 0xFFFD;
 
 // The code point at `at`, which moves past it. A byte that is not UTF-8 reads as U+FFFD.
 char32_t next_code_point(std::string_view text, std::size_t& at);
-using rapt::to_utf8;
+std::string to_utf8(char32_t code_point);
 
 int columns(char32_t code_point);
 int columns(std::string_view text);

@@ -8,8 +8,14 @@ endif()
 add_test(NAME IncludeRules COMMAND Python3::Interpreter ${CMAKE_CURRENT_LIST_DIR}/include_rules.py ${PROJECT_SOURCE_DIR})
 add_test(NAME IncludeRulesNoticeEveryBreach
   COMMAND Python3::Interpreter ${CMAKE_CURRENT_LIST_DIR}/include_rules.py --self-test)
+if(TARGET rapt_cli)
+  add_test(NAME IncludeBreachDoesNotCompile
+    COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/breach_test.py ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+endif()
 add_test(NAME ReferenceHasEveryDeclaration
   COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/reference_test.py ${PROJECT_SOURCE_DIR})
+add_test(NAME FoldersAreSmall
+  COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/folders_test.py ${PROJECT_SOURCE_DIR})
 add_test(NAME ReadmesSayTheSame
   COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/readme_test.py ${PROJECT_SOURCE_DIR})
 include(${CMAKE_CURRENT_SOURCE_DIR}/guide/guide_tests.cmake)
