@@ -32,3 +32,7 @@ prepare = RaptBackend.prepare
 run_model = RaptBackend.run_model
 run_node = RaptBackend.run_node
 supports_device = RaptBackend.supports_device
+
+for _function in (is_compatible, prepare, run_model, run_node, supports_device):
+    _function.__func__.__module__ = __name__
+del _function
