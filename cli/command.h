@@ -14,8 +14,8 @@
 
 #include <fmt/format.h>
 
-#include "command_info.h"
-#include "terminal.h"
+#include "cli/command_info.h"
+#include "cli/terminal/terminal.h"
 
 namespace CLI {
 class App;

@@ -1,10 +1,10 @@
-#include "completion.h"
+#include "cli/completion.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "command.h"
+#include "cli/command.h"
 
 namespace rapt::cli {
 namespace {

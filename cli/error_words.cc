@@ -1,4 +1,4 @@
-#include "error_words.h"
+#include "cli/error_words.h"
 
 #include <array>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "help.h"
+#include "cli/help.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "text.h"
+#include "cli/terminal/text.h"
 
 namespace rapt::cli {
 namespace {

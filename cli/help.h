@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "command_info.h"
+#include "cli/command_info.h"
 
 namespace rapt::cli {
 

@@ -1,4 +1,4 @@
-#include "info.h"
+#include "cli/info.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -14,7 +14,7 @@
 #include <sched.h>
 #endif
 
-#include "command.h"
+#include "cli/command.h"
 #include "rapt/cpu.h"
 #include "rapt/error.h"
 #include "rapt/parallel.h"

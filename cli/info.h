@@ -1,7 +1,7 @@
 // `rapt info`: what this build can do on this machine, and what it would use.
 #pragma once
 
-#include "exit_code.h"
+#include "cli/exit_code.h"
 
 namespace rapt::cli {
 

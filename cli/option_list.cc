@@ -1,4 +1,4 @@
-#include "option_list.h"
+#include "cli/option_list.h"
 
 #include <algorithm>
 #include <string_view>
@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "array_files.h"
-#include "command.h"
-#include "output.h"
+#include "cli/command.h"
+#include "cli/files/array_files.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text.h"
 #include "rapt/option_table.h"
-#include "terminal.h"
-#include "text.h"
 
 namespace rapt::cli {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "exit_code.h"
+#include "cli/exit_code.h"
 
 namespace rapt::cli {
 

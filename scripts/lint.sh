@@ -43,7 +43,7 @@ common=$({ cat .clang-tidy scripts/lint.sh scripts/lint-requirements.txt; script
 python=build/venv/bin/python
 python_flags=
 if [ -x "$python" ]; then
-  python_flags="-std=c++20 -DRAPT_VERSION=0 -Iinclude -isystem $("$python" -m nanobind --include_dir)"
+  python_flags="-std=c++20 -DRAPT_VERSION=0 -Iinclude -Ibindings/python/src -isystem $("$python" -m nanobind --include_dir)"
   python_flags+=" -isystem $("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')"
 else
   echo "lint: no build/venv (make build/venv/installed.txt): bindings/python is left out" >&2

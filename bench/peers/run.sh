@@ -47,7 +47,7 @@ threads=1
 if [ "$(nproc)" -gt 1 ]; then threads=1,2; fi
 rm -f "$results"/{own,decode,prefill,backward,product,mha,layer_decode,peers}.json  # a page must not show an older run
 bench=("$build/rapt" bench attention --threads "$threads" --reps "$rounds" --baseline --json)
-"${bench[@]}" "${sizes[@]}" --causal both --plot "$results/own.svg" >"$results/own.json"
+"${bench[@]}" "${sizes[@]}" --causal both >"$results/own.json"
 "${bench[@]}" --decode --keys $((4 * cached)) >"$results/decode.json"
 "${bench[@]}" --decode --dtype f32 --queries 64 --keys "$cached" --causal both >"$results/prefill.json"
 "$build/rapt" bench backward --threads "$threads" --reps "$backward_rounds" --baseline --json \

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "core/utf8.h"
+
 namespace rapt::exhibits {
 namespace {
 
@@ -61,36 +63,12 @@ bool opens(char32_t c) {
 }  // namespace
 
 char32_t next_code_point(std::string_view text, std::size_t& at) {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
-  const std::uint8_t lead = byte(at++);
-  if (lead < 0x80) return lead;
-  const int extra = lead >= 0xF0 && lead < 0xF5   ? 3
-                    : lead >= 0xE0 && lead < 0xF0 ? 2
-                    : lead >= 0xC2 && lead < 0xE0 ? 1
-                                                  : 0;
-  if (extra == 0) return kReplacement;
-  auto value = static_cast<char32_t>(lead & (0x3F >> extra));
-  std::size_t end = at;
-  for (int i = 0; i < extra; ++i, ++end) {
-    if (end >= text.size() || (byte(end) & 0xC0) != 0x80) return kReplacement;
-    value = (value << 6) | (byte(end) & 0x3FU);
-  }
-  constexpr std::array<char32_t, 4> kSmallest{0, 0x80, 0x800, 0x10000};
-  if (value < kSmallest[static_cast<std::size_t>(extra)] || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) {
-    return kReplacement;
-  }
-  at = end;
-  return value;
+  const CodePoint next = first_code_point(text.substr(at));
+  at += next.bytes == 0 ? 1 : next.bytes;
+  return next.bytes == 0 ? kReplacement : next.value;
 }
 
-std::string to_utf8(char32_t c) {
-  const auto byte = [](char32_t value) { return static_cast<char>(static_cast<std::uint8_t>(value)); };
-  if (c < 0x80) return {byte(c)};
-  if (c < 0x800) return {byte(0xC0 | (c >> 6)), byte(0x80 | (c & 0x3F))};
-  if (c < 0x10000) return {byte(0xE0 | (c >> 12)), byte(0x80 | ((c >> 6) & 0x3F)), byte(0x80 | (c & 0x3F))};
-  return {byte(0xF0 | (c >> 18)), byte(0x80 | ((c >> 12) & 0x3F)), byte(0x80 | ((c >> 6) & 0x3F)),
-          byte(0x80 | (c & 0x3F))};
-}
+std::string to_utf8(char32_t code_point) { return rapt::to_utf8(code_point); }
 
 int columns(char32_t c) {
   if (contains(kZero, c)) return 0;

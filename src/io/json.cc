@@ -4,54 +4,20 @@
 #include <limits>
 #include <unordered_set>
 
+#include "core/utf8.h"
+
 namespace rapt::io {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// How long the UTF-8 sequence at the start of `text` is; 0 where it is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byte(0) < 0x80) return 1;
-  const std::size_t length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
-  if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what lies past U+10FFFF show in the second byte.
-  if (byte(0) == 0xe0 && byte(1) < 0xa0) return 0;
-  if (byte(0) == 0xed && byte(1) > 0x9f) return 0;
-  if (byte(0) == 0xf0 && byte(1) < 0x90) return 0;
-  if (byte(0) == 0xf4 && byte(1) > 0x8f) return 0;
-  return length;
-}
-
-void append_utf8(std::string& to, char32_t code) {
-  const auto add = [&](char32_t byte) { to += static_cast<char>(static_cast<unsigned char>(byte)); };
-  if (code < 0x80) {
-    add(code);
-  } else if (code < 0x800) {
-    add(0xc0 | (code >> 6));
-    add(0x80 | (code & 0x3f));
-  } else if (code < 0x10000) {
-    add(0xe0 | (code >> 12));
-    add(0x80 | ((code >> 6) & 0x3f));
-    add(0x80 | (code & 0x3f));
-  } else {
-    add(0xf0 | (code >> 18));
-    add(0x80 | ((code >> 12) & 0x3f));
-    add(0x80 | ((code >> 6) & 0x3f));
-    add(0x80 | (code & 0x3f));
-  }
-}
-
 }  // namespace
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
+    const std::size_t bytes = first_code_point(text).bytes;
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
   }
   return true;
 }
@@ -165,7 +131,7 @@ void JsonReader::escape(std::string& to) {
     if (low < 0xdc00 || low > 0xdfff) fail("half of a surrogate pair stands alone");
     code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
   }
-  append_utf8(to, code);
+  to += to_utf8(code);
 }
 
 std::string JsonReader::string() {
@@ -181,7 +147,7 @@ std::string JsonReader::string() {
       continue;
     }
     if (static_cast<unsigned char>(c) < 0x20) fail("a string has the control character ", quoted({&c, 1}));
-    const std::size_t length = utf8_length(text_.substr(offset_));
+    const std::size_t length = first_code_point(text_.substr(offset_)).bytes;
     if (length == 0) fail("a string is not UTF-8");
     result.append(text_, offset_, length);
     offset_ += length;

@@ -35,6 +35,5 @@ class Characters {
 
 // The code points of UTF-8. Throws, with the place, what is none: a file of another encoding, or no text at all.
 std::u32string code_points(std::string_view text, const std::string& name);
-std::string to_utf8(char32_t code_point);
 
 }  // namespace rapt::train

@@ -10,10 +10,8 @@ import csv
 import io
 import json
 import os
-import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 COMMAND = "rapt"
@@ -91,12 +89,8 @@ class Shown(unittest.TestCase):
             self.assertIn(text, page)
         self.assertNotIn("GB/s", page)
 
-    def test_csv_and_plot_are_there_too(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "plot.svg"
-            rows = list(csv.DictReader(io.StringIO(
-                bench("--csv", "--queries", "8,16", "--dim", "8", "--plot", str(path)))))
-            self.assertIn("Attention backward", path.read_text(encoding="utf-8"))
+    def test_csv_is_there_too(self):
+        rows = list(csv.DictReader(io.StringIO(bench("--csv", "--queries", "8,16", "--dim", "8"))))
         self.assertEqual([row["pass"] for row in rows], ["backward", "backward"])
 
 

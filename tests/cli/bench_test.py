@@ -15,11 +15,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import xml.etree.ElementTree
 
 COMMAND = "rapt"
 LIBRARIES = ["libopenblas.so.0", "libopenblas.so", "libdnnl.so.3", "libdnnl.so.2", "libmkl_rt.so.2", "libmkl_rt.so"]
-SVG = "{http://www.w3.org/2000/svg}"
 RATIOS = {"over_sgemm": "sgemm_gflops", "over_fma": "fma_gflops"}
 
 
@@ -209,27 +207,10 @@ class Shown(unittest.TestCase):
         self.assertEqual(rows[0]["window"], "4,0")
         self.assertGreater(float(rows[1]["ms_median"]), 0)
 
-    def test_the_plot_is_a_drawing_with_a_bar_per_case(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "plot.svg"
-            page = bench("--queries", "8,16,24", "--dim", "8", "--plot", str(path))
-            root = xml.etree.ElementTree.parse(path).getroot()
-        self.assertIn("b1 h8 n24 d8", page)
-        self.assertEqual(root.tag, SVG + "svg")
-        bars = [each for each in root.iter(SVG + "rect") if each.get("class") == "bar"]
-        self.assertEqual(len(bars), 3)
-        self.assertTrue(all(float(bar.get("width")) > 0 for bar in bars))
-        self.assertIn("b1 h8 n16 d8", [each.text for each in root.iter(SVG + "text")])
-
-    def test_a_plot_that_cannot_be_written_fails(self):
-        result = attention("--queries", "4", "--plot", "/no/such/folder/plot.svg")
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("cannot write /no/such/folder/plot.svg", result.stderr)
-
     def test_help_lists_the_options(self):
         result = rapt("bench", "attention", "--help")
         self.assertEqual(result.returncode, 0)
-        for option in ("--batch", "--kv-heads", "--window", "--baseline", "--json", "--csv", "--plot"):
+        for option in ("--batch", "--kv-heads", "--window", "--baseline", "--json", "--csv"):
             self.assertIn(option, result.stdout)
 
 

@@ -5,17 +5,15 @@
 """
 
 import base64
-import http.client
 import json
 import os
 import pathlib
 import re
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import arrays
@@ -30,10 +28,13 @@ class View(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.page = self.folder / "page.html"
         self.page.write_text(PAGE, encoding="utf-8")
+        self.temporary = self.folder / "temporary"
         # No screen, so that no browser is asked for anything.
-        self.environment = {**os.environ, "RAPT_EXPLORER": str(self.page), "DISPLAY": "", "WAYLAND_DISPLAY": ""}
+        self.environment = {**os.environ, "RAPT_EXPLORER": str(self.page), "DISPLAY": "", "WAYLAND_DISPLAY": "",
+                            "TMPDIR": str(self.temporary)}
         self.weights = arrays.npy((1, 2, 2), [1, 0, 0.25, 0.75])
         (self.folder / "w.npy").write_bytes(self.weights)
+        self.temporary.mkdir()
 
     def run_rapt(self, *arguments):
         return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, cwd=self.folder,
@@ -50,7 +51,7 @@ class View(unittest.TestCase):
         result = self.result_in(self.folder / "out.html")
         self.assertEqual([each["name"] for each in result["files"]], ["w.npy"])
         self.assertEqual(base64.b64decode(result["files"][0]["base64"], validate=True), self.weights)
-        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["out.html", "page.html", "w.npy"])
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["out.html", "page.html", "temporary", "w.npy"])
 
     def test_bytes_of_every_length_come_through(self):
         for size in range(1, 7):
@@ -101,38 +102,38 @@ class View(unittest.TestCase):
         ran = self.run_rapt("view", "--file", "w.npy", "--out", "out.html")
         self.assertIn("no page of rapt's", ran.stderr)
 
-    def test_a_page_is_served_to_this_machine_until_ctrl_c(self):
-        process = subprocess.Popen([COMMAND, "view", "--serve", "--file", "w.npy"], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True, cwd=self.folder, env=self.environment)
-        self.addCleanup(process.stderr.close)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.kill)
-        address = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\n", process.stdout.readline())
-        port = int(address[1])
+    def test_without_a_screen_the_path_of_the_page_is_printed(self):
+        ran = self.run_rapt("view")
+        self.assertEqual((ran.returncode, ran.stdout), (0, f"{self.page}\n"))
+        self.assertIn("open this file in a browser", ran.stderr)
 
-        def ask(path, host=f"127.0.0.1:{port}", method="GET"):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-            connection.request(method, path, headers={"Host": host})
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
+    def test_a_page_with_files_is_written_where_nobody_else_can_write(self):
+        ran = self.run_rapt("view", "--file", "w.npy")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        page = pathlib.Path(ran.stdout.removesuffix("\n"))
+        self.assertEqual((page.parent.parent, page.parent.stat().st_mode & 0o777), (self.temporary, 0o700))
+        self.assertEqual([each["name"] for each in self.result_in(page)["files"]], ["w.npy"])
+        again = self.run_rapt("view", "--file", "w.npy")
+        self.assertNotEqual(again.stdout, ran.stdout)  # the first may still be open in a browser
 
-        status, page = ask("/")
-        self.assertEqual(status, 200)
-        self.assertIn('"name":"w.npy"', page)
-        self.assertEqual(ask("/", method="HEAD"), (200, ""))
-        self.assertEqual(ask("/other")[0], 404)
-        self.assertEqual(ask("/", host="elsewhere.example")[0], 404)  # a name of somebody else's for this machine
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as silent:
-            silent.sendall(b"nonsense\r\n\r\n")
-            self.assertIn(b"404", silent.recv(1000))
-        with socket.create_connection(("127.0.0.1", port)):
-            pass  # one that asks nothing
-        self.assertEqual(ask("/")[0], 200)
-        taken = self.run_rapt("view", "--port", port)
-        self.assertEqual(taken.returncode, 1)
-        self.assertIn("a free one is found", taken.stderr)
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(10), 0)
+    def test_on_a_screen_a_browser_opens_the_page(self):
+        programs = self.folder / "programs"
+        programs.mkdir()
+        opener = programs / "xdg-open"
+        # A name that appears whole: the test waits for it.
+        opener.write_text('#!/bin/sh\nprintf %s "$1" >opened.part && mv opened.part opened\n', encoding="utf-8")
+        opener.chmod(0o755)
+        self.environment |= {"DISPLAY": ":0", "PATH": f"{programs}:{os.environ['PATH']}"}
+        for arguments in ([], ["--file", "w.npy"]):
+            (self.folder / "opened").unlink(missing_ok=True)
+            ran = self.run_rapt("view", *arguments)
+            self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+            end = time.monotonic() + 30
+            while not (self.folder / "opened").exists() and time.monotonic() < end:
+                time.sleep(0.01)
+            self.assertEqual((self.folder / "opened").read_text(encoding="utf-8"), ran.stdout.removesuffix("\n"))
+        self.environment["PATH"] = str(programs / "empty")  # no xdg-open
+        self.assertIn("open this file in a browser", self.run_rapt("view").stderr)
 
 
 if __name__ == "__main__":

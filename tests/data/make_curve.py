@@ -6,7 +6,7 @@ Made with PyTorch 2.15.0 on the CPU:
 
 The model is rapt::Transformer's, built of torch.nn. By the parameters' names in a file of rapt's: the weights it starts
 from, f32. `losses` is the loss of each step, trained in f32; `losses_f64` the same in f64, which tells how far f32 alone
-leads away. Batches are a formula of whole numbers that tests/training_curve_test.cc has too.
+leads away. Batches are a formula of whole numbers that tests/nn/training_curve_test.cc has too.
 """
 
 import pathlib

@@ -1,4 +1,4 @@
-"""Makes tests/data/files: files of NumPy and of the safetensors package, for tests/io_*_test.cc to read.
+"""Makes tests/data/files: files of NumPy and of the safetensors package, for tests/io to read.
 
 Made with numpy 2.4.6, ml_dtypes 0.6.0 and safetensors 0.8.0:
 

@@ -4,7 +4,7 @@ Made with PyTorch 2.15.0 on the CPU. Run it again with that version and the file
 
     python3 tests/data/make_notes.py
 
-There are five notes on attention; tests/notes_test.cc makes our call beside each. One file per note. Tensors are named
+There are five notes on attention; tests/attention/notes_test.cc makes our call beside each. One file per note. Tensors are named
 `<run>/<input or parameter>` (f32 or bool) and `<run>/f64/<answer>`, `<run>/f32/<answer>`. Every module is in eval mode:
 dropout is off.
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "check_run.h"
+#include "cli/check/check_run.h"
 
 namespace {
 

@@ -26,6 +26,7 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner
 
 import rapt.onnx
+from rapt.bridges import onnx as bridge
 
 OPERATORS = ("Attention", "RotaryEmbedding")
 
@@ -291,8 +292,8 @@ def test_a_shorter_mask_hides_the_rest_since_opset_24(qkv):
 def test_other_operators_functions_and_branches_run_with_them(qkv, monkeypatch):
     """A model of several operators, with attention in a function and in a branch."""
     calls = []
-    compute = rapt.onnx.attention
-    monkeypatch.setattr(rapt.onnx, "attention", lambda *args, **kwargs: calls.append(1) or compute(*args, **kwargs))
+    compute = bridge.attention
+    monkeypatch.setattr(bridge, "attention", lambda *args, **kwargs: calls.append(1) or compute(*args, **kwargs))
     model = onnx.parser.parse_model("""
         <ir_version: 10, opset_import: ["" : 23, "mine" : 1]>
         several (float[2,3,4,8] Q, float[2,3,4,8] K, float[2,3,4,8] V, bool causal) => (float[2,3,4,8] Z)

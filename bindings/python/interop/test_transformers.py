@@ -18,7 +18,8 @@ from transformers import masking_utils
 
 import rapt
 import rapt.transformers
-from rapt._transformers_masks import Pattern, StructuredMask, read_pattern
+from rapt.bridges.transformers import attention as attention_module
+from rapt.bridges.transformers.masks import Pattern, StructuredMask, read_pattern
 
 by_name = {tiny.name: tiny for tiny in MODELS}
 every_model = pytest.mark.parametrize("tiny", MODELS, ids=lambda tiny: tiny.name)
@@ -66,14 +67,14 @@ class Spy:
 
     def __init__(self, monkeypatch):
         self.calls = self.matrices = 0
-        compute = rapt.transformers.differentiable_attention
+        compute = attention_module.differentiable_attention
 
         def counted(query, key, value, masks=(), **options):
             self.calls += 1
             self.matrices += any(mask.kind == "keep" and mask.array.shape[2] > 1 for mask in masks)
             return compute(query, key, value, masks=masks, **options)
 
-        monkeypatch.setattr(rapt.transformers, "differentiable_attention", counted)
+        monkeypatch.setattr(attention_module, "differentiable_attention", counted)
 
 
 @pytest.fixture
@@ -354,7 +355,7 @@ def test_a_mask_is_of_the_moment_it_was_made_in():
 @pytest.mark.parametrize("heads_first", [True, False])
 @pytest.mark.parametrize("return_weights", [False, True])
 def test_gradients_agree_with_differences(options, heads_first, return_weights):
-    from rapt._torch_autograd import differentiable_attention
+    from rapt.bridges.torch.autograd import differentiable_attention
 
     torch.manual_seed(4)
     shapes = [(2, 4, 5, 6), (2, 2, 7, 6), (2, 2, 7, 3), (4,), (1, 4, 5, 7), (2, 1, 1, 7)]
@@ -372,7 +373,7 @@ def test_gradients_agree_with_differences(options, heads_first, return_weights):
 
 
 def test_nothing_is_kept_where_no_gradient_is_wanted():
-    from rapt._torch_autograd import differentiable_attention
+    from rapt.bridges.torch.autograd import differentiable_attention
 
     x = torch.randn(1, 2, 3, 8, requires_grad=True)
     with torch.no_grad():

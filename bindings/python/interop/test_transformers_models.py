@@ -17,7 +17,8 @@ import transformers
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_MAPPING
 
 import rapt.transformers
-from rapt._transformers_models import why_not
+from rapt.bridges.transformers import attention as attention_module
+from rapt.bridges.transformers.models import why_not
 
 REFUSED, SERVED, WITHOUT_ATTENTION, NOT_MADE = "refused", "served", "without attention", "not made"
 # Of transformers 5.22, without the libraries that some models want besides.
@@ -123,9 +124,9 @@ def check(model_class, config_class, is_causal, calls):
 def calls(monkeypatch):
     """One entry for each call of rapt's attention."""
     found = []
-    compute = rapt.transformers.differentiable_attention
+    compute = attention_module.differentiable_attention
     monkeypatch.setattr(
-        rapt.transformers, "differentiable_attention", lambda *x, **options: found.append(1) or compute(*x, **options)
+        attention_module, "differentiable_attention", lambda *x, **options: found.append(1) or compute(*x, **options)
     )
     return found
 

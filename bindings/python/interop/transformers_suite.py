@@ -63,7 +63,7 @@ def _make_rapt_the_default():
     from transformers import PreTrainedModel
 
     import rapt.transformers  # noqa: F401
-    from rapt._transformers_models import why_not
+    from rapt.bridges.transformers.models import why_not
 
     check = PreTrainedModel.get_correct_attn_implementation
 

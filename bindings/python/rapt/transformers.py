@@ -9,91 +9,15 @@ name. Grouped heads, sliding windows, softcap, sinks, position bias, padding, an
 tensors are on the CPU, in float32, bfloat16, float16 or float64.
 """
 
-import torch
-from transformers import AttentionInterface, AttentionMaskInterface
-
-from ._options import Dropout, Mask, Window
-from ._torch_autograd import differentiable_attention
-from ._transformers_masks import StructuredMask, attention_mask
-from ._transformers_models import refuse_models_that_cannot_be_served
+from .bridges.transformers.attention import attention_forward, attention_mask, register
+from .bridges.transformers.models import refuse_models_that_cannot_be_served
 
 __all__ = ["attention_forward", "attention_mask", "register"]
 
-
-def register(name="rapt"):
-    """Makes `name` a value of attn_implementation. Importing the module has done so for "rapt"."""
-    AttentionInterface.register(name, attention_forward)
-    AttentionMaskInterface.register(name, attention_mask)
-
-
-@torch.compiler.disable
-def attention_forward(
-    module,
-    query,
-    key,
-    value,
-    attention_mask,
-    dropout=0.0,
-    scaling=None,
-    sliding_window=None,
-    softcap=None,
-    is_causal=None,
-    s_aux=None,
-    position_bias=None,
-    output_attentions=False,
-    cache=None,
-    **kwargs,
-):
-    """What a model's attention layers call: (out, weights), out (B, Lq, Hq, Dv) and weights None unless asked for.
-
-    query is (B, Hq, Lq, D), key and value have as many heads as they have. Where the mask is None, a layer that is
-    causal sees keys from the first on, as PyTorch's does; a single query sees all keys.
-    """
-    if query.device.type != "cpu":
-        raise ValueError(f"rapt: the model's tensors are on {query.device}; rapt's attention runs on the CPU")
-    if cache is not None:
-        raise NotImplementedError("rapt: continuous batching brings a paged cache of its own; use another "
-                                  "attn_implementation for it, or model.generate, whose caches are supported")
-    query, key, value = _of_types_that_go_together(query, key, value)
-    masks, options = _masks(module, query, key, attention_mask, is_causal, sliding_window)
-    if position_bias is not None:
-        masks = (*masks, Mask.add(position_bias[..., : key.shape[2]]))
-    if dropout:
-        # From PyTorch's generator: torch.manual_seed makes it the same again, and so does gradient checkpointing.
-        options["dropout"] = Dropout(dropout, int(torch.randint(2**63 - 1, ())))
-    return differentiable_attention(
-        query, key, value, masks=masks, sinks=s_aux, scale=scaling, softcap=softcap or 0.0,
-        return_weights=bool(output_attentions), heads_first=False, **options,
-    )  # fmt: skip
-
-
-def _of_types_that_go_together(query, key, value):
-    if torch.is_autocast_enabled("cpu"):
-        dtype = torch.get_autocast_dtype("cpu")
-        return query.to(dtype), key.to(dtype), value.to(dtype)
-    if torch.float64 in (query.dtype, key.dtype, value.dtype):  # which does not mix with others
-        return query.double(), key.double(), value.double()
-    if key.dtype != value.dtype:
-        return query, key.float(), value.float()
-    return query, key, value
-
-
-def _masks(module, query, key, mask, is_causal, sliding_window):
-    """(masks, options) for rapt.attention that stand for what the model handed over as its mask."""
-    queries, keys = query.shape[2], key.shape[2]
-    if mask is None:
-        causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
-        if not causal or queries == 1:
-            return (), {}
-        window = None if sliding_window is None else Window(sliding_window - 1, None)
-        return (), {"causal": True, "window": window, "alignment": "top_left"}
-    if isinstance(mask, StructuredMask):
-        if mask.is_untouched and mask.shape == (query.shape[0], 1, queries, keys):
-            return mask.masks, dict(mask.options)
-        mask = mask.matrix()
-    mask = mask[..., :keys]
-    return (Mask.keep(mask) if mask.dtype == torch.bool else Mask.add(mask),), {}
-
+# Part of this module for whoever prints or pickles them.
+for _public in (attention_forward, attention_mask, register):
+    _public.__module__ = __name__
+del _public
 
 refuse_models_that_cannot_be_served(attention_forward)
 register()

@@ -68,14 +68,14 @@ NANOBIND = re.compile(
 )
 
 
-# Modules that join rapt with another library need it; where it is missing, they cannot be looked at. (Those of
-# rapt.torch have their types in the code itself.)
+# Modules that join rapt with another library need it; where it is missing, they cannot be looked at. (rapt.torch
+# has its types in the code itself, and what rapt.bridges holds is behind the stubs of the other two.)
 PEERS = ("torch", "transformers", "onnx")
 PEER_MISSING = re.compile(rf"failed to import\..* No module named '({'|'.join(PEERS)})'")
 BRIDGES = f"""
 [mypy-{','.join(f'{name}.*' for name in PEERS)}]
 ignore_missing_imports = True
-[mypy-rapt.torch.*]
+[mypy-rapt.bridges.*]
 ignore_errors = True
 """
 

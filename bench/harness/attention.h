@@ -1,0 +1,74 @@
+// A benchmark case as a call: the memory it reads and writes, the call itself, and the check of its answer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/harness/case.h"
+#include "rapt/attention.h"
+#include "rapt/tensor.h"
+
+namespace rapt::bench {
+
+// Memory that all cases share, each as large as the largest case needs: cases run one at a time, and a sweep of twenty
+// must not need twenty times the memory of one.
+class BenchMemory {
+ public:
+  explicit BenchMemory(const std::vector<BenchCase>& cases);
+
+  ConstTensorView query(const BenchCase& c) const;
+  ConstTensorView key(const BenchCase& c) const;
+  ConstTensorView value(const BenchCase& c) const;
+  ConstTensorView mask(const BenchCase& c) const;  // undefined where the case has none
+  TensorView out(const BenchCase& c);
+  TensorView weights(const BenchCase& c);  // undefined where the case has none
+  // Of a case that goes backward.
+  ConstTensorView dout(const BenchCase& c) const;
+  TensorView dquery(const BenchCase& c);
+  TensorView dkey(const BenchCase& c);
+  TensorView dvalue(const BenchCase& c);
+
+ private:
+  struct OfType {
+    DType dtype;
+    Tensor query, key, value, out, weights;
+    Tensor dout, dquery, dkey, dvalue;
+  };
+  const OfType& of(DType dtype) const;
+  OfType& of(DType dtype);
+
+  std::vector<OfType> types_;
+  Tensor bool_mask_;
+  Tensor float_mask_;
+};
+
+// What a case asks of the library. The views point into `memory`.
+struct BenchCall {
+  BenchCall(const BenchCase& c, BenchMemory& memory, Engine engine);
+
+  // What is timed: forward, or backward from what the last forward() wrote.
+  void run() const;
+  void forward() const { attention(outputs, query, key, value, options); }
+
+  bool backward;
+  ConstTensorView query, key, value;
+  Tensor own_out, own_lse;  // of a case that goes backward: no other case may write there
+  AttentionOutputs outputs;
+  AttentionUpstream upstream;
+  AttentionGradients gradients;
+  AttentionOptions options;
+};
+
+// Runs the case and compares some of its rows, those at the edges among them, with the reference engine; for backward
+// see backward.h.
+struct BenchCheck {
+  double error = 0.0;  // of the worst row: the norm of the difference over the norm of the row
+  double limit = 0.0;
+  bool good() const { return error <= limit; }  // false for NaN too
+};
+BenchCheck check(const BenchCase& c, const BenchCall& call);
+
+// What a right answer may be off by, as one rounding to its type or as sums in f32.
+double error_limit(DType dtype);
+
+}  // namespace rapt::bench

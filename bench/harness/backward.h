@@ -1,0 +1,13 @@
+// The check of a benchmark's backward: some of its gradients beside the formula in double.
+#pragma once
+
+#include "bench/harness/attention.h"
+#include "bench/harness/case.h"
+
+namespace rapt::bench {
+
+// Runs the case's forward and backward and compares dq of some queries, and dk and dv of some keys, those at the edges
+// among them. An error is that of all numbers of one gradient that were compared, together.
+BenchCheck check_backward(const BenchCase& c, const BenchCall& call);
+
+}  // namespace rapt::bench

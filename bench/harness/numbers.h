@@ -1,0 +1,18 @@
+// Numbers that benchmarks are fed with, and how far answers are from one another.
+#pragma once
+
+#include <cstdint>
+
+#include "rapt/dtype.h"
+#include "rapt/tensor.h"
+
+namespace rapt::bench {
+
+// In [-1, 1): they depend on nothing but the stream and the place.
+Tensor numbers(std::int64_t count, std::uint32_t stream, DType dtype);
+
+// |a − b| / |b|, over everything. 0 where both are 0.
+double relative_error(const ConstTensorView& a, const ConstTensorView& b);
+double worse(double a, double b);  // NaN is worst
+
+}  // namespace rapt::bench

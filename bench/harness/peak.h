@@ -1,0 +1,18 @@
+// What the machine can do at best: fused multiply-adds on registers alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+namespace rapt::bench {
+
+// The seconds from the moment all threads start task(0) … task(threads - 1) to the end of the last.
+double seconds_on_threads(int threads, const std::function<void(int index)>& task);
+
+// Rounds of independent multiply-adds, on the widest vectors there are. Returns how many operations they were (two per
+// multiply-add and lane).
+double fma_rounds(std::int64_t rounds);
+std::string_view fma_instructions();  // "avx512", "avx2", "neon", "scalar"
+
+}  // namespace rapt::bench

@@ -1,0 +1,87 @@
+// Times cases and baselines in rounds: everything once, then everything again. A machine that slows down for a while
+// slows all of them, and ratios are taken within a round.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/harness/attention.h"
+#include "bench/harness/case.h"
+
+namespace rapt::bench {
+
+// Told what is under way.
+using Progress = std::function<void(const std::string& now)>;
+
+double seconds(const std::function<void()>& work);
+
+// How often to call so that a sample lasts this long; the first of two calls warms.
+std::int64_t repeats_for(double shortest, const std::function<void()>& work);
+// Of one call among so many.
+double seconds_of_each(std::int64_t repeats, const std::function<void()>& work);
+
+// Long enough for another library's threads to fall asleep after their last job.
+void settle(int threads);
+
+// One number per round.
+class Samples {
+ public:
+  void add(double value) { values_.push_back(value); }
+  bool empty() const { return values_.empty(); }
+  double median() const { return quantile(0.5); }
+  double min() const { return quantile(0.0); }
+  double max() const { return quantile(1.0); }
+  double quantile(double fraction) const;  // between neighbours: linear
+  const std::vector<double>& values() const { return values_; }
+
+ private:
+  std::vector<double> values_;
+};
+
+// The median of a / b, round by round; nothing where one was not measured.
+std::optional<double> median_ratio(const Samples& a, const Samples& b);
+
+// What the machine does with this many threads.
+struct BenchBaseline {
+  int threads = 1;
+  std::string sgemm_library{};  // empty: none was found
+  Samples sgemm_gflops{};
+  Samples fma_gflops{};
+  std::string stream_way{};  // the fastest way to read, "avx512, prefetch"
+  Samples stream_gbps{};
+};
+
+struct BenchResult {
+  BenchCase parameters{};
+  BenchCheck check{};
+  Samples ms{};
+  Samples gflops{};
+  Samples gbps{};
+  std::string stream_way{};  // of reading the case's own keys and values, and nothing else; empty: not asked for
+  Samples stream_gbps{};
+  Samples streams_gbps{};  // the same memory, read in several places at once where that is faster
+};
+
+struct BenchReport {
+  std::vector<BenchBaseline> baselines;  // one per number of threads; empty: not asked for
+  std::vector<BenchResult> results;
+
+  const BenchBaseline* baseline_of(const BenchResult& result) const;
+};
+
+struct BenchPlan {
+  std::vector<BenchCase> cases;
+  Engine engine = Engine::automatic;
+  bool baseline = false;
+  std::int64_t rounds = 9;
+  double shortest_sample = 0.02;  // seconds; faster calls are repeated within a sample
+  Progress progress{};
+};
+
+// Checks every case, then times the rounds. Where an answer is wrong nothing is timed: the samples stay empty.
+BenchReport run_rounds(const BenchPlan& plan);
+
+}  // namespace rapt::bench

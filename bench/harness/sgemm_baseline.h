@@ -1,0 +1,29 @@
+// How fast the machine multiplies plain matrices: the rate that attention, and layers, are held against.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/harness/sgemm.h"
+
+namespace rapt::bench {
+
+// C = A · B of 2048³ in f32, by the libraries at hand.
+class SgemmBaseline {
+ public:
+  SgemmBaseline();
+
+  // The library that is fastest with so many threads, after a warm-up of each; null where there is none.
+  const SgemmLibrary* fastest(int threads);
+  double gflops(const SgemmLibrary& library, int threads);
+
+ private:
+  static constexpr std::int64_t kSize = 2048;
+
+  void require_right(const SgemmLibrary& library) const;
+
+  std::vector<SgemmLibrary> libraries_;
+  std::vector<float> a_, b_, c_;
+};
+
+}  // namespace rapt::bench

@@ -1,0 +1,67 @@
+"""PyTorch's own attention functions, sent to rapt for a while."""
+
+import threading
+from types import TracebackType
+
+from .routes import Count, enabled, everywhere, here, leave_places, take_places
+
+__all__ = ["Enabled", "enable", "enabled"]
+
+_lock = threading.Lock()  # for the counts
+_open = 0  # blocks of all threads
+
+
+class Enabled:
+    """What `enable` gives: `undo` ends it, and so does the end of a `with` block."""
+
+    def __init__(self, count: Count) -> None:
+        self._count: Count | None = count
+
+    def undo(self) -> None:
+        """PyTorch computes by itself again. A second call does nothing."""
+        global _open
+        with _lock:
+            count, self._count = self._count, None
+            if count is None:
+                return
+            count.open -= 1
+            _open -= 1
+            if _open == 0:
+                leave_places()
+
+    def __enter__(self) -> "Enabled":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.undo()
+
+
+def enable(*, all_threads: bool = False) -> Enabled:
+    """Sends PyTorch's attention on the CPU to rapt, in this thread or in all.
+
+        with rapt.torch.enable():
+            model(x)
+
+        routing = rapt.torch.enable(all_threads=True)
+        ...
+        routing.undo()
+
+    That is torch.nn.functional.scaled_dot_product_attention and multi_head_attention_forward, and what calls them:
+    torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer, and models that use them by these names. When the
+    last block of all threads ends, PyTorch's own functions stand in their places again. Blocks may be nested, and may
+    end in any order.
+
+    rapt computes plain tensors, parameters and CausalBias. The rest goes to PyTorch as ever: other devices and dtypes,
+    nested tensors and other subclasses, kernels that the user chose with sdpa_kernel, wrong arguments, and what a
+    tracer or a transform such as vmap follows. `calls` counts both.
+    """
+    global _open
+    count = everywhere if all_threads else here.count
+    with _lock:
+        if _open == 0:
+            take_places()
+        _open += 1
+        count.open += 1
+    return Enabled(count)

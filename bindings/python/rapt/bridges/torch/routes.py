@@ -1,0 +1,253 @@
+"""The functions that stand in the place of PyTorch's while a block of `enable` is open, in any thread."""
+
+import functools
+import importlib.machinery
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.jit import _builtins
+
+from .calls import count_pytorch
+from .multihead import multi_head_attention_forward
+from .reach import is_overridden, why_not
+from .sdpa import DTYPES, sdpa
+
+
+_BIAS = "torch.nn.attention.bias"
+
+
+class Count:
+    """How many blocks are open."""
+
+    def __init__(self) -> None:
+        self.open = 0
+
+
+class _Thread(threading.local):
+    """Its own count for each thread: an object that `undo` can count down from another one."""
+
+    def __init__(self) -> None:
+        self.count = Count()
+        self.aside = 0  # calls that PyTorch computes now: what they call themselves is PyTorch's too
+
+
+everywhere = Count()
+here = _Thread()
+
+
+def enabled() -> bool:
+    """Whether PyTorch's attention goes to rapt, in this thread."""
+    return here.count.open > 0 or everywhere.open > 0
+
+
+# ---------------------------------------------------------------- the functions
+
+
+def _routed(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A function that calls ours where it is asked to and can, and else theirs."""
+
+    takes_causal_bias = name == "scaled_dot_product_attention"
+
+    @functools.wraps(theirs)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if not enabled() or here.aside:
+            return _by_pytorch(theirs, args, kwargs)
+        reason = why_not(args, kwargs, takes_causal_bias)
+        if reason is None:
+            try:
+                return ours(*args, **kwargs)
+            except (ValueError, TypeError, RuntimeError, AttributeError):
+                reason = _why_refused(args, kwargs)  # nothing was computed: PyTorch does it, or says why not
+        if torch.compiler.is_compiling():
+            return theirs(*args, **kwargs)
+        count_pytorch(reason)
+        here.aside += 1
+        try:
+            return _by_pytorch(theirs, args, kwargs)
+        finally:
+            here.aside -= 1
+
+    # A pickle names the place, where PyTorch's own function is found after the block.
+    function.__module__, function.__qualname__ = F.__name__, name
+    _compile_as(function, theirs)
+    return function
+
+
+def _by_pytorch(theirs: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Subclasses and modes ask which function was called, by its identity: for them PyTorch's own is back in place."""
+    if torch.compiler.is_compiling() or not is_overridden(args, kwargs):
+        return theirs(*args, **kwargs)
+    _places.lift()
+    try:
+        return theirs(*args, **kwargs)
+    finally:
+        _places.lower()
+
+
+def _why_refused(args: tuple, kwargs: dict[str, Any]) -> str:
+    tensors = (x for x in (*args, *kwargs.values()) if isinstance(x, Tensor))
+    known = (*DTYPES, torch.bool)
+    return "arguments" if all(x.dtype in known for x in tensors) else "dtype"
+
+
+def _compile_as(function: Callable[..., Any], theirs: Callable[..., Any]) -> None:
+    """torch.jit.script compiles theirs where it meets the function."""
+    operator = _builtins._find_builtin(theirs)
+    if operator is not None:
+        _builtins._register_builtin(function, operator)
+    else:
+        function.__prepare_scriptable__ = lambda: theirs  # type: ignore[attr-defined]
+
+
+def _fastpath(theirs: Callable[[], bool]) -> Callable[[], bool]:
+    """PyTorch's layers go past the functions in evaluation, unless this says that the fast path is off.
+
+    It is off for what rapt reads, and as the user has set it for all else: nested tensors know no other path.
+    """
+
+    @functools.wraps(theirs)
+    def get_fastpath_enabled() -> bool:
+        if not enabled() or here.aside:
+            return theirs()
+        if torch.compiler.is_compiling():
+            return False
+        layer = sys._getframe(1).f_locals  # it is asked without arguments
+        x = layer.get("query", layer.get("src"))
+        return (not isinstance(x, Tensor) or why_not((x,), {}, False) is not None) and theirs()
+
+    _compile_as(get_fastpath_enabled, theirs)
+    return get_fastpath_enabled
+
+
+def _bias_function(theirs: Any) -> Any:
+    """CausalBias.__torch_function__, which asks for attention by what stands in torch.nn.functional.
+
+    A program that imported PyTorch's function by name calls it while ours stands there.
+    """
+
+    def __torch_function__(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _places.attention:
+            return cls._dispatch(*args, **(kwargs or {}))
+        return theirs.__func__(cls, func, types, args, kwargs)
+
+    return classmethod(__torch_function__)
+
+
+class _BiasImport:
+    """Tells when CausalBias is imported inside a block. (To import it with the block would import a compiler.)"""
+
+    def __init__(self, imported: Callable[[], None]) -> None:
+        self._imported = imported
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        """Python's finder, and a loader that tells."""
+        spec = importlib.machinery.PathFinder.find_spec(name, path) if name == _BIAS else None
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            execute(module)
+            self._imported()
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+# ---------------------------------------------------------------- their places
+
+
+class _Places:
+    """Puts the functions in the place of PyTorch's, and PyTorch's back."""
+
+    def __init__(self) -> None:
+        self.attention = {F.scaled_dot_product_attention}  # all that is called so, theirs and ours
+        self._lock = threading.Lock()
+        self._wanted = False
+        self._lifted = 0
+        self._made: dict[Any, Any] = {}  # what replaces which: compiled code knows them by identity
+        self._replaced: list[Any] = []  # owners of a function that is ours now
+        self._seen: list[tuple[Any, str]] = []  # every place that was ever ours
+        self._bias_import: Any = _BiasImport(self.refresh)
+
+    def take(self) -> None:
+        """Ours stand there from now on."""
+        with self._lock:
+            self._wanted = True
+            self._update()
+
+    def leave(self) -> None:
+        """PyTorch's stand there from now on."""
+        with self._lock:
+            self._wanted = False
+            self._update()
+
+    def refresh(self) -> None:
+        """CausalBias may be there now."""
+        with self._lock:
+            self._update()
+
+    def lift(self) -> None:
+        """PyTorch's stand there until `lower`. Other threads' calls are PyTorch's meanwhile."""
+        with self._lock:
+            self._lifted += 1
+            self._update()
+
+    def lower(self) -> None:
+        """Ends one `lift`."""
+        with self._lock:
+            self._lifted -= 1
+            self._update()
+
+    def _update(self) -> None:
+        if self._wanted and not self._lifted:
+            if not self._replaced:
+                self._put(F, "scaled_dot_product_attention", _routed_attention)
+                self._put(F, "multi_head_attention_forward", _routed_layer)
+                self._put(torch.backends.mha, "get_fastpath_enabled", _fastpath)
+                sys.meta_path.insert(0, self._bias_import)
+            bias = getattr(sys.modules.get(_BIAS), "CausalBias", None)
+            if bias is not None and not any(owner is bias for owner in self._replaced):
+                self._put(bias, "__torch_function__", _bias_function)
+            return
+        self._replaced = []
+        for owner, name in self._seen:
+            theirs = self._theirs(vars(owner)[name])
+            if theirs is not None:  # else somebody wrapped ours: it stays inside, and calls theirs
+                setattr(owner, name, theirs)
+        if self._bias_import in sys.meta_path:
+            sys.meta_path.remove(self._bias_import)
+
+    def _theirs(self, function: Any) -> Any:
+        """What one of our functions replaces; None for any other function."""
+        return next((theirs for theirs, ours in self._made.items() if ours is function), None)
+
+    def _put(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        found = vars(owner)[name]
+        theirs = self._theirs(found) or found  # a patch that began inside a block and ended after it has put ours back
+        if theirs not in self._made:
+            self._made[theirs] = make(theirs)
+        ours = self._made[theirs]
+        if name == "scaled_dot_product_attention":
+            self.attention |= {theirs, ours}
+        setattr(owner, name, ours)
+        self._replaced.append(owner)
+        if (owner, name) not in self._seen:
+            self._seen.append((owner, name))
+
+
+def _routed_attention(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    return _routed(theirs, sdpa, "scaled_dot_product_attention")
+
+
+def _routed_layer(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    return _routed(theirs, multi_head_attention_forward, "multi_head_attention_forward")
+
+
+_places = _Places()
+take_places, leave_places = _places.take, _places.leave

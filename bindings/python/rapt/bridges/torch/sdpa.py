@@ -1,0 +1,206 @@
+"""scaled_dot_product_attention as PyTorch defines it, on rapt."""
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ... import _rapt
+from .calls import count_rapt
+from .operator import Attention, as_mask, attend, lent, new_out, threads, tokens_first
+from .reach import is_causal_bias, watched
+
+DTYPES = frozenset((torch.float32, torch.float64, torch.float16, torch.bfloat16))
+
+
+def sdpa(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """torch.nn.functional.scaled_dot_product_attention, with its arguments and their meaning, computed by rapt.
+
+        out = rapt.torch.sdpa(query, key, value, is_causal=True)
+
+    Takes float32, float64, float16 and bfloat16 on the CPU, with any strides; of tensors with up to four dimensions
+    nothing is copied. Records gradients of query, key, value and a float mask.
+
+    query:       (..., Hq, Lq, D)
+    key, value:  (..., Hkv, Lk, D) and (..., Hkv, Lk, Dv). Leading dimensions, heads among them, broadcast
+    attn_mask:   broadcasts to (..., Hq, Lq, Lk). Bool: True where a key is seen. Float: added to the scores
+    dropout_p:   the rate at which weights are dropped. torch.manual_seed decides which
+    is_causal:   query i sees keys 0 to i, whatever the lengths are
+    scale:       None: 1 / sqrt(D)
+    enable_gqa:  Hq may be a multiple of Hkv: query head h reads key head h // (Hq // Hkv)
+
+    A row that sees no key gives 0. attn_mask may be a torch.nn.attention.bias.CausalBias.
+    """
+    if attn_mask is not None and type(attn_mask) is not Tensor and is_causal_bias(attn_mask):
+        attn_mask, is_causal = _causal(attn_mask, query, key, is_causal)
+    if torch.is_autocast_enabled("cpu"):
+        query, key, value, attn_mask = (_cast(x) for x in (query, key, value, attn_mask))
+    shape, sizes = query.shape, value.shape
+    if dropout_p == 0.0 and len(shape) == 4 and shape[:2] == key.shape[:2] == sizes[:2] and shape[3] and sizes[3]:
+        if attn_mask is None:
+            return _plain(query, key, value, None, is_causal, scale)
+        rank = attn_mask.dim()
+        if rank == 4 or rank == 2:
+            check(query, key, value, attn_mask, is_causal)
+            return _plain(query, key, value, attn_mask if rank == 4 else attn_mask[None, None], False, scale)
+    check(query, key, value, attn_mask, is_causal)
+    views = Views(query, key, value, attn_mask, enable_gqa)
+    out, _ = attend(*views.tensors, None, _rate(dropout_p), is_causal, scale)
+    if dropout_p >= 1.0:
+        out = out * 0.0
+    return out[..., : value.shape[-1]].reshape(views.shape)
+
+
+def _plain(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float | None
+) -> Tensor:
+    """Without dropout, where nothing but the mask is broadcast: what takes a few microseconds must not take many."""
+    ordinary = type(query) is type(key) is type(value) is Tensor and query.is_cpu and key.is_cpu and value.is_cpu
+    if not ordinary or watched() or (mask is not None and not (type(mask) is Tensor and mask.is_cpu)):
+        check(query, key, value, mask, is_causal)
+        return attend(query, key, value, mask, None, 0.0, is_causal, scale)[0]
+    records = query.requires_grad or key.requires_grad or value.requires_grad
+    if (records or (mask is not None and mask.requires_grad)) and torch.is_grad_enabled():
+        check(query, key, value, mask, is_causal)
+        return Attention.apply(query, key, value, mask, None, None, 0.0, is_causal, scale, "none")[0]
+    if not query.dtype == key.dtype == value.dtype:
+        check(query, key, value, mask, is_causal)
+    masks = None if mask is None else (as_mask(mask),)
+    alignment = "top_left" if is_causal else None
+    options = (masks, scale, 0.0, is_causal, None, alignment, None, None, None, None, None, None, None, None,
+               "automatic", threads())  # fmt: skip
+    query = lent(query)
+    place = new_out(query, value) if tokens_first(query) else None
+    out = _rapt.attention(query, lent(key), lent(value), None, options, place, False, None)
+    count_rapt()
+    return out
+
+
+def _causal(bias: Any, query: Tensor, key: Tensor, is_causal: bool) -> tuple[Tensor | None, bool]:
+    """(attn_mask, is_causal) that mean the same. A CausalBias says all in its attributes; its memory is never set."""
+    if is_causal:
+        raise ValueError("sdpa: attn_mask is a CausalBias, which excludes is_causal=True; leave is_causal out")
+    if bias.variant.name == "UPPER_LEFT" or bias.seq_len_q == bias.seq_len_kv:
+        return None, True
+    if (bias.seq_len_q, bias.seq_len_kv) != (query.shape[-2], key.shape[-2]):
+        raise ValueError(f"sdpa: attn_mask is causal for {bias.seq_len_q} queries and {bias.seq_len_kv} keys; it must "
+                         f"be for the {query.shape[-2]} queries and {key.shape[-2]} keys of this call")
+    return bias._lower_right(query.device), False
+
+
+def _cast(x: Tensor | None) -> Tensor | None:
+    """As torch.autocast casts what goes into attention."""
+    if x is None or not x.is_floating_point() or x.dtype == torch.float64:
+        return x
+    return x.to(torch.get_autocast_dtype("cpu"))
+
+
+def _rate(dropout_p: float) -> float:
+    """rapt's rates are below 1. At 1 everything is dropped, and the caller sees to that."""
+    if not 0.0 <= dropout_p <= 1.0:
+        raise ValueError(f"sdpa: dropout_p is {dropout_p}; it must be from 0 to 1")
+    return 0.0 if dropout_p == 1.0 else dropout_p
+
+
+def check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, is_causal: bool) -> None:
+    """Refuses what PyTorch refuses."""
+    if not query.dtype == key.dtype == value.dtype:
+        raise ValueError(f"sdpa: query is {query.dtype}, key is {key.dtype}, value is {value.dtype}; they must "
+                         "be equal")
+    if not query.device == key.device == value.device:
+        raise ValueError(f"sdpa: query is on {query.device}, key on {key.device}, value on {value.device}; they must "
+                         "be on the CPU")
+    if query.dtype not in DTYPES:
+        raise ValueError(f"sdpa: query is {query.dtype}; rapt computes with float32, float64, bfloat16 and float16")
+    if attn_mask is None:
+        return
+    if is_causal:
+        raise ValueError("sdpa: attn_mask and is_causal exclude one another; put the causal part into the mask")
+    if attn_mask.dtype not in (torch.bool, torch.float32, query.dtype):
+        raise ValueError(f"sdpa: attn_mask is {attn_mask.dtype}; it must be torch.bool, torch.float32 or the query's "
+                         f"{query.dtype}")
+
+
+class Views:
+    """Inputs of any rank as the operator's four dimensions, and the shape that the result has in the end.
+
+    What broadcasts is expanded, which copies nothing up to four dimensions. Of five and more, the leading ones are made
+    one, which copies where strides do not allow for a view. Heads of no numbers get one, a zero.
+    """
+
+    def __init__(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, enable_gqa: bool) -> None:
+        given = max(query.dim(), key.dim(), value.dim())
+        if min(query.dim(), key.dim(), value.dim()) < 2:
+            raise ValueError("sdpa: query, key and value must have at least two dimensions, (L, D)")
+        rank = max(given, 4)
+        query, key, value = (_raised(x, rank) for x in (query, key, value))
+        batch = tuple(_broadcast(sizes) for sizes in zip(query.shape[:-3], key.shape[:-3], value.shape[:-3]))
+        heads = _grouped_heads(query, key, value) if enable_gqa else _broadcast_heads(query, key, value)
+        self.shape = (*batch, heads[0], query.shape[-2], value.shape[-1])[rank - given :]
+        query, key, value = (x if x.shape[-1] else F.pad(x, (0, 1)) for x in (query, key, value))
+        query, key, value = (_flat(_with_heads(x, n), batch) for x, n in zip((query, key, value), heads))
+        if mask is not None:
+            if mask.dim() > rank:
+                raise ValueError(f"sdpa: attn_mask has {mask.dim()} dimensions, and the others at most {given}")
+            mask = _raised(mask, rank)
+            mask = _flat(mask, batch if any(n != 1 for n in mask.shape[:-3]) else mask.shape[:-3])
+        self.tensors = (query, key, value, mask)
+
+
+def _broadcast(sizes: tuple[int, int, int]) -> int:
+    """What one dimension of query, key and value is together. (torch.broadcast_shapes imports a compiler first.)"""
+    large = [size for size in sizes if size != 1]
+    if any(size != large[0] for size in large):
+        raise ValueError("sdpa: query, key and value have {}, {} and {} in a leading dimension, which do not "
+                         "broadcast; enable_gqa=True lets a head of the key serve several of the query".format(*sizes))
+    return large[0] if large else 1
+
+
+def _raised(x: Tensor, rank: int) -> Tensor:
+    """With dimensions of 1 in front."""
+    return x.view(*[1] * (rank - x.dim()), *x.shape) if x.dim() < rank else x
+
+
+def _flat(x: Tensor, batch: tuple[int, ...]) -> Tensor:
+    """Broadcast over all batch dimensions, and these made one."""
+    if x.shape[:-3] != batch:
+        x = x.expand(*batch, *x.shape[-3:])
+    return x if len(batch) == 1 else x.reshape(math.prod(batch), *x.shape[-3:])
+
+
+def _with_heads(x: Tensor, heads: int) -> Tensor:
+    """With so many heads: each of its own repeated, next to one another. A view where it has one."""
+    own = x.shape[-3]
+    if own == heads:
+        return x
+    if own == 1:
+        return x.expand(*x.shape[:-3], heads, *x.shape[-2:])
+    return x.repeat_interleave(heads // own, -3)
+
+
+def _grouped_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, int, int]:
+    """How many heads each must have, where one of the key serves several of the query."""
+    heads = [x.shape[-3] for x in (query, key, value)]
+    if any(n == 0 or heads[0] % n for n in heads):
+        raise ValueError(f"sdpa: {heads[1]} heads of key and {heads[2]} of value; they must divide the "
+                         f"query's {heads[0]}")
+    return (heads[0], *heads[1:]) if heads[1] == heads[2] else (heads[0],) * 3
+
+
+def _broadcast_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, int, int]:
+    """How many heads each must have, where heads broadcast as any other dimension."""
+    heads = _broadcast((query.shape[-3], key.shape[-3], value.shape[-3]))
+    shared = 1 if key.shape[-3] == value.shape[-3] == 1 else heads  # one head for all is read where it lies
+    return heads, shared, shared

@@ -1,0 +1,28 @@
+"""rapt in PyTorch: attention that is part of the graph, and of compiled ones.
+
+    import rapt.torch
+    out = rapt.torch.sdpa(query, key, value, is_causal=True)
+
+Importing this imports PyTorch; importing rapt does not.
+"""
+
+from .bridges.torch.calls import Calls, calls
+from .bridges.torch.enable import Enabled, enable, enabled
+from .bridges.torch.multihead import MultiheadAttention, multi_head_attention_forward
+from .bridges.torch.sdpa import sdpa
+
+__all__ = [
+    "Calls",
+    "Enabled",
+    "MultiheadAttention",
+    "calls",
+    "enable",
+    "enabled",
+    "multi_head_attention_forward",
+    "sdpa",
+]
+
+# Part of this module for whoever prints or pickles them.
+for _public in (Calls, Enabled, MultiheadAttention, calls, enable, enabled, multi_head_attention_forward, sdpa):
+    _public.__module__ = __name__
+del _public

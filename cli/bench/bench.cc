@@ -1,0 +1,165 @@
+#include "cli/bench/bench.h"
+
+#include <array>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "bench/harness/rounds.h"
+#include "cli/bench/measured.h"
+#include "cli/bench/report.h"
+#include "cli/command.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/page.h"
+
+namespace rapt::cli {
+namespace {
+
+constexpr std::int64_t kMostDim = 512;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+
+constexpr std::array<std::pair<std::string_view, DType>, 4> kTypes{
+    {{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}, {"f16", DType::f16}}};
+constexpr std::array<std::pair<std::string_view, bench::BenchMask>, 5> kMasks{
+    {{"none", bench::BenchMask::none},
+     {"bool", bench::BenchMask::bool_full},
+     {"float", bench::BenchMask::float_full},
+     {"bool-plane", bench::BenchMask::bool_plane},
+     {"float-plane", bench::BenchMask::float_plane}}};
+constexpr std::array<std::pair<std::string_view, bench::BenchWeights>, 3> kWeights{
+    {{"none", bench::BenchWeights::none}, {"mean", bench::BenchWeights::mean}, {"all", bench::BenchWeights::all}}};
+constexpr std::array<std::pair<std::string_view, Engine>, 3> kEngines{
+    {{"auto", Engine::automatic}, {"cpu", Engine::cpu}, {"reference", Engine::reference}}};
+// "256,0", "256,open" or "none".
+Window window_of(const std::string& text) {
+  if (text == "none") return {};
+  const std::vector<std::string> sides = split(text);
+  if (sides.size() != 2) {
+    throw BadValue("--window", fmt::format("'{}' is not LEFT,RIGHT, such as 256,0 or 256,open", text));
+  }
+  const auto side = [](const std::string& keys) -> std::optional<std::int64_t> {
+    if (keys == "open") return std::nullopt;
+    return whole_number("--window", keys, 0, kMostElements);
+  };
+  return {side(sides[0]), side(sides[1])};
+}
+
+// Options are read in the order they are added in, so what is given besides changes this start.
+void add_decode(Command& command, bench::BenchSweep& sweep) {
+  command.flag(
+      "--decode",
+      [&sweep] {
+        sweep.heads = {32}, sweep.kv_heads = {8}, sweep.queries = {1}, sweep.keys = {32768};
+        sweep.dtype = {DType::f32, DType::bf16, DType::f16};
+      },
+      "Start from decoding: 1 query on 32768 keys, 32 heads on 8 kv heads, in f32, bf16 and f16");
+}
+
+void add_cases(Command& command, bench::BenchSweep& sweep) {
+  command.numbers("--batch", sweep.batch, kMostElements, "Batch rows (1)");
+  command.numbers("--heads", sweep.heads, kMostElements, "Query heads (8)");
+  command.numbers("--kv-heads", sweep.kv_heads, kMostElements, "Key and value heads (as many as --heads)");
+  command.numbers("--queries", sweep.queries, kMostElements, "Queries (2048)");
+  command.numbers("--keys", sweep.keys, kMostElements,
+                  "Keys (as many as --queries); where they differ, the last query sees the last key");
+  command.numbers("--dim", sweep.dim, kMostDim, "Head size (128)");
+  command.choices("--dtype", sweep.dtype, kTypes, "Element type (f32)");
+  command.one_or_none("--causal", "[yes|no|both]", "A query sees the keys up to its own place; `both` times both",
+                      [&sweep](const std::string& which) {
+                        static constexpr std::array<std::pair<std::string_view, int>, 4> kWhich{
+                            {{"", 1}, {"yes", 1}, {"no", 0}, {"both", 2}}};
+                        const int how = chosen("--causal", which, kWhich);
+                        sweep.causal = how == 2 ? std::vector<bool>{false, true} : std::vector<bool>{how == 1};
+                      });
+  command.many("--window", "LEFT,RIGHT", "Keys seen before and after a query's place (none); give it again to sweep",
+               [&sweep](const std::vector<std::string>& windows) {
+                 sweep.window.clear();
+                 for (const std::string& each : windows) sweep.window.push_back(window_of(each));
+               });
+  command.choices("--mask", sweep.mask, kMasks,
+                  "A mask of full size, (B, Hq, Lq, Lk), or -plane: one of (Lq, Lk) for all heads (none)");
+  command.numbers("--threads", sweep.threads, kMostThreads, "Threads (1)");
+}
+
+// What `rapt bench attention` and `rapt bench backward` have in common: one of them is given.
+void add_measuring(Command& command, BenchOptions& options) {
+  command.choice("--engine", options.engine, kEngines, "Who computes (auto)");
+  command.flag("--baseline", options.baseline,
+               "Also time a matrix product, the FMA peak and plain reads of memory in every round, and the ratios");
+  command.whole("--reps", options.rounds, 100000, "Rounds: every case is timed once in each (9)");
+  command.seconds("--min-time", options.shortest_sample,
+                  "Seconds a sample lasts at least: a faster call is repeated within it (0.02)");
+  command.flag("--json", options.json, "Print data");
+  command.flag("--csv", options.csv, "Print comma-separated values");
+  command.exclude("--csv", "--json");
+  command.choice("--color", options.color, kColors, "When to colour");
+}
+
+}  // namespace
+
+Command add_bench(Command& rapt, BenchOptions& options) {
+  Command bench = rapt.below("bench", "Time it, each answer checked first");
+  bench.require_below();
+  Command command =
+      bench.below("attention", "Attention forward. Lists, such as --queries 512,1024, time every combination");
+  add_decode(command, options.sweep);
+  add_cases(command, options.sweep);
+  command.choices("--weights", options.sweep.weights, kWeights,
+                  "Also write the weights: their mean over heads, or all (none)");
+  add_measuring(command, options);
+  Command backward =
+      bench.below("backward", "Attention backward: dq, dk and dv from what forward gave. Lists time every combination");
+  backward.when_given([&options] { options.sweep.backward = true; });
+  add_cases(backward, options.sweep);
+  add_measuring(backward, options);
+  add_bench_gemm(bench, options.gemm);
+  add_bench_mha(bench, options.mha);
+  add_bench_decode(bench, options.decode);
+  return bench;
+}
+
+ExitCode run_bench(const BenchOptions& options) {
+  if (options.gemm.asked) return run_bench_gemm(options.gemm);
+  if (options.mha.asked) return run_bench_mha(options.mha);
+  if (options.decode.asked) return run_bench_decode(options.decode);
+  const bench::BenchPlan plan{.cases = measured([&] { return bench::cases_of(options.sweep); }),
+                              .engine = options.engine,
+                              .baseline = options.baseline,
+                              .rounds = options.rounds,
+                              .shortest_sample = options.shortest_sample,
+                              .progress = show_progress};
+  const bench::BenchReport report = measured([&] { return bench::run_rounds(plan); });
+
+  bool good = true;
+  for (const bench::BenchResult& result : report.results) {
+    if (result.check.good()) continue;
+    good = false;
+    fmt::print(stderr, "rapt: bench: {}: wrong by {:.1e}, at most {:.1e} is right; nothing was timed\n",
+               result.parameters.name(), result.check.error, result.check.limit);
+  }
+  if (!good) return ExitCode::numbers_differ;
+  if (!report.baselines.empty() && report.baselines[0].sgemm_library.empty()) {
+    fmt::print(stderr, "rapt: bench: no OpenBLAS, oneDNN or MKL was found, so there is no sgemm to compare with\n");
+  }
+
+  const BenchMachine machine = BenchMachine::here();
+  if (options.json) {
+    print(bench_as_json(machine, report).dump(2) + "\n");
+  } else if (options.csv) {
+    print(bench_as_csv(report));
+  } else {
+    const Terminal terminal = detect_terminal(options.color);
+    Page page(terminal);
+    show_bench(page, machine, report);
+    page.flush();
+  }
+  return ExitCode::good;
+}
+
+}  // namespace rapt::cli

@@ -1,0 +1,35 @@
+// `rapt bench`: how fast attention, the packed product and the layer are on this machine, held against what it can do.
+#pragma once
+
+#include <cstdint>
+
+#include "bench/harness/case.h"
+#include "cli/bench/decode.h"
+#include "cli/bench/gemm.h"
+#include "cli/bench/mha.h"
+#include "cli/exit_code.h"
+#include "cli/terminal/terminal.h"
+#include "rapt/attention.h"
+
+namespace rapt::cli {
+
+class Command;
+
+struct BenchOptions {
+  bench::BenchSweep sweep;
+  Engine engine = Engine::automatic;
+  bool baseline = false;
+  std::int64_t rounds = 9;
+  double shortest_sample = 0.02;  // seconds
+  bool json = false;
+  bool csv = false;
+  ColorChoice color = ColorChoice::automatic;
+  GemmOptions gemm;      // of `rapt bench gemm`
+  MhaOptions mha;        // of `rapt bench mha`
+  DecodeOptions decode;  // of `rapt bench decode`; all others are of `rapt bench attention` and `rapt bench backward`
+};
+
+Command add_bench(Command& rapt, BenchOptions& options);
+ExitCode run_bench(const BenchOptions& options);
+
+}  // namespace rapt::cli

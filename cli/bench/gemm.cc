@@ -1,0 +1,141 @@
+#include "cli/bench/gemm.h"
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/bench/measured.h"
+#include "cli/bench/table.h"
+#include "cli/command.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/page.h"
+
+namespace rapt::cli {
+namespace {
+
+constexpr std::int64_t kMostSize = std::int64_t{1} << 31;
+constexpr std::array<std::pair<std::string_view, DType>, 3> kTypes{
+    {{"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}}};
+
+// "1024x4096"
+bench::GemmShape shape_of(const std::string& text) {
+  const std::vector<std::string> sizes = split(text, 'x');
+  if (sizes.size() != 2) {
+    throw BadValue("--shape", fmt::format("'{}' is not KxN, such as 1024x4096", text));
+  }
+  return {whole_number("--shape", sizes[0], 1, kMostSize - 1), whole_number("--shape", sizes[1], 1, kMostSize - 1)};
+}
+
+std::optional<double> over_sgemm(const bench::GemmResult& result) {
+  const bench::LibrarySamples* best = result.best_library();
+  return best == nullptr ? std::nullopt : bench::median_ratio(result.gflops, best->gflops);
+}
+
+nlohmann::ordered_json as_json(const bench::GemmResult& result) {
+  const bench::GemmCase& c = result.parameters;
+  const bench::LibrarySamples* best = result.best_library();
+  const bool streamed = !result.stream_gbps.empty();
+  nlohmann::ordered_json data;
+  data["name"] = c.name();
+  data["rows"] = c.rows;
+  data["inputs"] = c.shape.inputs;
+  data["outputs"] = c.shape.outputs;
+  data["type"] = name_of(c.type);
+  data["threads"] = c.threads;
+  data["error"] = result.check.error;
+  put_times(result.ms, data);
+  data["flops"] = c.flops();
+  data["bytes"] = c.weight_bytes();
+  data["gflops"] = result.gflops.median();
+  data["gbps"] = result.gbps.median();
+  data["libraries"] = nlohmann::ordered_json::object();
+  for (const bench::LibrarySamples& each : result.libraries) data["libraries"][each.name] = each.gflops.median();
+  data["sgemm_library"] = best == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(best->name);
+  data["over_sgemm"] = or_null(over_sgemm(result));
+  data["stream_gbps"] = or_null(streamed ? std::optional(result.stream_gbps.median()) : std::nullopt);
+  data["stream_way"] = streamed ? nlohmann::ordered_json(result.stream_way) : nlohmann::ordered_json(nullptr);
+  data["over_stream"] = or_null(bench::median_ratio(result.gbps, result.stream_gbps));
+  return data;
+}
+
+void show(Page& page, const BenchMachine& machine, const std::vector<bench::GemmResult>& results) {
+  page.heading("rapt bench gemm", fmt::format("{} · {}", machine.cpu, machine.isa));
+  std::vector<std::vector<std::string>> rows{{"case", "ms", "spread", "GFLOP/s"}};
+  for (const bench::LibrarySamples& each : results[0].libraries) rows[0].push_back(each.name);
+  rows[0].insert(rows[0].end(), {"/best", "GB/s", "read", "/read"});
+  for (const bench::GemmResult& result : results) {
+    rows.push_back(
+        {result.parameters.name(), number(result.ms.median()), spread(result.ms), number(result.gflops.median())});
+    for (const bench::LibrarySamples& each : result.libraries) rows.back().push_back(number(each.gflops.median()));
+    rows.back().push_back(ratio(over_sgemm(result)));
+    rows.back().push_back(number(result.gbps.median()));
+    rows.back().push_back(result.stream_gbps.empty() ? "–" : number(result.stream_gbps.median()));
+    rows.back().push_back(ratio(bench::median_ratio(result.gbps, result.stream_gbps)));
+  }
+  show_table(page, rows);
+  page.line();
+  page.quiet(
+      "Medians over rounds; ratios within a round. /best is over the faster library, whose sgemm is f32 and packs W "
+      "anew in every call. GB/s of weights; read is the fastest plain read of as many bytes.");
+}
+
+}  // namespace
+
+void add_bench_gemm(Command& bench, GemmOptions& options) {
+  Command command = bench.below(
+      "gemm",
+      "The packed product y = x·Wᵀ, beside every sgemm found. Lists, such as --rows 1,32, time every combination");
+  command.when_given([&options] { options.asked = true; });
+  command.numbers("--rows", options.plan.rows, kMostSize - 1, "Rows of x (1,8,32,128,512,2048)");
+  command.one("--shape", "KxN,…", "Inputs and outputs of W (1024x1024)", [&options](const std::string& text) {
+    options.plan.shapes.clear();
+    for (const std::string& part : split(text)) options.plan.shapes.push_back(shape_of(part));
+  });
+  command.choices("--type", options.plan.types, kTypes, "What W is packed as; x and y are f32 (f32)");
+  command.numbers("--threads", options.plan.threads, kMostThreads, "Threads (1)");
+  command.whole("--reps", options.plan.rounds, 100000, "Rounds: every case is timed once in each (9)");
+  command.seconds("--min-time", options.plan.shortest_sample,
+                  "Seconds a sample lasts at least: a faster call is repeated within it (0.02)");
+  command.flag("--json", options.json, "Print data");
+  command.choice("--color", options.color, kColors, "When to colour");
+}
+
+ExitCode run_bench_gemm(const GemmOptions& options) {
+  bench::GemmPlan plan = options.plan;
+  plan.progress = show_progress;
+  const std::vector<bench::GemmResult> results = measured([&] { return bench::run_gemm_rounds(plan); });
+  bool good = true;
+  for (const bench::GemmResult& result : results) {
+    if (result.check.good()) continue;
+    good = false;
+    fmt::print(stderr, "rapt: bench: {}: wrong by {:.1e}, at most {:.1e} is right; nothing was timed\n",
+               result.parameters.name(), result.check.error, result.check.limit);
+  }
+  if (!good) return ExitCode::numbers_differ;
+  if (results[0].libraries.empty()) {
+    fmt::print(stderr, "rapt: bench: no OpenBLAS, oneDNN or MKL was found, so there is no sgemm to compare with\n");
+  }
+
+  const BenchMachine machine = BenchMachine::here();
+  if (options.json) {
+    nlohmann::ordered_json data;
+    data["schema"] = 1;
+    data["machine"] = as_json(machine);
+    data["cases"] = nlohmann::ordered_json::array();
+    for (const bench::GemmResult& each : results) data["cases"].push_back(as_json(each));
+    print(data.dump(2) + "\n");
+    return ExitCode::good;
+  }
+  const Terminal terminal = detect_terminal(options.color);
+  Page page(terminal);
+  show(page, machine, results);
+  page.flush();
+  return ExitCode::good;
+}
+
+}  // namespace rapt::cli

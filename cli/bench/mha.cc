@@ -1,0 +1,174 @@
+#include "cli/bench/mha.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/bench/measured.h"
+#include "cli/bench/table.h"
+#include "cli/command.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/page.h"
+
+namespace rapt::cli {
+namespace {
+
+constexpr std::int64_t kMostSize = std::int64_t{1} << 31;
+
+// With all that was left open filled in. Refuses what cannot be.
+bench::MhaPlan completed(const bench::MhaPlan& given) {
+  bench::MhaPlan plan = given;
+  bench::MhaSizes& sizes = plan.sizes;
+  if (sizes.kv_heads == 0) sizes.kv_heads = sizes.heads;
+  if (plan.variants.empty()) {
+    for (const auto& each : bench::kMhaVariants) plan.variants.push_back(each.second);
+  }
+  if (sizes.embed % sizes.heads != 0) {
+    throw UsageError(fmt::format("bench: {} numbers do not divide into {} heads; --heads must divide --embed",
+                                 sizes.embed, sizes.heads));
+  }
+  if (sizes.heads % sizes.kv_heads != 0) {
+    throw UsageError(fmt::format("bench: {} heads cannot share {} kv heads evenly; --kv-heads must divide --heads",
+                                 sizes.heads, sizes.kv_heads));
+  }
+  // Twice the same would be one row that is compared with itself.
+  const auto require_once = [](auto list, const char* option) {
+    std::ranges::sort(list);
+    if (std::ranges::adjacent_find(list) != list.end()) {
+      throw UsageError(fmt::format("bench: {} names the same twice", option));
+    }
+  };
+  require_once(plan.variants, "--variants");
+  require_once(plan.threads, "--threads");
+
+  constexpr double kMostElements = 1e11;
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  double largest = std::max(3.0 * real(sizes.batch) * real(sizes.tokens), 3.0 * real(sizes.embed)) * real(sizes.embed);
+  for (const bench::MhaVariant variant : plan.variants) {
+    const double plane = real(sizes.batch) * real(sizes.tokens) * real(sizes.tokens);
+    if (bench::weights_of(variant) == ReturnWeights::mean) largest = std::max(largest, plane);
+    if (variant == bench::MhaVariant::plain || variant == bench::MhaVariant::all_weights) {
+      largest = std::max(largest, plane * real(sizes.heads));
+    }
+  }
+  if (largest > kMostElements) {
+    throw UsageError(fmt::format("bench: mha of these sizes would need tensors of {:.1e} elements", largest));
+  }
+  plan.progress = show_progress;
+  return plan;
+}
+
+nlohmann::ordered_json as_json(const bench::MhaSizes& sizes, const bench::MhaReport& report) {
+  nlohmann::ordered_json data;
+  data["schema"] = 1;
+  data["machine"] = as_json(BenchMachine::here());
+  data["sizes"] = {{"batch", sizes.batch}, {"tokens", sizes.tokens},     {"embed", sizes.embed},
+                   {"heads", sizes.heads}, {"kv_heads", sizes.kv_heads}, {"causal", sizes.causal}};
+  data["flops"] = sizes.flops();
+  data["baselines"] = nlohmann::ordered_json::array();
+  for (const bench::MhaBaseline& each : report.baselines) {
+    const bool found = !each.library.empty();
+    nlohmann::ordered_json baseline;
+    baseline["threads"] = each.threads;
+    baseline["sgemm_library"] = found ? nlohmann::ordered_json(each.library) : nlohmann::ordered_json(nullptr);
+    baseline["sgemm_gflops"] = or_null(found ? std::optional(each.sgemm_gflops.median()) : std::nullopt);
+    data["baselines"].push_back(std::move(baseline));
+  }
+  data["cases"] = nlohmann::ordered_json::array();
+  for (const bench::MhaResult& result : report.results) {
+    nlohmann::ordered_json each;
+    each["name"] = result.name();
+    each["variant"] = name_of(result.variant);
+    each["type"] = rapt::name_of(bench::type_of(result.variant));
+    each["threads"] = result.threads;
+    each["error"] = result.check.error;
+    put_times(result.ms, each);
+    each["flops"] = sizes.flops(result.variant);
+    each["gflops"] = result.gflops.median();
+    each["time_over_sgemm"] = or_null(report.time_over_sgemm(result));
+    each["time_over_packed"] = or_null(report.time_over_packed(result));
+    data["cases"].push_back(std::move(each));
+  }
+  return data;
+}
+
+void show(Page& page, const bench::MhaSizes& sizes, const bench::MhaReport& report) {
+  const BenchMachine machine = BenchMachine::here();
+  page.heading("rapt bench mha", fmt::format("{} · {}", machine.cpu, machine.isa));
+  page.line();
+  const std::string kv = sizes.kv_heads == sizes.heads ? "" : fmt::format(" on {} kv heads", sizes.kv_heads);
+  page.prose(fmt::format("batch {}, {} tokens, {} wide, {} heads{}{}: {} GFLOP of useful work", sizes.batch,
+                         sizes.tokens, sizes.embed, sizes.heads, kv, sizes.causal ? ", causal" : "",
+                         number(sizes.flops() / 1e9)));
+  std::vector<std::vector<std::string>> rows{{"variant", "ms", "spread", "GFLOP/s", "/sgemm", "×"}};
+  for (const bench::MhaResult& result : report.results) {
+    rows.push_back({result.name(), number(result.ms.median()), spread(result.ms), number(result.gflops.median()),
+                    ratio(report.time_over_sgemm(result)), ratio(report.time_over_packed(result))});
+  }
+  show_table(page, rows);
+  page.line();
+  page.quiet(
+      "Medians over rounds; ratios within a round. Useful work is the projections and the (query, key) pairs that are "
+      "seen; with backward, three times the projections and 3.5 times the pairs. /sgemm is time over that of as much "
+      "work "
+      "at the rate of the fastest sgemm, 2048³; × is time over that of packed qkv.");
+}
+
+}  // namespace
+
+void add_bench_mha(Command& bench, MhaOptions& options) {
+  Command command = bench.below(
+      "mha",
+      "The multi-head attention layer, in the ways to build it, and training it. The sizes are those of the notes' "
+      "comparison");
+  command.when_given([&options] { options.asked = true; });
+  const auto size = [&](const std::string& name, std::int64_t& value, const std::string& help) {
+    command.whole(name, value, kMostSize - 1, help);
+  };
+  size("--batch", options.plan.sizes.batch, "Batch rows (8)");
+  size("--tokens", options.plan.sizes.tokens, "Tokens of each (1024)");
+  size("--embed", options.plan.sizes.embed, "Numbers in a token (768)");
+  size("--heads", options.plan.sizes.heads, "Query heads (12)");
+  size("--kv-heads", options.plan.sizes.kv_heads, "Key and value heads (as many as --heads)");
+  static constexpr std::array<std::pair<std::string_view, bool>, 2> kYesNo{{{"yes", true}, {"no", false}}};
+  command.choice("--causal", options.plan.sizes.causal, kYesNo, "A query sees the keys up to its own place (yes)");
+  command.choices("--variants", options.plan.variants, bench::kMhaVariants, "Which, as a list (all)");
+  command.numbers("--threads", options.plan.threads, kMostThreads, "Threads (1)");
+  command.whole("--reps", options.plan.rounds, 100000, "Rounds: every variant is timed once in each (9)");
+  command.seconds("--min-time", options.plan.shortest_sample,
+                  "Seconds a sample lasts at least: a faster call is repeated within it (0.02)");
+  command.flag("--json", options.json, "Print data");
+  command.choice("--color", options.color, kColors, "When to colour");
+}
+
+ExitCode run_bench_mha(const MhaOptions& options) {
+  const bench::MhaPlan plan = completed(options.plan);
+  const bench::MhaReport report = measured([&] { return bench::run_mha_rounds(plan); });
+
+  bool good = true;
+  for (const bench::MhaResult& result : report.results) {
+    if (result.check.good()) continue;
+    good = false;
+    fmt::print(stderr, "rapt: bench: {}: wrong by {:.1e}, at most {:.1e} is right; nothing was timed\n", result.name(),
+               result.check.error, result.check.limit);
+  }
+  if (!good) return ExitCode::numbers_differ;
+  if (report.baselines[0].library.empty()) {
+    fmt::print(stderr, "rapt: bench: no OpenBLAS, oneDNN or MKL was found, so there is no sgemm to compare with\n");
+  }
+
+  if (options.json) {
+    print(as_json(plan.sizes, report).dump(2) + "\n");
+    return ExitCode::good;
+  }
+  const Terminal terminal = detect_terminal(options.color);
+  Page page(terminal);
+  show(page, plan.sizes, report);
+  page.flush();
+  return ExitCode::good;
+}
+
+}  // namespace rapt::cli

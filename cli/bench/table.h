@@ -1,0 +1,26 @@
+// Numbers as the benchmarks print them, and the table they stand in.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/bench/report.h"
+#include "cli/terminal/page.h"
+
+namespace rapt::cli {
+
+std::string number(double value);                       // three digits or so
+std::string ratio(const std::optional<double>& value);  // "–" where there is none
+std::string spread(const bench::Samples& ms);           // half the interquartile range, in percent of the median
+
+nlohmann::ordered_json or_null(const std::optional<double>& value);
+nlohmann::ordered_json as_json(const BenchMachine& machine);
+void put_times(const bench::Samples& ms, nlohmann::ordered_json& data);  // of all rounds: median, extremes, quartiles
+
+// The first row holds the headings; the first column stands left, all others right.
+void show_table(Page& page, const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace rapt::cli

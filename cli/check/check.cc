@@ -1,0 +1,132 @@
+#include "cli/check/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string_view>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+
+namespace rapt::cli {
+namespace {
+
+// One line that is written over on a terminal; elsewhere only a few lines, so that a log stays short.
+class Progress {
+ public:
+  void operator()(std::int64_t done, std::int64_t total, std::int64_t wrong) {
+    const std::int64_t tenth = 10 * done / total;
+    if (!terminal_ && tenth == shown_) return;
+    if (terminal_ && done % 10 != 0 && done != total) return;
+    shown_ = tenth;
+    fmt::print(stderr, "{}{} of {} cases, {} answers wrong{}", terminal_ ? "\r" : "", done, total, wrong,
+               terminal_ && done < total ? "" : "\n");
+  }
+
+ private:
+  bool terminal_ = isatty(STDERR_FILENO) != 0;
+  std::int64_t shown_ = 0;
+};
+
+std::string repeat_with(const CheckFailure& failure) {
+  const CheckTarget& target = failure.target;
+  return fmt::format("rapt check --case {}{}{}", failure.case_name, target.engine == Engine::cpu ? " --isa " : "",
+                     target.instruction_set);
+}
+
+std::int64_t count_of(const std::string& option, const std::string& text) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || text.size() >= 19) throw BadValue(option, text + " is not a whole number of 0 or more");
+  return std::stoll(text);
+}
+
+void print_table(const CheckOptions& options, const CheckReport& report) {
+  if (options.plan.case_name.empty()) {
+    fmt::print("the case list and {} random cases, seeds from {}: {:.1f} s\n\n", options.plan.random, options.plan.seed,
+               report.seconds);
+  }
+  const auto worst = [](double part, const std::string& name) { return fmt::format("{:.2f}  {}", part, name); };
+  std::size_t width = std::string_view("worst error, of allowed").size();
+  for (const CheckScore& score : report.scores) width = std::max(width, worst(score.worst, score.worst_case).size());
+  fmt::print("{:<14}{:>8}{:>16}{:>8}   {:<{}}  {}\n", "engine", "cases", "with gradients", "differ",
+             "worst error, of allowed", width, "of a gradient");
+  for (const CheckScore& score : report.scores) {
+    fmt::print("{:<14}{:>8}{:>16}{:>8}   {:<{}}  {}\n", score.target.name(), score.cases, score.gradients, score.differ,
+               worst(score.worst, score.worst_case), width, worst(score.worst_gradient, score.worst_gradient_case));
+  }
+  fmt::print("\n{}\n", report.good() ? "✓ every answer is right" : "✗ numbers differ from the reference:");
+  for (const CheckFailure& failure : report.failures) {
+    fmt::print("\n{}: {}\n  {}\n  again: {}\n", failure.target.name(), failure.what, failure.description,
+               repeat_with(failure));
+  }
+}
+
+// An error is infinite where an answer is not even finite where it should be: no number in JSON.
+double finite(double error) { return std::isfinite(error) ? error : -1.0; }
+
+void print_json(const CheckOptions& options, const CheckReport& report) {
+  nlohmann::ordered_json data = {{"schema", 1},
+                                 {"good", report.good()},
+                                 {"random", options.plan.random},
+                                 {"seed", options.plan.seed},
+                                 {"seconds", report.seconds}};
+  for (const CheckScore& score : report.scores) {
+    data["engines"].push_back({{"engine", score.target.engine == Engine::reference ? "reference" : "cpu"},
+                               {"instruction_set", score.target.instruction_set},
+                               {"cases", score.cases},
+                               {"gradients", score.gradients},
+                               {"differ", score.differ},
+                               {"worst_of_allowed", finite(score.worst)},
+                               {"worst_case", score.worst_case},
+                               {"worst_gradient_of_allowed", finite(score.worst_gradient)},
+                               {"worst_gradient_case", score.worst_gradient_case},
+                               {"seconds", score.seconds}});
+  }
+  data["failures"] = nlohmann::ordered_json::array();
+  for (const CheckFailure& failure : report.failures) {
+    data["failures"].push_back({{"engine", failure.target.name()},
+                                {"what", failure.what},
+                                {"case", failure.description},
+                                {"seed", failure.seed},
+                                {"again", repeat_with(failure)}});
+  }
+  fmt::print("{}\n", data.dump());
+}
+
+}  // namespace
+
+Command add_check(Command& rapt, CheckOptions& options) {
+  Command command = rapt.below("check", "Compare every engine and instruction set here with the reference");
+  command.one("--random", "N", "Random cases besides the list (default 200)",
+              [&](const std::string& text) { options.plan.random = count_of("--random", text); });
+  command.one("--seed", "S", "Seed of the first random case (default 1)", [&](const std::string& text) {
+    options.plan.seed = static_cast<std::uint64_t>(count_of("--seed", text));
+  });
+  command.text("--case", "NAME", options.plan.case_name, "Only this case, by the name a failure is printed with");
+  command.text("--isa", "NAME", options.plan.instruction_set, "Only this instruction set (rapt info lists them)");
+  command.flag("--json", options.json, "Print the same as data");
+  return command;
+}
+
+ExitCode run_check_command(const CheckOptions& options) {
+  try {  // before any work
+    planned_targets(options.plan);
+    planned_cases({.case_name = options.plan.case_name});
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
+  Progress progress;
+  const CheckReport report = run_check(
+      options.plan, [&](std::int64_t done, std::int64_t total, std::int64_t wrong) { progress(done, total, wrong); });
+  if (options.json) {
+    print_json(options, report);
+  } else {
+    print_table(options, report);
+  }
+  return report.good() ? ExitCode::good : ExitCode::numbers_differ;
+}
+
+}  // namespace rapt::cli

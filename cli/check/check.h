@@ -1,0 +1,19 @@
+// `rapt check`: does this build compute the right numbers on this machine?
+#pragma once
+
+#include "cli/check/check_run.h"
+#include "cli/exit_code.h"
+
+namespace rapt::cli {
+
+class Command;
+
+struct CheckOptions {
+  CheckPlan plan{.random = 200};
+  bool json = false;
+};
+
+Command add_check(Command& rapt, CheckOptions& options);
+ExitCode run_check_command(const CheckOptions& options);
+
+}  // namespace rapt::cli

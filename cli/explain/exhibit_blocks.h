@@ -1,0 +1,27 @@
+// The blocks of an exhibit as rectangles of text.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cli/terminal/pictures.h"
+#include "cli/terminal/terminal.h"
+#include "exhibits/exhibit.h"
+
+namespace rapt::cli {
+
+// "✓ ", "✗ " or nothing.
+std::string mood_mark(exhibits::Mood mood);
+
+struct MatrixBlock : Block {
+  std::size_t title_lines = 0;  // so that those that stand side by side can begin at one height
+};
+
+// A matrix; in pieces, some columns each, where it would not fit in `width`.
+std::vector<MatrixBlock> matrix_blocks(const Terminal& terminal, const exhibits::Matrix& matrix, int width);
+// Lines that take `width` columns at most: a long column wraps.
+std::vector<std::string> table_lines(const Terminal& terminal, const exhibits::Table& table, int width);
+std::vector<std::string> chart_lines(const Terminal& terminal, const exhibits::Chart& chart, int width);
+
+}  // namespace rapt::cli

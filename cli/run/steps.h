@@ -1,0 +1,61 @@
+// What `rapt run` does between its options and its output: arrays in, one of three things run, tensors out.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/files/array_files.h"
+#include "cli/run/options.h"
+#include "cli/terminal/spinner.h"
+#include "rapt/tensor.h"
+
+namespace rapt::cli {
+
+// What a run gives, and what it says about itself.
+struct RunResult {
+  std::string title;  // "plain attention", "the layer …"
+  Tensor out, weights, lse;
+  std::vector<Tensor> scores;       // as options.scores
+  std::vector<std::string> labels;  // of tokens, where they are words
+  nlohmann::ordered_json model;
+  double seconds = 0;
+};
+
+struct Inputs {
+  ConstTensorView query, key, value;
+};
+
+// The arrays that the options name, rounded to options.dtype where that is given.
+class InputFiles : public Inputs {
+ public:
+  InputFiles(const RunOptions& options, ArrayFiles& files);
+
+ private:
+  ConstTensorView read(ArrayFiles& files, const RunOptions& options, const std::string& option,
+                       const std::string& text);
+
+  std::vector<Tensor> converted_;
+};
+
+// The mask, with the meaning that the options give it, and the sinks, in the type that the call sums in: both from
+// files. `heads` are those of the call.
+void read_head_options(const RunOptions& options, ArrayFiles& files, DType sums, std::int64_t heads,
+                       AttentionOptions& attention);
+
+template <class Work>
+double timed(const std::string& what, const Work& work) {
+  const Spinner spinner(what);
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+RunResult run_plain(const RunOptions& options, ArrayFiles& files);
+RunResult run_model(const RunOptions& options, ArrayFiles& files);
+RunResult run_example(const RunOptions& options);  // where there is no input: the sentence of `rapt explain`
+
+}  // namespace rapt::cli
