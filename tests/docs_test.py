@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the documents name exists: files, constants, make targets, commands and flags of rapt, CMake options.
+"""What the documents name exists: files, constants, make targets, commands and flags of rapt, CMake options, tests.
 
     docs_test.py ROOT [RAPT]      reads the documents of the tree; RAPT, the built command, knows its flags
     docs_test.py --self-test      checks this script on a made-up tree with a breach of each kind
@@ -43,11 +43,14 @@ class Tree:
             self.files |= {(place / name).as_posix() for name in names}
         self.tops = {name for name in self.folders if "/" not in name}
         self.words, self.included, self.cmake_options = set(), set(), {"BUILD_SHARED_LIBS"}
+        self.tests = set()  # suites, tests and cases: what a name of a test is made of
         for name in self.files:
             if name.startswith("docs/") or not (name.endswith(SOURCES) or name.startswith(("Makefile", ".ci/"))):
                 continue
             text = self.read(name)
             self.words |= set(re.findall(r"\b(?:k[A-Z]\w*|RAPT_\w+)", text))
+            for names in re.findall(r"\bTEST(?:_[FP])?\((\w+),\s*(\w+)\)|\badd\(\"(\w+)\"", text):
+                self.tests |= set(names)
             self.included |= set(re.findall(r"^#include [<\"]([\w./-]+)", text, re.M))
             if name.endswith(("CMakeLists.txt", ".cmake")):
                 self.cmake_options |= set(re.findall(r"\boption\((\w+)", text))
@@ -147,6 +150,10 @@ class Document:
             option = match[1]
             if not option.startswith("CMAKE_") and not self.known(option, self.tree.cmake_options.__contains__):
                 self.report(offset + match.start(), option, "no such CMake option")
+        for match in re.finditer(r"--gtest_filter='?([\w.*:/-]+)", code):
+            for name in re.findall(r"[A-Z]\w{2,}", match[1]):
+                if not any(name in test for test in self.tree.tests):
+                    self.report(offset + match.start(), name, "no such test")
         for match in re.finditer(r"\bk[A-Z]\w*|\bRAPT_\w+", code):
             if not self.known(match[0], self.tree.words.__contains__):
                 self.report(offset + match.start(), match[0], "no such constant, option or variable in the sources")
@@ -293,6 +300,7 @@ def self_test():
         "Makefile": ["all := build-a build-b", "TESTS ?=", "test: ## runs", "$(all): build-%:", "x := 1"],
         "CMakeLists.txt": ['option(RAPT_ZLIB "zlib" ON)', 'set(RAPT_KIND "" CACHE STRING "kind")', "set(RAPT_PLAIN 1)"],
         "src/core/a.h": ["constexpr int kChunk = 256;", "void Merge(int a,", "           int b) { call(a, b); }"],
+        "tests/rows_test.cc": ["TEST_P(Rows, AreSeen) {", 'list.add("Plain", x);'],
         "src/core/b.cc": ['getenv("RAPT_ISA");', "#include <other/theirs.h>"],
         "README.md": ["<!-- file mine.cc -->", "```cpp", "int kMine = gone/gone.h;  // BREACH", "```",
                       "`mine.cc` is made above, `a.h` and `theirs.h` exist, `theirs.cc` does not BREACH",
@@ -305,6 +313,8 @@ def self_test():
         "docs/guide.md": ["`src/core/a.h`, `src/core/`, `core/a.h`, `src/core/*.cc`, `build/x.h`, `src/<name>/y.h`",
                           "`src/core/gone.h` BREACH", "`src/gone/` BREACH", "`src/core/*.py` BREACH",
                           "`gone-inl.h` BREACH",
+                          "`tests --gtest_filter='On/Rows.AreSeen/avx2:*See*Plain*'`",
+                          "`tests --gtest_filter='*HiddenRow*'` BREACH",
                           "", "    attend   src/core/a.h   is fine", "    attend   src/core/z.h   is not BREACH", "",
                           "`kChunk` and `kGone` BREACH", "`RAPT_ISA` is read, `RAPT_GONE` is not BREACH",
                           "`-DRAPT_ZLIB=OFF -DRAPT_KIND=x -DCMAKE_BUILD_TYPE=Debug -DBUILD_SHARED_LIBS=ON`",
@@ -336,7 +346,7 @@ def self_test():
             path.write_text("\n".join(line.replace(" | " + breach, " |") for line in lines) + "\n", encoding="utf-8")
             if name.endswith(".md"):
                 expected |= {f"{name}:{number}" for number, line in enumerate(lines, start=1) if breach in line}
-        expected.add("docs/guide.md:19")  # a flag on a line that goes on
+        expected.add("docs/guide.md:21")  # a flag on a line that goes on
         rapt = root / "build" / "rapt"
         rapt.parent.mkdir()
         rapt.write_text(FAKE_RAPT, encoding="utf-8")
