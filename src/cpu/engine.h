@@ -1,4 +1,5 @@
-// The CPU engine: tiled, vectorised, threaded. Attention, its gradients and the packed product in f32, bf16 and f16.
+// The row of the CPU engine: tiled, vectorised, multithreaded kernels for attention, its gradients and the packed product.
+// It computes in f32; f64 goes to the reference engine.
 #pragma once
 
 #include "core/engine.h"

@@ -1,5 +1,5 @@
 // The one register-blocked product: sums[r][v] += Σ_k a(r, k) · b[k][v], each sum one chain of fused multiply-adds, k
-// ascending.
+// ascending. And q · k, which is this product for the keys of a chunk and the rows of a tile.
 #if defined(RAPT_CPU_PRODUCT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_PRODUCT_INL_H
 #undef RAPT_CPU_PRODUCT_INL_H
@@ -7,8 +7,10 @@
 #define RAPT_CPU_PRODUCT_INL_H
 #endif
 
+#include <algorithm>
 #include <type_traits>
 
+#include "cpu/kernel_table.h"
 #include "cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -47,6 +49,54 @@ HWY_INLINE void SetZero(Columns<kV> (&sums)[kBroadcasts]) {
   for (auto& row : sums) {
     for (Vec& sum : row) sum = hn::Zero(kF32);
   }
+}
+
+// ---------------------------------------------------------------- q · k
+
+// Rows of the keys of a chunk as f32, `stride` apart; `data` is the row of key `first`. Pages that are smaller than a
+// chunk have 2^page_shift rows each, and `first` begins a page.
+struct KeyRows {
+  static constexpr std::int64_t kMostPages = kChunk / 16;
+
+  const float* data = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t first = 0;
+  int page_shift = 0;              // 0: one stretch of rows
+  const float* pages[kMostPages];  // set as far as there are keys
+
+  const float* operator()(std::int64_t j) const {
+    if (page_shift == 0) return data + (j - first) * stride;
+    const std::int64_t page = (j - first) >> page_shift;
+    return pages[page] + (j - first - (page << page_shift)) * stride;
+  }
+};
+
+// Scores of keys [range) and, in `max`, each row's largest. q is scaled and transposed: (D, kTileRows).
+template <int kV>
+HWY_NOINLINE void Scores(const float* HWY_RESTRICT q, std::int64_t head_size, const KeyRows& keys, KeyRange range,
+                         float* HWY_RESTRICT s, float* HWY_RESTRICT max) {
+  Columns<kV> largest;
+  for (int v = 0; v < kV; ++v) largest[v] = Load(max + v * kLanes);
+  for (std::int64_t j = range.first; j < range.last; j += kBroadcasts, s += kBroadcasts * kTileRows) {
+    // Past the last key its row is read again: the sums are written past the range, where they harm nobody.
+    const float* rows[kBroadcasts];
+    for (std::int64_t r = 0; r < kBroadcasts; ++r) rows[r] = keys(std::min(j + r, range.last - 1));
+    Columns<kV> sums[kBroadcasts];
+    SetZero<kV>(sums);
+    AddProducts<0, kV, kV>([&](int r, std::int64_t d) { return rows[r] + d; }, q, 0, head_size, sums);
+    for (int r = 0; r < kBroadcasts; ++r) {
+      for (int v = 0; v < kV; ++v) {
+        Store(sums[r][v], s + r * kTileRows + v * kLanes);
+        largest[v] = hn::Max(largest[v], sums[r][v]);
+      }
+    }
+  }
+  for (int v = 0; v < kV; ++v) Store(largest[v], max + v * kLanes);
+}
+
+inline void Scores(std::int64_t vectors, const float* q, std::int64_t head_size, const KeyRows& keys, KeyRange range,
+                   float* s, float* max) {
+  WithVectors(vectors, [&](auto count_of) { Scores<count_of()>(q, head_size, keys, range, s, max); });
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

@@ -1,4 +1,4 @@
-// Steps 1 to 5 for one tile: scores of its rows with the keys of a chunk, then softcap, bias, fill and hiding.
+// Steps 2 to 5 for the scores of one tile: softcap, bias, fill and hiding. Step 1, q · k, is in product-inl.h.
 //
 // `s` has one row for each key of the chunk, kTileRows apart, and one lane for each row of the tile.
 #if defined(RAPT_CPU_SCORES_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -13,52 +13,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
-
-// Rows of the keys of a chunk as f32, `stride` apart; `data` is the row of key `first`. Pages that are smaller than a
-// chunk have 2^page_shift rows each, and `first` begins a page.
-struct KeyRows {
-  static constexpr std::int64_t kMostPages = kChunk / 16;
-
-  const float* data = nullptr;
-  std::int64_t stride = 0;
-  std::int64_t first = 0;
-  int page_shift = 0;              // 0: one stretch of rows
-  const float* pages[kMostPages];  // set as far as there are keys
-
-  const float* operator()(std::int64_t j) const {
-    if (page_shift == 0) return data + (j - first) * stride;
-    const std::int64_t page = (j - first) >> page_shift;
-    return pages[page] + (j - first - (page << page_shift)) * stride;
-  }
-};
-
-// Scores of keys [range) and, in `max`, each row's largest. q is scaled and transposed: (D, kTileRows).
-template <int kV>
-HWY_NOINLINE void Scores(const float* HWY_RESTRICT q, std::int64_t head_size, const KeyRows& keys, KeyRange range,
-                         float* HWY_RESTRICT s, float* HWY_RESTRICT max) {
-  Columns<kV> largest;
-  for (int v = 0; v < kV; ++v) largest[v] = Load(max + v * kLanes);
-  for (std::int64_t j = range.first; j < range.last; j += kBroadcasts, s += kBroadcasts * kTileRows) {
-    // Past the last key its row is read again: the sums are written past the range, where they harm nobody.
-    const float* rows[kBroadcasts];
-    for (std::int64_t r = 0; r < kBroadcasts; ++r) rows[r] = keys(std::min(j + r, range.last - 1));
-    Columns<kV> sums[kBroadcasts];
-    SetZero<kV>(sums);
-    AddProducts<0, kV, kV>([&](int r, std::int64_t d) { return rows[r] + d; }, q, 0, head_size, sums);
-    for (int r = 0; r < kBroadcasts; ++r) {
-      for (int v = 0; v < kV; ++v) {
-        Store(sums[r][v], s + r * kTileRows + v * kLanes);
-        largest[v] = hn::Max(largest[v], sums[r][v]);
-      }
-    }
-  }
-  for (int v = 0; v < kV; ++v) Store(largest[v], max + v * kLanes);
-}
-
-inline void Scores(std::int64_t vectors, const float* q, std::int64_t head_size, const KeyRows& keys, KeyRange range,
-                   float* s, float* max) {
-  WithVectors(vectors, [&](auto count_of) { Scores<count_of()>(q, head_size, keys, range, s, max); });
-}
 
 // Calls change(s, lane) for each vector of keys [0, count): one pass over the tile.
 template <class Change>

@@ -230,6 +230,32 @@ TEST_P(BackwardBits, ForSlicesOfTheHeads) {
   }
 }
 
+// A row of dq depends on that row alone. (dk and dv are sums over all queries of a call.)
+TEST_P(BackwardBits, OfDqForQueriesCutIntoSeveralCalls) {
+  for (const CaseSpec& spec : settings(1, 120, 600)) {
+    const Case test(spec);
+    const Arriving arriving(spec);
+    const Gradients whole = of_whole(test, arriving);
+    for (const std::int64_t step : {1, 7, 50}) {
+      for (std::int64_t first = 0; first < spec.queries; first += step) {
+        if (step == 1 && first % 17 != 0) continue;  // a sample of single queries
+        const Range part{first, std::min(first + step, spec.queries)};
+        const auto cut = [&](const ConstTensorView& view) { return view.slice(2, part.begin, part.end); };
+        AttentionOptions options = test.options;
+        options.alignment = Alignment::offset(first);
+        options.dropout.query_start += first;
+        for (Mask& mask : options.masks) {
+          const int dim = mask.view.rank() - 2;
+          if (mask.view.size(dim) > 1) mask.view = mask.view.slice(dim, part.begin, part.end);
+        }
+        const Gradients alone = differentiate(cut(test.query), test.key, test.value,
+                                              {.dout = cut(arriving.dout), .dlse = cut(arriving.dlse)}, options);
+        EXPECT_TRUE(same_bits(alone.dquery, cut(whole.dquery))) << "queries from " << first << ": " << describe(spec);
+      }
+    }
+  }
+}
+
 TEST_P(BackwardBits, ForPackedSequencesAndEachAlone) {
   const std::vector<std::int64_t> query_starts = {0, 5, 5, 80, 200}, key_starts = {0, 5, 300, 300, 900};
   for (CaseSpec& spec : settings(1, 200, 900)) {

@@ -18,6 +18,14 @@ add_test(NAME FoldersAreSmall
   COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/folders_test.py ${PROJECT_SOURCE_DIR})
 add_test(NAME ReadmesSayTheSame
   COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/readme_test.py ${PROJECT_SOURCE_DIR})
+set(rapt_command)  # without it, commands of rapt that the documents name are not checked
+if(TARGET rapt_cli)
+  set(rapt_command $<TARGET_FILE:rapt_cli>)
+endif()
+add_test(NAME DocsNameWhatExists
+  COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/docs_test.py ${PROJECT_SOURCE_DIR} ${rapt_command})
+add_test(NAME DocsNameWhatExistsNoticesEveryBreach
+  COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/docs_test.py --self-test)
 include(${CMAKE_CURRENT_SOURCE_DIR}/guide/guide_tests.cmake)
 
 # Each public header alone, twice: it includes what it needs, and may be included again.
