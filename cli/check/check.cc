@@ -96,6 +96,24 @@ void print_json(const CheckOptions& options, const CheckReport& report) {
   fmt::print("{}\n", data.dump());
 }
 
+void print_digests(const CheckOptions& options, const std::vector<CheckDigest>& digests) {
+  if (options.json) {
+    nlohmann::ordered_json data = {{"schema", 1}, {"random", options.plan.random}, {"seed", options.plan.seed}};
+    for (const CheckDigest& digest : digests) {
+      data["digests"].push_back({{"engine", digest.target.name()},
+                                 {"cases", digest.cases},
+                                 {"attention", digest.attention},
+                                 {"layers", digest.layers}});
+    }
+    fmt::print("{}\n", data.dump());
+    return;
+  }
+  fmt::print("{:<14}{:>8}  {:<18}{}\n", "engine", "cases", "attention", "layers");
+  for (const CheckDigest& digest : digests) {
+    fmt::print("{:<14}{:>8}  {:<18}{}\n", digest.target.name(), digest.cases, digest.attention, digest.layers);
+  }
+}
+
 }  // namespace
 
 Command add_check(Command& rapt, CheckOptions& options) {
@@ -107,6 +125,8 @@ Command add_check(Command& rapt, CheckOptions& options) {
   });
   command.text("--case", "NAME", options.plan.case_name, "Only this case, by the name a failure is printed with");
   command.text("--isa", "NAME", options.plan.instruction_set, "Only this instruction set (rapt info lists them)");
+  command.flag("--digest", options.digest,
+               "Print a digest of the bits of every answer instead: equal digests mean equal bits");
   command.flag("--json", options.json, "Print the same as data");
   return command;
 }
@@ -119,8 +139,12 @@ ExitCode run_check_command(const CheckOptions& options) {
     throw UsageError(error.what());
   }
   Progress progress;
-  const CheckReport report = run_check(
-      options.plan, [&](std::int64_t done, std::int64_t total, std::int64_t wrong) { progress(done, total, wrong); });
+  const auto show = [&](std::int64_t done, std::int64_t total, std::int64_t wrong) { progress(done, total, wrong); };
+  if (options.digest) {
+    print_digests(options, run_digests(options.plan, show));
+    return ExitCode::good;
+  }
+  const CheckReport report = run_check(options.plan, show);
   if (options.json) {
     print_json(options, report);
   } else {

@@ -11,6 +11,7 @@ class Command;
 struct CheckOptions {
   CheckPlan plan{.random = 200};
   bool json = false;
+  bool digest = false;  // prints digests of all bits instead
 };
 
 Command add_check(Command& rapt, CheckOptions& options);

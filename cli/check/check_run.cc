@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "cases/compare.h"
+#include "cases/digest.h"
 #include "cases/list.h"
 #include "rapt/cpu.h"
 
@@ -148,6 +149,41 @@ CheckReport run_check(const CheckPlan& plan, const CheckProgress& progress) {
   }
   report.seconds = since(start);
   return report;
+}
+
+std::vector<CheckDigest> run_digests(const CheckPlan& plan, const CheckProgress& progress) {
+  const std::vector<cases::CaseSpec> specs = planned_cases(plan);
+  std::vector<CheckDigest> digests;
+  for (CheckTarget& target : planned_targets(plan)) digests.push_back({.target = std::move(target)});
+  std::vector<cases::Digest> states(digests.size());
+
+  const InstructionSetInUse before;
+  const auto use = [](const CheckTarget& target) {
+    if (target.engine == Engine::cpu) use_instruction_set(target.instruction_set);
+  };
+  std::int64_t done = 0;
+  for (const cases::CaseSpec& spec : specs) {
+    cases::Case test(spec);
+    for (std::size_t n = 0; n < digests.size(); ++n) {
+      const CheckTarget& target = digests[n].target;
+      if (target.engine == Engine::cpu && spec.query_type == DType::f64) continue;
+      test.options.engine = target.engine;
+      use(target);
+      states[n].add(cases::run(test));
+      if (cases::has_backward(spec)) states[n].add(cases::run_backward(test));
+      ++digests[n].cases;
+    }
+    progress(++done, static_cast<std::int64_t>(specs.size()), 0);
+  }
+  for (std::size_t n = 0; n < digests.size(); ++n) {
+    digests[n].attention = states[n].text();
+    if (!plan.case_name.empty()) continue;
+    use(digests[n].target);
+    cases::Digest layers;
+    cases::add_layers(digests[n].target.engine, layers);
+    digests[n].layers = layers.text();
+  }
+  return digests;
 }
 
 }  // namespace rapt::cli

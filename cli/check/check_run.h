@@ -56,6 +56,14 @@ struct CheckReport {
   bool good() const;
 };
 
+// The bits that one engine gave, as digests: of attention (outputs, lse, captures, gradients), and of layers.
+struct CheckDigest {
+  CheckTarget target;
+  std::int64_t cases = 0;
+  std::string attention{};
+  std::string layers{};  // empty where the plan names one case
+};
+
 // The cases that a plan stands for. Throws Error where it names one that does not exist.
 std::vector<cases::CaseSpec> planned_cases(const CheckPlan& plan);
 // The engines that a plan stands for. Throws Error where it names an instruction set that does not exist or run here.
@@ -64,5 +72,7 @@ std::vector<CheckTarget> planned_targets(const CheckPlan& plan);
 // `progress` is told after each case how many are done and how many answers were wrong.
 using CheckProgress = std::function<void(std::int64_t done, std::int64_t total, std::int64_t wrong)>;
 CheckReport run_check(const CheckPlan& plan, const CheckProgress& progress);
+// Digests of the same cases, and of a few layers. Nothing is compared with the truth, and `wrong` is always 0.
+std::vector<CheckDigest> run_digests(const CheckPlan& plan, const CheckProgress& progress);
 
 }  // namespace rapt::cli

@@ -133,7 +133,8 @@ struct AttentionOptions {
   Engine engine = Engine::automatic;
   int threads = 0;                   // maximum; 0: thread_count()
   ParallelFor parallel_for{};        // absent: the library's pool
-  std::span<std::byte> workspace{};  // absent: allocated for the call; see attention_workspace_bytes
+  // Memory of the tensors' device; absent: allocated for the call; see attention_workspace_bytes
+  std::span<std::byte> workspace{};
 };
 
 // The intermediate (Lq, Lk) scores and weights that a capture can return.

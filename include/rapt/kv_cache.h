@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -48,7 +49,11 @@ struct CacheView {
 
 class KvCache {
  public:
-  explicit KvCache(const KvCacheConfig& config);
+  // Keys and values lie on `device`; so must what is appended, and the queries that read them.
+  explicit KvCache(const KvCacheConfig& config, Device device = {});
+  KvCache(KvCache&&) noexcept;
+  KvCache& operator=(KvCache&&) noexcept;
+  ~KvCache();
 
   // Creates an empty sequence and returns its id: the smallest free number.
   std::int64_t add();
@@ -69,53 +74,19 @@ class KvCache {
   // `to` reuses its memory: after one call with as many sequences, this does not allocate.
   void view(std::span<const std::int64_t> ids, CacheView& to) const;
 
-  const KvCacheConfig& config() const { return config_; }
+  const KvCacheConfig& config() const;
+  Device device() const;
   std::int64_t length(std::int64_t id) const;
   std::int64_t room(std::int64_t id) const;  // tokens this sequence can append now, if no other appends
-  std::int64_t free_pages() const { return static_cast<std::int64_t>(free_pages_.size()); }
+  std::int64_t free_pages() const;
   std::int64_t sequence_count() const;
   std::size_t bytes() const;  // of keys, values and scales
 
+  struct [[gnu::visibility("hidden")]] State;  // implementation detail
+  State& state() { return *state_; }
+
  private:
-  struct Sequence {
-    bool used = false;
-    bool copies_last = false;  // the current append copies the shared last page
-    std::uint64_t last_append = 0;
-    std::int64_t length = 0;
-    std::vector<std::int32_t> pages{};
-  };
-  // Keys or values, with the scales of i8: (Hkv, P, page size, width), or (sequences, Hkv, length, width).
-  struct Store {
-    Tensor numbers, scales;
-  };
-  struct Place {
-    std::int64_t page, row;
-  };
-
-  bool paged() const { return config_.page_size > 0; }
-  // As (P, Hkv, …), whichever dimension is outermost in memory; without pages, a sequence is one page.
-  auto by_page(auto& all) const { return paged() ? all.view().transpose(0, 1) : all.view(); }
-  std::int64_t pages_for(std::int64_t tokens) const;
-  bool shares_last_page(const Sequence& sequence) const;
-  Place place(std::int64_t id, std::int64_t token) const;
-  std::size_t index(const char* function, std::int64_t id) const;  // of a sequence that must exist
-  std::int64_t new_sequence(const char* function);
-  std::int32_t take_page();
-  void give_back(std::int32_t page);
-  void shorten(Sequence& sequence, std::int64_t length);
-  void copy_rows(std::int64_t from_page, std::int64_t to_page, std::int64_t rows);
-  void check_append(std::span<const std::int64_t> ids, const ConstTensorView& key, const ConstTensorView& value,
-                    std::span<const std::int64_t> counts);
-  void check_room(std::span<const std::int64_t> ids, std::int64_t length, std::span<const std::int64_t> counts);
-  void reserve(Sequence& sequence, std::int64_t count);
-  void write(std::int64_t id, std::int64_t count, const ConstTensorView& from, Store& to);
-
-  KvCacheConfig config_;
-  Store key_, value_;
-  std::vector<Sequence> sequences_;
-  std::vector<std::int32_t> page_users_;  // the number of sequences that hold each page
-  std::vector<std::int32_t> free_pages_;
-  std::uint64_t appends_ = 0;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace rapt

@@ -4,10 +4,10 @@
 //   rapt::linear(y, x, weight, bias);                           y = x · Wᵀ + b
 //   rapt::linear_backward({dx, dweight, dbias}, dy, x, weight);
 //
-// Tensors are all f32 or all f64. Rows are tokens: (T, E). Backward functions *write* the gradient of their input and
-// *accumulate* into the gradients of parameters. A parameter's gradient is summed over rows in ascending order, so
-// micro-batches in order give the bits of one batch. Undefined gradients are skipped. Results have the same bits for
-// any number of threads.
+// Tensors are all f32 or all f64, and all on one device. Rows are tokens: (T, E). Backward functions *write* the
+// gradient of their input and *accumulate* into the gradients of parameters. A parameter's gradient is summed over rows
+// in ascending order, so micro-batches in order give the bits of one batch. Undefined gradients are skipped. Results
+// have the same bits for any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -82,7 +82,8 @@ struct AdamOptions {
 // The Adam moments of one parameter: a pure function of the gradients passed to step.
 class Adam {
  public:
-  explicit Adam(const Dims& shape, DType dtype = DType::f32);
+  // `device` is that of the parameter.
+  explicit Adam(const Dims& shape, DType dtype = DType::f32, Device device = {});
 
   // Updates `parameter` by one step.
   void step(const TensorView& parameter, const ConstTensorView& gradient, const AdamOptions& options);

@@ -179,6 +179,9 @@ class MultiHeadAttention {
   StateDict state_dict(const SaveOptions& options = {}) const;
   void save(const std::string& path, const SaveOptions& options = {}) const;  // .safetensors, or .npz
 
+  // A copy of this layer whose parameters lie on another device. Its inputs, outputs, cache, workspace, activations and
+  // gradients lie there too.
+  MultiHeadAttention to(Device device) const;
   // A slice of this layer's heads, with its own copy of the parameters.
   MultiHeadAttention slice(std::int64_t index, std::int64_t count) const;
 
@@ -205,7 +208,8 @@ class LayerWorkspace {
   LayerWorkspace& operator=(LayerWorkspace&&) noexcept;
   ~LayerWorkspace();
 
-  std::size_t bytes() const;
+  std::size_t bytes() const;         // of the host and of the device
+  std::size_t device_bytes() const;  // of these, on a device other than the CPU
 
   struct [[gnu::visibility("hidden")]] Memory;  // implementation detail
   Memory& memory() { return *memory_; }

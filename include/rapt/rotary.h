@@ -148,8 +148,13 @@ class Rotary {
   void apply(const ConstTensorView& from, const TensorView& to, const RotaryPositions& positions = {},
              const RotaryCall& call = {}) const;
 
+  // The same on another device: it rotates tensors that lie there.
+  Rotary to(Device device) const;
+
+  struct [[gnu::visibility("hidden")]] State;  // implementation detail
+  const State& state() const { return *state_; }
+
  private:
-  struct [[gnu::visibility("hidden")]] State;
   std::shared_ptr<const State> state_;
 };
 

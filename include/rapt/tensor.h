@@ -23,13 +23,17 @@
 #pragma GCC visibility push(default)
 namespace rapt {
 
-// The device that holds the memory. Every engine in this build runs on the CPU; the field leaves room for others.
+// The device that holds the memory. All tensors of a call lie on one device, and nothing is copied between devices
+// unless copy, copy_of or to is called. `extension` is a device whose engine is added at run time.
 struct Device {
-  enum class Kind : std::uint8_t { cpu, cuda };
+  enum class Kind : std::uint8_t { cpu, cuda, extension };
   Kind kind = Kind::cpu;
   int index = 0;
 
-  friend bool operator==(const Device&, const Device&) = default;
+  // The CPU's memory is one, whatever its index.
+  friend bool operator==(const Device& a, const Device& b) {
+    return a.kind == b.kind && (a.kind == Kind::cpu || a.index == b.index);
+  }
 };
 
 std::string to_string(Device device);
@@ -46,6 +50,11 @@ class Dims {
   int rank() const { return rank_; }
   std::int64_t operator[](int dim) const { return values_[static_cast<std::size_t>(dim)]; }
   std::int64_t& operator[](int dim) { return values_[static_cast<std::size_t>(dim)]; }
+  std::int64_t product() const {
+    std::int64_t product = 1;
+    for (const std::int64_t value : *this) product *= value;
+    return product;
+  }
   const std::int64_t* begin() const { return values_.data(); }
   const std::int64_t* end() const { return values_.data() + rank_; }
 
@@ -115,11 +124,11 @@ class BasicTensorView {
   const Dims& strides() const { return strides_; }
   std::int64_t size(int dim) const { return shape_[dim]; }
   std::int64_t stride(int dim) const { return strides_[dim]; }
-  std::int64_t count() const { return layout().count(); }  // number of elements
+  std::int64_t count() const { return shape_.product(); }  // number of elements
   bool is_contiguous() const { return layout().is_contiguous(); }
   Layout layout() const { return {shape_, strides_, 0}; }
 
-  // A typed pointer to the first element. Throws if T is not the view's type.
+  // A typed pointer to the first element. Throws if T is not the view's type, or if the memory is not the CPU's.
   template <class T>
   auto data_as() const {
     require_dtype(dtype_of<T>);
@@ -175,11 +184,12 @@ extern template class BasicTensorView<false>;
 using TensorView = BasicTensorView<true>;
 using ConstTensorView = BasicTensorView<false>;
 
-// A tensor that owns its memory: contiguous, aligned to 64 bytes, initialized to zero. Move-only; copy with clone().
+// A tensor that owns its memory, on the CPU or on another device: contiguous, aligned to 64 bytes, initialized to zero.
+// Move-only; copy with clone().
 class Tensor {
  public:
   Tensor() = default;
-  explicit Tensor(const Dims& shape, DType dtype = DType::f32);
+  explicit Tensor(const Dims& shape, DType dtype = DType::f32, Device device = {});
 
   // A tensor with these values, in row-major order.
   template <class T>
@@ -190,24 +200,29 @@ class Tensor {
   static Tensor from(const Dims& shape, std::initializer_list<T> values) {
     return from(shape, std::span<const T>(values.begin(), values.size()));
   }
-  // A contiguous copy of any view, converted to `dtype` if given. Conversions round once, to nearest, ties to even.
-  // From bool, true is 1; to bool, nonzero is true. To i8, values saturate at −128 and 127, and NaN becomes 0.
+  // A contiguous copy of any view, converted to `dtype` if given, on the view's device or on `device`. Conversions
+  // round once, to nearest, ties to even. From bool, true is 1; to bool, nonzero is true. To i8, values saturate at
+  // −128 and 127, and NaN becomes 0.
   static Tensor copy_of(const ConstTensorView& view);
   static Tensor copy_of(const ConstTensorView& view, DType dtype);
+  static Tensor copy_of(const ConstTensorView& view, DType dtype, Device device);
 
   Tensor clone() const { return copy_of(view()); }
   Tensor to(DType dtype) const { return copy_of(view(), dtype); }
+  Tensor to(Device device) const { return copy_of(view(), dtype_, device); }
 
-  TensorView view() { return {memory_.get(), dtype_, shape_}; }
-  ConstTensorView view() const { return {memory_.get(), dtype_, shape_}; }
+  TensorView view() { return {memory_.get(), dtype_, shape_, device()}; }
+  ConstTensorView view() const { return {memory_.get(), dtype_, shape_, device()}; }
   operator TensorView() { return view(); }             // NOLINT(google-explicit-constructor)
   operator ConstTensorView() const { return view(); }  // NOLINT(google-explicit-constructor)
 
   DType dtype() const { return dtype_; }
+  Device device() const { return memory_.get_deleter().device; }
   const Dims& shape() const { return shape_; }
   std::int64_t size(int dim) const { return shape_[dim]; }
-  std::int64_t count() const;
+  std::int64_t count() const { return shape_.product(); }
 
+  // All elements, in row-major order. Throws if T is not the tensor's type, or if the memory is not the CPU's.
   template <class T>
   std::span<T> values() {
     return {view().data_as<T>(), static_cast<std::size_t>(count())};
@@ -219,6 +234,7 @@ class Tensor {
 
  private:
   struct Free {
+    Device device;
     void operator()(std::byte* memory) const;
   };
 
@@ -229,7 +245,8 @@ class Tensor {
   DType dtype_ = DType::f32;
 };
 
-// Copies element by element between views of the same shape, converting like Tensor::copy_of.
+// Copies element by element between views of the same shape, converting like Tensor::copy_of. The two may lie on
+// different devices; the copy is done when this returns.
 void copy(const ConstTensorView& from, const TensorView& to);
 
 // (B, L, E) -> (B, H, L, E/H), like x.view(B, L, H, D).transpose(1, 2) in PyTorch. No copy: only the strides change.

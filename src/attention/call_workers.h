@@ -2,29 +2,19 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 
 #include "attention/checks.h"
+#include "core/cpu_limits.h"
 #include "core/product.h"
-#include "core/thread_pool.h"
 
 namespace rapt {
 
-class CallWorkers {
- public:
-  // `given` must outlive this.
-  CallWorkers(const Checks& checks, int threads, const ParallelFor& given)
-      : threads_(std::min(threads > 0 ? threads : thread_count(), core::kMaxThreads)), given_(given) {
-    checks.require(threads >= 0, "threads is ", threads, "; it must be positive, or 0 for all");
-  }
-  Workers get() const { return {threads_, given_ ? &given_ : &own_}; }
-
- private:
-  int threads_;
-  const ParallelFor& given_;
-  ParallelFor own_ = [threads = threads_](std::int64_t count, const Task& task) {
-    core::parallel_for(count, task, threads);
-  };
-};
+// `given` must outlive what is returned.
+inline Workers call_workers(const Checks& checks, int threads, const ParallelFor& given) {
+  checks.require(threads >= 0, "threads is ", threads, "; it must be positive, or 0 for all");
+  Workers workers = core::pool_workers(threads);
+  if (given) workers.parallel_for = &given;
+  return workers;
+}
 
 }  // namespace rapt

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <span>
 
+#include "core/engine.h"
+
 namespace rapt {
 
 Name::Name(std::string_view list, std::size_t place, std::string_view rest) {
@@ -21,13 +23,19 @@ Name::Name(std::string_view list, std::size_t place, std::string_view rest) {
 
 void Checks::usable(std::string_view name, const ConstTensorView& tensor) const {
   require(tensor.defined(), name, " is missing; give a tensor");
-  require(tensor.device().kind == Device::Kind::cpu, name, " is on ", tensor.device(),
-          "; the engines of this build read cpu memory");
+  if (tensor.device().kind != Device::Kind::cpu || device_.kind != Device::Kind::cpu) check_device(name, tensor);
   require(tensor.data() != nullptr || tensor.count() == 0, name, " of shape ", tensor.shape(),
           " has no memory: its pointer is null");
   const std::size_t size = size_of(tensor.dtype());
   require(reinterpret_cast<std::uintptr_t>(tensor.data()) % size == 0, name,
           " begins at an address that is no multiple of ", size, ", the size of ", tensor.dtype());
+}
+
+void Checks::check_device(std::string_view name, const ConstTensorView& tensor) const {
+  require(find_device(tensor.device()) != nullptr, name, " is on ", tensor.device(),
+          "; the engines of this build read cpu memory");
+  require(tensor.device() == device_, name, " is on ", tensor.device(), ", this call works on ", device_,
+          "; all its tensors must be on one device");
 }
 
 void Checks::shaped(std::string_view name, const ConstTensorView& tensor, const Dims& shape,

@@ -33,7 +33,8 @@ class Name {
 // Refusals begin with the name of the function that was called, so that a user finds the call.
 class Checks {
  public:
-  explicit Checks(std::string_view function) : function_(function) {}
+  // All tensors that are checked must be on `device`.
+  explicit Checks(std::string_view function, Device device = {}) : function_(function), device_(device) {}
 
   template <class... Pieces>
   [[noreturn]] void fail(const Pieces&... pieces) const {
@@ -44,7 +45,7 @@ class Checks {
     if (!good) fail(pieces...);
   }
 
-  // Defined, on the CPU, with memory wherever it has elements.
+  // Defined, on the device of the call, with memory wherever it has elements.
   void usable(std::string_view name, const ConstTensorView& tensor) const;
   // Usable, of exactly this shape; `meaning` spells it: "(B, Hq, Lq, Dv)".
   void shaped(std::string_view name, const ConstTensorView& tensor, const Dims& shape, std::string_view meaning) const;
@@ -53,7 +54,10 @@ class Checks {
   void writable(std::string_view name, const ConstTensorView& tensor) const;
 
  private:
+  void check_device(std::string_view name, const ConstTensorView& tensor) const;
+
   std::string_view function_;
+  Device device_;
 };
 
 }  // namespace rapt

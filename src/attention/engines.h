@@ -1,4 +1,4 @@
-// The list of engines, and the choice among them.
+// The choice among the engines.
 #pragma once
 
 #include "attention/checks.h"
@@ -6,13 +6,10 @@
 
 namespace rapt {
 
-// All engines of this build, the fastest first.
-std::span<const EngineRow* const> engines();
-
-// The engine that a call asks for, or the fastest that can compute it, and which variant of it. Throws where the one
-// asked for cannot, with the engine's reason.
+// The engine that a call asks for, or the fastest of its device that can compute it, and which variant of it. Throws
+// where the one asked for cannot, with the engine's reason.
 const EngineRow& choose_engine(const Checks& checks, Engine wanted, AttentionProblem& problem);
-// For a matrix that is stored in `dtype`.
-const EngineRow& choose_engine(const Checks& checks, Engine wanted, DType dtype);
+// For a matrix that is stored in `dtype`, in memory of `device`.
+const EngineRow& choose_engine(const Checks& checks, Engine wanted, DType dtype, Device device);
 
 }  // namespace rapt

@@ -4,7 +4,8 @@
 #include <limits>
 
 #include "attention/storage.h"
-#include "core/thread_pool.h"
+#include "core/call_counts.h"
+#include "core/product.h"
 
 namespace rapt {
 
@@ -261,6 +262,7 @@ ProblemLists::ProblemLists(Arena& arena, const ConstTensorView& query, const Att
 void resolve_options(const Checks& checks, const ConstTensorView& query, const ConstTensorView& key,
                      const ConstTensorView& value, const AttentionOptions& options, const ProblemLists& lists,
                      AttentionProblem& problem) {
+  core::count_call(&core::CallCounts::attention);
   problem.query = query, problem.key = key, problem.value = value;
   problem.sequences = lists.sequences, problem.masks = lists.masks;
   resolve_inputs(checks, options, problem);
@@ -286,14 +288,9 @@ void resolve_options(const Checks& checks, const ConstTensorView& query, const C
   resolve_dropout(checks, options, problem);
 
   checks.require(options.threads >= 0, "threads is ", options.threads, "; it must be positive, or 0 for all");
-  problem.threads = std::min(options.threads > 0 ? options.threads : thread_count(), core::kMaxThreads);
-  if (options.parallel_for) {
-    problem.parallel_for = std::ref(options.parallel_for);  // a copy might need memory
-  } else {
-    problem.parallel_for = [threads = problem.threads](std::int64_t count, const Task& task) {
-      core::parallel_for(count, task, threads);
-    };
-  }
+  const Workers pool = core::pool_workers(options.threads);
+  problem.threads = pool.threads;
+  problem.parallel_for = options.parallel_for ? &options.parallel_for : pool.parallel_for;
 }
 
 }  // namespace rapt

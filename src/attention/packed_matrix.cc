@@ -7,6 +7,7 @@
 #include "attention/engine_matrix.h"
 #include "attention/engines.h"
 #include "attention/workspace.h"
+#include "core/call_counts.h"
 
 namespace rapt {
 
@@ -23,6 +24,7 @@ void check_types(const Checks& checks, std::string_view name, const ConstTensorV
 
 void check_call(const Checks& checks, const PackedWeights& weights, const ConstTensorView& x, const ConstTensorView& y,
                 const ProductOptions& options) {
+  core::count_call(&core::CallCounts::product);
   const ConstTensorView &bias = options.bias, &start = options.start;
   checks.usable("x", x);
   checks.require(x.rank() == 2 && x.size(1) == weights.inputs, "x has shape ", x.shape(),
@@ -53,16 +55,25 @@ struct PackedMatrix::Packed {
   EngineMatrix matrix;
 };
 
+namespace {
+
+const EngineMatrix& filled(const EngineMatrix* matrix, const char* function) {
+  Checks(function).require(matrix != nullptr, "the matrix is empty; give it weights first");
+  return *matrix;
+}
+
+}  // namespace
+
 PackedMatrix::PackedMatrix(const ConstTensorView& weights, const PackOptions& options) {
-  const Checks checks("PackedMatrix");
+  const Checks checks("PackedMatrix", weights.device());
   checks.usable("weight", weights);
   checks.require(weights.rank() == 2, "weight has shape ", weights.shape(), "; it must be (N, K)");
   checks.typed("weight", weights, {DType::f32, DType::f64, DType::bf16, DType::f16});
   const DType dtype = options.dtype.value_or(weights.dtype());
   checks.require(is_float(dtype), "dtype is ", dtype, "; it must be f32, f64, bf16 or f16");
-  const CallWorkers workers(checks, options.threads, options.parallel_for);
-  const EngineRow& engine = choose_engine(checks, options.engine, dtype);
-  packed_ = std::make_shared<const Packed>(Packed{EngineMatrix(engine, weights, dtype, workers.get())});
+  const Workers workers = call_workers(checks, options.threads, options.parallel_for);
+  const EngineRow& engine = choose_engine(checks, options.engine, dtype, weights.device());
+  packed_ = std::make_shared<const Packed>(Packed{EngineMatrix(engine, weights, dtype, workers)});
 }
 
 std::int64_t PackedMatrix::outputs() const { return packed_ ? packed_->matrix.weights().outputs : 0; }
@@ -71,26 +82,26 @@ DType PackedMatrix::dtype() const { return packed_ ? packed_->matrix.weights().d
 std::size_t PackedMatrix::bytes() const { return packed_ ? packed_->matrix.bytes() : 0; }
 
 void PackedMatrix::multiply(const ConstTensorView& x, const TensorView& y, const ProductOptions& options) const {
-  const Checks checks("PackedMatrix::multiply");
-  checks.require(packed_ != nullptr, "the matrix is empty; give it weights first");
-  const EngineMatrix& matrix = packed_->matrix;
+  const EngineMatrix& matrix = filled(packed_ ? &packed_->matrix : nullptr, "PackedMatrix::multiply");
+  const Checks checks("PackedMatrix::multiply", matrix.device());
   check_call(checks, matrix.weights(), x, y, options);
-  const CallWorkers workers(checks, options.threads, options.parallel_for);
-  const ProductProblem problem{matrix.weights(), x, options.bias, options.start, y, workers.get()};
+  const Workers workers = call_workers(checks, options.threads, options.parallel_for);
+  const ProductProblem problem{matrix.weights(), x, options.bias, options.start, y, workers};
+  core::count_call(&core::CallCounts::product_plans);
   const Plan plan = matrix.engine().product.plan(problem);
-  CallMemory memory("PackedMatrix::multiply", options.workspace);
-  matrix.engine().product.run(problem, plan, {.host = memory.for_engine(plan.sizes.host)});
+  CallMemory memory("PackedMatrix::multiply", matrix.device(), options.workspace);
+  matrix.engine().product.run(problem, plan, memory.for_engine(plan.sizes));
 }
 
 std::size_t PackedMatrix::workspace_bytes(const ConstTensorView& x, const TensorView& y,
                                           const ProductOptions& options) const {
-  const Checks checks("PackedMatrix::workspace_bytes");
-  checks.require(packed_ != nullptr, "the matrix is empty; give it weights first");
-  const EngineMatrix& matrix = packed_->matrix;
+  const EngineMatrix& matrix = filled(packed_ ? &packed_->matrix : nullptr, "PackedMatrix::workspace_bytes");
+  const Checks checks("PackedMatrix::workspace_bytes", matrix.device());
   check_call(checks, matrix.weights(), x, y, options);
-  const CallWorkers workers(checks, options.threads, options.parallel_for);
-  const Plan plan = matrix.engine().product.plan({matrix.weights(), x, options.bias, options.start, y, workers.get()});
-  return plan.sizes.host + CallMemory::kSlack;
+  const Workers workers = call_workers(checks, options.threads, options.parallel_for);
+  core::count_call(&core::CallCounts::product_plans);
+  const Plan plan = matrix.engine().product.plan({matrix.weights(), x, options.bias, options.start, y, workers});
+  return CallMemory("PackedMatrix::workspace_bytes", matrix.device(), options.workspace).workspace_bytes(plan.sizes);
 }
 
 }  // namespace rapt

@@ -6,6 +6,9 @@
 
 namespace rapt {
 
+// Whether the shapes and types of a call's outputs, and that they overlap nothing, were checked before: by a layer.
+enum class Outputs : std::uint8_t { unchecked, checked };
+
 struct PlannedForward {
   ForwardProblem problem;
   const EngineRow& engine;
@@ -27,7 +30,7 @@ struct PlannedBackward {
 // refers to the options and outputs.
 PlannedForward plan_forward(const char* function, const AttentionOutputs& outputs, const ConstTensorView& query,
                             const ConstTensorView& key, const ConstTensorView& value, const AttentionOptions& options,
-                            Arena& arena);
+                            Arena& arena, Outputs checked = Outputs::unchecked);
 PlannedBackward plan_backward(const char* function, const AttentionGradients& gradients,
                               const AttentionUpstream& upstream, const ConstTensorView& query,
                               const ConstTensorView& key, const ConstTensorView& value, const AttentionOptions& options,

@@ -83,6 +83,13 @@ void check_outputs(const Checks& checks, const ForwardProblem& problem) {
   }
 }
 
+// All that is left to check of outputs that a layer has checked: which heads and queries they name.
+void check_selections(const Checks& checks, const ForwardProblem& problem) {
+  for (std::size_t n = 0; n < problem.outputs.captures.size(); ++n) {
+    (void)selected_shape(checks, Name("captures", n), problem.outputs.captures[n].of, problem);
+  }
+}
+
 void check_upstream(const Checks& checks, const BackwardProblem& problem) {
   const BackwardProblem::Upstream& upstream = problem.upstream;
   checks.require(upstream.dout.defined() || upstream.dlse.defined() || !upstream.dweights.empty(),
@@ -157,12 +164,16 @@ std::size_t problem_bytes(const ConstTensorView& query, const AttentionOptions& 
 
 ForwardProblem resolve_forward(std::string_view function, const AttentionOutputs& outputs, const ConstTensorView& query,
                                const ConstTensorView& key, const ConstTensorView& value,
-                               const AttentionOptions& options, Arena& arena) {
-  const Checks checks(function);
+                               const AttentionOptions& options, Arena& arena, Outputs checked) {
+  const Checks checks(function, query.device());
   ForwardProblem problem;
   resolve_options(checks, query, key, value, options, ProblemLists(arena, query, options), problem);
   problem.outputs = {outputs.out, outputs.lse, outputs.captures};
-  check_outputs(checks, problem);
+  if (checked == Outputs::unchecked) {
+    check_outputs(checks, problem);
+  } else {
+    check_selections(checks, problem);
+  }
   return problem;
 }
 
@@ -170,7 +181,7 @@ BackwardProblem resolve_backward(std::string_view function, const AttentionGradi
                                  const AttentionUpstream& upstream, const ConstTensorView& query,
                                  const ConstTensorView& key, const ConstTensorView& value,
                                  const AttentionOptions& options, Arena& arena) {
-  const Checks checks(function);
+  const Checks checks(function, query.device());
   BackwardProblem problem;
   require_plain_storage(checks, key, value, options);
   resolve_options(checks, query, key, value, options, ProblemLists(arena, query, options), problem);

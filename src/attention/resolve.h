@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "attention/planned.h"
 #include "core/arena.h"
 #include "core/problem.h"
 
@@ -15,7 +16,7 @@ std::size_t problem_bytes(const ConstTensorView& query, const AttentionOptions& 
 // the arena, which must have problem_bytes of memory.
 ForwardProblem resolve_forward(std::string_view function, const AttentionOutputs& outputs, const ConstTensorView& query,
                                const ConstTensorView& key, const ConstTensorView& value,
-                               const AttentionOptions& options, Arena& arena);
+                               const AttentionOptions& options, Arena& arena, Outputs checked);
 BackwardProblem resolve_backward(std::string_view function, const AttentionGradients& gradients,
                                  const AttentionUpstream& upstream, const ConstTensorView& query,
                                  const ConstTensorView& key, const ConstTensorView& value,

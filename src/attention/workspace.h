@@ -1,4 +1,4 @@
-// The memory of a call: the caller's workspace, or some from the heap for this call alone.
+// The memory of a call: the caller's workspace, or some that is allocated for this call alone.
 #pragma once
 
 #include <cstddef>
@@ -6,32 +6,48 @@
 #include <span>
 
 #include "core/arena.h"
+#include "core/engine.h"
 #include "core/memory.h"
 #include "core/text.h"
 
 namespace rapt {
 
 // First come the lists of the problem, then what the engine needs. A workspace may begin anywhere; engines get memory
-// that begins on a boundary.
+// that begins on a boundary. For tensors on another device than the CPU, the caller's workspace is memory of that
+// device; lists and what else the engine needs of host memory are allocated.
 class CallMemory {
  public:
-  CallMemory(const char* function, std::span<std::byte> workspace, std::size_t problem_bytes = 0)
-      : function_(function), workspace_(workspace), problem_bytes_(problem_bytes) {}
+  CallMemory(const char* function, Device device, std::span<std::byte> workspace, std::size_t problem_bytes = 0)
+      : function_(function),
+        device_(device),
+        workspace_(workspace),
+        problem_bytes_(problem_bytes),
+        on_host_(device.kind == Device::Kind::cpu) {}
 
   static constexpr std::size_t kSlack = Arena::kAlignment - 1;
 
+  // The size that a caller's workspace must have.
+  std::size_t workspace_bytes(const Sizes& engine) const {
+    return (on_host_ ? problem_bytes_ + engine.host : engine.device) + kSlack;
+  }
+
   // A workspace without room even for the lists is refused later, when it is known how much the call needs.
   std::span<std::byte> for_problem() {
-    if (workspace_.size() >= problem_bytes_ + kSlack) return aligned(workspace_).first(problem_bytes_);
-    return allocate(own_problem_, problem_bytes_);
+    if (on_host_ && workspace_.size() >= problem_bytes_ + kSlack) return aligned(workspace_).first(problem_bytes_);
+    return allocate(own_problem_, problem_bytes_, {});
   }
-  std::span<std::byte> for_engine(std::size_t bytes) {
-    if (workspace_.data() == nullptr) return allocate(own_engine_, bytes);
-    const std::size_t needed = problem_bytes_ + bytes + kSlack;
+  Buffers for_engine(const Sizes& sizes) {
+    if (workspace_.data() == nullptr) {
+      return {sizes.host > 0 ? allocate(own_host_, sizes.host, {}) : std::span<std::byte>(),
+              sizes.device > 0 ? allocate(own_device_, sizes.device, device_) : std::span<std::byte>()};
+    }
+    const std::size_t needed = workspace_bytes(sizes);
     if (workspace_.size() < needed) {
       throw Error(text(function_, ": workspace has ", workspace_.size(), " bytes; this call needs ", needed));
     }
-    return aligned(workspace_).subspan(problem_bytes_, bytes);
+    if (on_host_) return {aligned(workspace_).subspan(problem_bytes_, sizes.host), {}};
+    return {sizes.host > 0 ? allocate(own_host_, sizes.host, {}) : std::span<std::byte>(),
+            aligned(workspace_).first(sizes.device)};
   }
 
  private:
@@ -39,15 +55,17 @@ class CallMemory {
     const std::size_t past = reinterpret_cast<std::uintptr_t>(memory.data()) % Arena::kAlignment;
     return memory.subspan(past == 0 ? 0 : Arena::kAlignment - past);
   }
-  static std::span<std::byte> allocate(core::Bytes& own, std::size_t bytes) {
-    own = core::allocate(bytes);  // not zeroed: engines write before they read
+  static std::span<std::byte> allocate(core::Bytes& own, std::size_t bytes, Device device) {
+    own = core::allocate(bytes, device);  // not zeroed: engines write before they read
     return {own.get(), bytes};
   }
 
   const char* function_;
+  Device device_;
   std::span<std::byte> workspace_;
   std::size_t problem_bytes_;
-  core::Bytes own_problem_, own_engine_;
+  bool on_host_;
+  core::Bytes own_problem_, own_host_, own_device_;
 };
 
 }  // namespace rapt

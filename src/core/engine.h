@@ -11,6 +11,8 @@
 #include <string>
 #include <type_traits>
 
+#include "core/layer_ops.h"
+#include "core/memory_ops.h"
 #include "core/problem.h"
 #include "core/product.h"
 
@@ -69,14 +71,29 @@ struct ProductOps {
 };
 
 struct EngineRow {
-  Engine engine;  // as a caller asks for it
+  Engine engine;  // as a caller asks for it; automatic: it is chosen for its device alone
   const char* name;
   Device::Kind device;  // whose memory it reads and writes
+  const char* device_name;
   // Which variant of the engine is in use now, where there are several (instruction sets): a call and a packed matrix
   // keep to the one that they began with.
   const void* (*variant)();
   AttentionOps attention;
   ProductOps product;
+  // What belongs to the device rather than to one engine of it: the first row of a device has them, others share them.
+  const LayerOps* layer;
+  const MemoryOps* memory;
 };
+
+// All engines of this build, the fastest of each device first (src/attention/engines.cc).
+std::span<const EngineRow* const> engines();
+
+// The first engine of a device; null: no engine of this build reads its memory.
+const EngineRow* find_device(Device device);
+// The same, for a device that a tensor of a validated call lies on.
+const EngineRow& device_row(Device device);
+
+// Adds a row, for as long as the process runs: for a test that brings a device of its own. Not while a call runs.
+void register_engine(const EngineRow& row);
 
 }  // namespace rapt

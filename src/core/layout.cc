@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/engine.h"
 #include "core/text.h"
 #include "rapt/tensor.h"
 
@@ -53,7 +54,10 @@ std::string to_string(const Dims& dims) {
 }
 
 std::string to_string(Device device) {
-  return device.kind == Device::Kind::cpu ? "cpu" : "cuda:" + std::to_string(device.index);
+  if (device.kind == Device::Kind::cpu) return "cpu";
+  const EngineRow* row = find_device(device);
+  const std::string kind = row != nullptr ? row->device_name : device.kind == Device::Kind::cuda ? "cuda" : "extension";
+  return kind + ":" + std::to_string(device.index);
 }
 
 Layout Layout::contiguous(const Dims& shape) {
@@ -69,11 +73,7 @@ Layout Layout::contiguous(const Dims& shape) {
   return layout;
 }
 
-std::int64_t Layout::count() const {
-  std::int64_t count = 1;
-  for (const std::int64_t size : shape) count *= size;
-  return count;
-}
+std::int64_t Layout::count() const { return shape.product(); }
 
 bool Layout::is_contiguous() const {
   if (count() == 0) return true;

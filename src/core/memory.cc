@@ -1,7 +1,10 @@
 #include "core/memory.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <new>
+
+#include "core/engine.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -20,10 +23,17 @@ std::size_t round_up(std::size_t bytes, std::size_t step) { return (bytes + step
 }  // namespace
 
 void FreeBytes::operator()(std::byte* memory) const noexcept {
-  std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc): allocate's aligned_alloc
+  if (device.kind == Device::Kind::cpu) {
+    std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc): allocate's aligned_alloc
+  } else {
+    find_device(device)->memory->free(device.index, memory);  // it was there when it allocated
+  }
 }
 
-Bytes allocate(std::size_t bytes) {
+Bytes allocate(std::size_t bytes, Device device) {
+  if (device.kind != Device::Kind::cpu) {
+    return {device_row(device).memory->allocate(device.index, bytes == 0 ? 1 : bytes), FreeBytes{device}};
+  }
   const bool large = bytes >= kLarge;
   const std::size_t step = large ? kHugePage : kAlignment;
   if (bytes > static_cast<std::size_t>(-1) / 2) throw std::bad_alloc();  // rounding up must not overflow
@@ -35,5 +45,23 @@ Bytes allocate(std::size_t bytes) {
 #endif
   return Bytes(static_cast<std::byte*>(memory));
 }
+
+void zero(void* memory, std::size_t bytes, Device device) {
+  if (bytes == 0) return;
+  if (device.kind == Device::Kind::cpu) {
+    std::memset(memory, 0, bytes);
+  } else {
+    device_row(device).memory->zero(device.index, memory, bytes);
+  }
+}
+
+constinit const MemoryOps kHostMemory = {
+    .allocate = [](int /*device*/, std::size_t bytes) { return allocate(bytes).release(); },
+    .free = [](int /*device*/, std::byte* memory) noexcept { FreeBytes()(memory); },
+    .copy = [](int /*device*/, void* to, const void* from, std::size_t bytes,
+               CopyDirection /*direction*/) { std::memcpy(to, from, bytes); },
+    .zero = [](int /*device*/, void* memory, std::size_t bytes) { std::memset(memory, 0, bytes); },
+    .wait = [](int /*device*/) {},
+};
 
 }  // namespace rapt::core

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/cpu_limits.h"
+#include "core/product.h"
 #include "core/thread_pool.h"
 #include "rapt/error.h"
 
@@ -136,6 +137,14 @@ void set_thread_count(int threads) {
 }
 
 #endif
+
+Workers core::pool_workers(int threads) {
+  // Never destroyed, so that it serves calls while static objects are. A call submits no more tasks than it has
+  // threads.
+  static const ParallelFor& kPool =
+      *new ParallelFor([](std::int64_t count, const Task& task) { core::parallel_for(count, task, kMaxThreads); });
+  return {std::min(threads > 0 ? threads : thread_count(), kMaxThreads), &kPool};
+}
 
 void parallel_for(std::int64_t count, const Task& task) { core::parallel_for(count, task, thread_count()); }
 

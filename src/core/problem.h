@@ -83,7 +83,7 @@ struct AttentionProblem {
   ResolvedDropout dropout;
 
   int threads = 1;
-  ParallelFor parallel_for;
+  const ParallelFor* parallel_for = nullptr;  // the caller's, or the pool's
   // Which variant of its engine a call uses, where there are several (instruction sets). Asked once: a call keeps to
   // the one it began with, even if another is chosen meanwhile.
   const void* variant = nullptr;

@@ -19,6 +19,13 @@ struct Workers {
   const ParallelFor* parallel_for = nullptr;  // a pointer, because a copy may allocate
 };
 
+namespace core {
+
+// The library's pool, with as many threads as thread_count() says, or as many as asked for.
+Workers pool_workers(int threads = 0);
+
+}  // namespace core
+
 // W (N, K), in whatever order its engine likes.
 struct PackedWeights {
   std::int64_t outputs = 0, inputs = 0;  // N, K

@@ -4,7 +4,8 @@
 #include <cstring>
 #include <limits>
 
-#include "core/elements.h"
+#include "core/copy.h"
+#include "core/engine.h"
 #include "core/memory.h"
 #include "core/text.h"
 
@@ -34,6 +35,7 @@ Layout BasicTensorView<kMutable>::checked(const Dims& shape, const Dims& strides
 template <bool kMutable>
 void BasicTensorView<kMutable>::require_dtype(DType wanted) const {
   if (dtype_ != wanted) throw Error(text("tensor: holds ", dtype_, ", was asked for as ", wanted));
+  if (device_.kind != Device::Kind::cpu) throw Error(text("tensor is on ", device_, "; copy it to the CPU first"));
 }
 
 template <bool kMutable>
@@ -81,24 +83,28 @@ template class BasicTensorView<false>;
 
 // ---------------------------------------------------------------- tensors
 
-void Tensor::Free::operator()(std::byte* memory) const { core::FreeBytes()(memory); }
+void Tensor::Free::operator()(std::byte* memory) const { core::FreeBytes{device}(memory); }
 
-Tensor::Tensor(const Dims& shape, DType dtype) : shape_(shape), dtype_(dtype) {
+Tensor::Tensor(const Dims& shape, DType dtype, Device device)
+    : memory_(nullptr, Free{device}), shape_(shape), dtype_(dtype) {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(Layout::contiguous(shape).count(), size_of(dtype), &bytes)) {
     throw Error(text("tensor: shape ", shape, " of ", dtype, " has more bytes than can be counted"));
   }
+  if (find_device(device) == nullptr) {
+    throw Error(text("tensor: asked for on ", device, "; no engine of this build has memory there"));
+  }
   if (bytes == 0) return;
-  memory_.reset(core::allocate(bytes).release());
-  std::memset(memory_.get(), 0, bytes);
+  memory_.reset(core::allocate(bytes, device).release());
+  core::zero(memory_.get(), bytes, device);
 }
-
-std::int64_t Tensor::count() const { return Layout::contiguous(shape_).count(); }
 
 Tensor Tensor::copy_of(const ConstTensorView& view) { return copy_of(view, view.dtype()); }
 
-Tensor Tensor::copy_of(const ConstTensorView& view, DType dtype) {
-  Tensor tensor(view.shape(), dtype);
+Tensor Tensor::copy_of(const ConstTensorView& view, DType dtype) { return copy_of(view, dtype, view.device()); }
+
+Tensor Tensor::copy_of(const ConstTensorView& view, DType dtype, Device device) {
+  Tensor tensor(view.shape(), dtype, device);
   copy(view, tensor);
   return tensor;
 }
@@ -107,37 +113,65 @@ Tensor Tensor::copy_of(const ConstTensorView& flat, const Dims& shape) {
   return copy_of(flat.reshape(shape), flat.dtype());
 }
 
+namespace {
+
+std::size_t bytes_of(const ConstTensorView& view) {
+  return static_cast<std::size_t>(view.count()) * size_of(view.dtype());
+}
+
+const EngineRow& reachable(const char* name, const ConstTensorView& view) {
+  const EngineRow* row = find_device(view.device());
+  if (row == nullptr) {
+    throw Error(text("copy: ", name, " is on ", view.device(), "; no engine of this build can touch that memory"));
+  }
+  return *row;
+}
+
+bool is_on_cpu(const ConstTensorView& view) { return view.device().kind == Device::Kind::cpu; }
+
+void copy_within(const EngineRow& device, const ConstTensorView& from, const TensorView& to) {
+  device.layer->copy(from, to, core::pool_workers());
+  device.memory->wait(to.device().index);
+}
+
+// Bytes travel between contiguous memory of one type; the rest happens before and after, where the elements lie.
+void copy_in(const EngineRow& device, const ConstTensorView& from, const TensorView& to) {
+  if (from.dtype() != to.dtype() || !from.is_contiguous()) {
+    return copy_in(device, Tensor::copy_of(from, to.dtype()).view(), to);
+  }
+  if (!to.is_contiguous()) {
+    Tensor landed(to.shape(), to.dtype(), to.device());
+    copy_in(device, from, landed.view());
+    return copy_within(device, landed.view(), to);
+  }
+  device.memory->copy(to.device().index, to.data(), from.data(), bytes_of(from), CopyDirection::from_host);
+  device.memory->wait(to.device().index);
+}
+
+void copy_out(const EngineRow& device, const ConstTensorView& from, const TensorView& to) {
+  if (!from.is_contiguous()) return copy_out(device, Tensor::copy_of(from).view(), to);
+  if (!to.is_contiguous() || from.dtype() != to.dtype()) {
+    Tensor landed(from.shape(), from.dtype());
+    copy_out(device, from, landed.view());
+    return core::copy_elements(landed.view(), to);
+  }
+  device.memory->copy(from.device().index, to.data(), from.data(), bytes_of(from), CopyDirection::to_host);
+}
+
+}  // namespace
+
 void copy(const ConstTensorView& from, const TensorView& to) {
   if (!from.defined() || !to.defined()) throw Error("copy: a view is undefined; give a tensor");
   if (from.shape() != to.shape()) {
     throw Error(text("copy: from shape ", from.shape(), " to shape ", to.shape(), "; they must be equal"));
   }
-  const Dims& shape = from.shape();
-  const int rank = shape.rank();
-  Dims index(std::span(shape.begin(), shape.end()));
-  for (int dim = 0; dim < rank; ++dim) index[dim] = 0;
-
-  // Without a conversion all bits are preserved, even of a signaling NaN. A bool that is neither 0 nor 1 becomes 1.
-  const bool same_bits = from.dtype() == to.dtype() && from.dtype() != DType::boolean;
-  const auto size = static_cast<std::int64_t>(size_of(from.dtype()));
-  std::int64_t source = 0;
-  std::int64_t target = 0;
-  for (std::int64_t left = from.count(); left > 0; --left) {
-    if (same_bits) {
-      std::memcpy(static_cast<std::byte*>(to.data()) + target * size,
-                  static_cast<const std::byte*>(from.data()) + source * size, static_cast<std::size_t>(size));
-    } else {
-      store(to.data(), to.dtype(), target, load(from.data(), from.dtype(), source));
-    }
-    for (int dim = rank - 1; dim >= 0; --dim) {  // advance the index, last dimension first
-      source += from.stride(dim);
-      target += to.stride(dim);
-      if (++index[dim] < shape[dim]) break;
-      source -= from.stride(dim) * shape[dim];
-      target -= to.stride(dim) * shape[dim];
-      index[dim] = 0;
-    }
-  }
+  if (is_on_cpu(from) && is_on_cpu(to)) return core::copy_elements(from, to);
+  const EngineRow &source = reachable("from", from), &target = reachable("to", to);
+  if (from.count() == 0) return;
+  if (from.device() == to.device()) return copy_within(target, from, to);
+  if (is_on_cpu(from)) return copy_in(target, from, to);
+  if (is_on_cpu(to)) return copy_out(source, from, to);
+  copy_in(target, Tensor::copy_of(from, from.dtype(), Device{}).view(), to);
 }
 
 // ---------------------------------------------------------------- heads
@@ -174,7 +208,7 @@ ConstTensorView combine_heads(const ConstTensorView& x) { return combine(x); }
 
 Tensor combine_heads_copy(const ConstTensorView& x) {
   if (x.rank() != 4) throw Error(text("combine_heads: shape ", x.shape(), " must be (B, H, L, D)"));
-  Tensor tokens(Dims{x.size(0), x.size(2), x.size(1) * x.size(3)}, x.dtype());
+  Tensor tokens(Dims{x.size(0), x.size(2), x.size(1) * x.size(3)}, x.dtype(), x.device());
   if (x.size(1) > 0) copy(x, split_heads(tokens.view(), x.size(1)));
   return tokens;
 }

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/copy.h"
 #include "core/elements.h"
 #include "cpu/convert.h"
 #include "cpu/share_out.h"
@@ -21,7 +22,7 @@ namespace rapt::cpu {
 
 namespace {
 
-Kernels kernels_of(const AttentionProblem& problem) {
+const Kernels& kernels_of(const AttentionProblem& problem) {
   return static_cast<const InstructionSet*>(problem.variant)->kernels();
 }
 
@@ -216,7 +217,7 @@ struct Workspace {
 // Calls work(n, worker) for each of the items.
 template <class Item, class... Work>
 void for_each(const BackwardProblem& problem, const Workspace& workspace, std::span<Item> items, const Work&... work) {
-  share_out(problem.parallel_for, workspace.workers, static_cast<std::int64_t>(items.size()), work...);
+  share_out(*problem.parallel_for, workspace.workers, static_cast<std::int64_t>(items.size()), work...);
 }
 
 void clear(const TensorView& to) {
@@ -226,7 +227,7 @@ void clear(const TensorView& to) {
     return;
   }
   constexpr double kZero = 0.0;
-  copy(ConstTensorView(&kZero, Dims{}).expand(to.shape()), to);
+  core::copy_elements(ConstTensorView(&kZero, Dims{}).expand(to.shape()), to);
 }
 
 // Keys that no sequence has: past a key length.
@@ -265,7 +266,7 @@ void store_sinks(const BackwardProblem& problem, const BackwardState& state) {
 }  // namespace
 
 Plan plan_backward(const BackwardProblem& problem) {
-  const Kernels kernels = kernels_of(problem);
+  const Kernels& kernels = kernels_of(problem);
   const Division division(problem, kernels);
   Arena counter;
   const Workspace sizes(counter, problem, kernels, division);
@@ -273,7 +274,7 @@ Plan plan_backward(const BackwardProblem& problem) {
 }
 
 void backward(const BackwardProblem& problem, const Plan& plan, const Buffers& buffers) {
-  const Kernels kernels = kernels_of(problem);
+  const Kernels& kernels = kernels_of(problem);
   const auto& division = plan.decisions<Division>();
   Arena arena(buffers.host);
   const Workspace workspace(arena, problem, kernels, division);

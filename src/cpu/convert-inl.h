@@ -49,6 +49,33 @@ HWY_INLINE Vec FromF16(VecU16 bits) {
 #endif
 }
 
+// To nearest, ties to even; a NaN keeps its leading payload and becomes quiet.
+HWY_INLINE VecU16 ToF16(Vec x) {
+#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
+  return hn::BitCast(U16(), hn::DemoteTo(hn::Rebind<hwy::float16_t, F32>(), x));
+#else
+  const U32 u32;
+  const auto constant = [&](std::uint32_t value) HWY_ATTR { return hn::Set(u32, value); };
+  const auto less = [&](hn::Vec<U32> a, hn::Vec<U32> b) HWY_ATTR {  // both below 2^31
+    return hn::RebindMask(u32, hn::Lt(hn::BitCast(I32(), a), hn::BitCast(I32(), b)));
+  };
+  const auto bits = hn::BitCast(u32, x);
+  const auto size = hn::And(bits, constant(0x7FFFFFFFU));
+  const auto is_small = less(size, constant(0x38800000U));  // below 2^-14, the smallest normal number
+  // One ulp of 0.5 is the smallest f16 subnormal, so the sum rounds to it.
+  const auto small = hn::Add(hn::BitCast(kF32, hn::IfThenElseZero(is_small, size)), Set(0.5F));
+  const auto subnormal = hn::Sub(hn::BitCast(u32, small), constant(0x3F000000U));
+  // Rounds half to even, with the carry going into the exponent. From 65520 on the result is infinite.
+  const auto odd = hn::And(hn::ShiftRight<13>(size), constant(1U));
+  const auto carried = hn::ShiftRight<13>(hn::Add(hn::Sub(size, constant((112U << 23) - 0xFFFU)), odd));
+  const auto normal = hn::IfThenElse(less(size, constant(0x477FF000U)), carried, constant(0x7C00U));
+  const auto number = hn::IfThenElse(is_small, subnormal, normal);
+  const auto nan = hn::Or(constant(0x7E00U), hn::And(hn::ShiftRight<13>(size), constant(0x3FFU)));
+  const auto result = hn::IfThenElse(less(constant(0x7F800000U), size), nan, number);
+  return hn::TruncateTo(U16(), hn::Or(hn::And(hn::ShiftRight<16>(bits), constant(0x8000U)), result));
+#endif
+}
+
 // `count` elements from `offset` on, `stride` apart. Exact for the 16-bit types.
 inline void LoadRow(const ConstTensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
                     float* HWY_RESTRICT to) {
@@ -98,14 +125,9 @@ inline void StoreRow(const float* HWY_RESTRICT from, std::int64_t count, const T
   if (stride == 1 && view.dtype() == DType::bf16) {
     for (; n + kLanes <= count; n += kLanes) hn::StoreU(ToBf16(hn::LoadU(kF32, from + n)), U16(), to + n);
   }
-#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
   if (stride == 1 && view.dtype() == DType::f16) {
-    for (; n + kLanes <= count; n += kLanes) {
-      const auto half = hn::DemoteTo(hn::Rebind<hwy::float16_t, F32>(), hn::LoadU(kF32, from + n));
-      hn::StoreU(hn::BitCast(U16(), half), U16(), to + n);
-    }
+    for (; n + kLanes <= count; n += kLanes) hn::StoreU(ToF16(hn::LoadU(kF32, from + n)), U16(), to + n);
   }
-#endif
   store_row(from + n, count - n, view.data(), view.dtype(), offset + n * stride, stride);
 }
 

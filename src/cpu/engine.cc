@@ -4,8 +4,10 @@
 #include <limits>
 #include <vector>
 
+#include "core/memory.h"
 #include "core/selection.h"
 #include "cpu/backward.h"
+#include "cpu/layer/layer_ops.h"
 #include "cpu/packed_product.h"
 #include "cpu/share_out.h"
 
@@ -15,7 +17,7 @@ namespace cpu {
 
 namespace {
 
-Kernels kernels_of(const ForwardProblem& problem) {
+const Kernels& kernels_of(const ForwardProblem& problem) {
   return static_cast<const InstructionSet*>(problem.variant)->kernels();
 }
 
@@ -282,14 +284,14 @@ class Workspace {
 template <class Item, class Work>
 void for_each(const ForwardProblem& problem, const Workspace& workspace, std::span<const Item> items,
               const Work& work) {
-  share_out(problem.parallel_for, workspace.workers(), static_cast<std::int64_t>(items.size()),
+  share_out(*problem.parallel_for, workspace.workers(), static_cast<std::int64_t>(items.size()),
             [&](std::int64_t n, std::int64_t worker) {
               work(items[static_cast<std::size_t>(n)], workspace.scratch(worker));
             });
 }
 
 Plan plan_forward(const ForwardProblem& problem) {
-  const Kernels kernels = kernels_of(problem);
+  const Kernels& kernels = kernels_of(problem);
   const Division division(problem, kernels);
   Arena counter;
   const Workspace sizes(counter, problem, kernels, division);
@@ -297,7 +299,7 @@ Plan plan_forward(const ForwardProblem& problem) {
 }
 
 void forward(const ForwardProblem& problem, const Plan& plan, const Buffers& buffers) {
-  const Kernels kernels = kernels_of(problem);
+  const Kernels& kernels = kernels_of(problem);
   Arena arena(buffers.host);
   const Workspace workspace(arena, problem, kernels, plan.decisions<Division>());
   if (workspace.keeps_weights()) {
@@ -343,6 +345,7 @@ constinit const EngineRow kCpuEngine = {
     .engine = Engine::cpu,
     .name = "cpu",
     .device = Device::Kind::cpu,
+    .device_name = "cpu",
     .variant = []() -> const void* { return &cpu::chosen_instruction_set(); },
     .attention = {.cannot = [](const AttentionProblem& problem) { return cpu::cannot(problem.query.dtype()); },
                   .plan = cpu::plan_forward,
@@ -354,6 +357,8 @@ constinit const EngineRow kCpuEngine = {
                 .pack = cpu::pack,
                 .plan = cpu::plan_product,
                 .run = cpu::multiply},
+    .layer = &cpu::kLayerOps,
+    .memory = &core::kHostMemory,
 };
 
 }  // namespace rapt

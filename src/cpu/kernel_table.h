@@ -8,6 +8,7 @@
 #include "core/arena.h"
 #include "core/problem.h"
 #include "core/product.h"
+#include "cpu/layer/layer_kernels.h"
 
 namespace rapt::cpu {
 
@@ -168,7 +169,8 @@ struct Kernels {
 struct InstructionSet {
   const char* name;
   bool (*runs_here)();
-  Kernels (*kernels)();
+  const Kernels& (*kernels)();
+  const LayerKernels& (*layer)();
 };
 
 // All that were compiled, best first; the last one runs anywhere.

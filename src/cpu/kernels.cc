@@ -16,21 +16,29 @@ namespace rapt::cpu::HWY_NAMESPACE {
 
 BackwardKernels GetBackwardKernels();  // backward_kernels.cc: a file of its own is compiled beside this one
 
-Kernels GetKernels() {
-  return {.rows_per_tile = kTileRows,
-          .lanes = kLanes,
-          .scratch_bytes = ScratchBytes,
-          .attend = Attend,
-          .state_floats = RowState::floats,
-          .attend_chunks = AttendChunks,
-          .finish = Finish,
-          .means_scratch_bytes = MeansScratchBytes,
-          .attend_means = AttendMeans,
-          .capture_scratch_bytes = CaptureScratchBytes,
-          .capture = CaptureQueries,
-          .product_scratch_bytes = ProductScratchBytes,
-          .multiply = MultiplyBlock,
-          .backward = GetBackwardKernels()};
+LayerKernels GetLayerKernels();  // layer/layer_kernels.cc
+
+const Kernels& SharedKernels() {
+  static const Kernels kKernels = {.rows_per_tile = kTileRows,
+                                   .lanes = kLanes,
+                                   .scratch_bytes = ScratchBytes,
+                                   .attend = Attend,
+                                   .state_floats = RowState::floats,
+                                   .attend_chunks = AttendChunks,
+                                   .finish = Finish,
+                                   .means_scratch_bytes = MeansScratchBytes,
+                                   .attend_means = AttendMeans,
+                                   .capture_scratch_bytes = CaptureScratchBytes,
+                                   .capture = CaptureQueries,
+                                   .product_scratch_bytes = ProductScratchBytes,
+                                   .multiply = MultiplyBlock,
+                                   .backward = GetBackwardKernels()};
+  return kKernels;
+}
+
+const LayerKernels& SharedLayerKernels() {
+  static const LayerKernels kKernels = GetLayerKernels();
+  return kKernels;
 }
 
 }  // namespace rapt::cpu::HWY_NAMESPACE
@@ -67,36 +75,38 @@ std::span<const InstructionSet> instruction_sets() {
   static const std::vector<InstructionSet> kSets = [] {
     std::vector<InstructionSet> sets;
 #if HWY_TARGETS & HWY_AVX3_DL  // only where the compiler is told that every machine has it
-    sets.push_back({"avx512dl", has_avx512, N_AVX3_DL::GetKernels});
+    sets.push_back({"avx512dl", has_avx512, N_AVX3_DL::SharedKernels, N_AVX3_DL::SharedLayerKernels});
 #endif
 #if HWY_TARGETS & HWY_AVX3
-    sets.push_back({"avx512", has_avx512, N_AVX3::GetKernels});
+    sets.push_back({"avx512", has_avx512, N_AVX3::SharedKernels, N_AVX3::SharedLayerKernels});
 #endif
 #if HWY_TARGETS & HWY_AVX2
-    sets.push_back({"avx2", has_avx2, N_AVX2::GetKernels});
+    sets.push_back({"avx2", has_avx2, N_AVX2::SharedKernels, N_AVX2::SharedLayerKernels});
 #endif
 #if HWY_TARGETS & HWY_SSE4
-    sets.push_back({"sse4", has_sse4, N_SSE4::GetKernels});
+    sets.push_back({"sse4", has_sse4, N_SSE4::SharedKernels, N_SSE4::SharedLayerKernels});
 #endif
 #if HWY_TARGETS & HWY_SSSE3
-    sets.push_back({"ssse3", has_ssse3, N_SSSE3::GetKernels});
+    sets.push_back({"ssse3", has_ssse3, N_SSSE3::SharedKernels, N_SSSE3::SharedLayerKernels});
 #endif
 #if HWY_TARGETS & HWY_NEON
-    sets.push_back({"neon", anywhere, N_NEON::GetKernels});
+    sets.push_back({"neon", anywhere, N_NEON::SharedKernels, N_NEON::SharedLayerKernels});
 #endif
 #if HWY_TARGETS & HWY_WASM
-    sets.push_back({"wasm", anywhere, N_WASM::GetKernels});
+    sets.push_back({"wasm", anywhere, N_WASM::SharedKernels, N_WASM::SharedLayerKernels});
 #endif
 #if HWY_TARGETS & HWY_EMU128
-    sets.push_back({"emu128", anywhere, N_EMU128::GetKernels});
+    sets.push_back({"emu128", anywhere, N_EMU128::SharedKernels, N_EMU128::SharedLayerKernels});
 #endif
 #if HWY_TARGETS & HWY_SCALAR
-    sets.push_back({"scalar", anywhere, N_SCALAR::GetKernels});
+    sets.push_back({"scalar", anywhere, N_SCALAR::SharedKernels, N_SCALAR::SharedLayerKernels});
 #endif
     return sets;
   }();
   return kSets;
 }
+
+const LayerKernels& layer_kernels() { return chosen_instruction_set().layer(); }
 
 }  // namespace rapt::cpu
 

@@ -13,7 +13,7 @@ namespace rapt::cpu {
 
 namespace {
 
-Kernels kernels_of(const PackedWeights& weights) {
+const Kernels& kernels_of(const PackedWeights& weights) {
   return static_cast<const InstructionSet*>(weights.variant)->kernels();
 }
 
@@ -108,7 +108,7 @@ struct Division {
 std::size_t packed_bytes(const PackedWeights& weights) { return order_of(weights, kernels_of(weights)).bytes(); }
 
 void pack(const ConstTensorView& from, const PackedWeights& to, const Workers& workers) {
-  const Kernels kernels = kernels_of(to);
+  const Kernels& kernels = kernels_of(to);
   const PackedOrder order = order_of(to, kernels);
   if (order.panels() == 0) return;
   const bool tiny = to.outputs * to.inputs < kTinyPack;
@@ -122,7 +122,7 @@ Plan plan_product(const ProductProblem& problem) {
 }
 
 void multiply(const ProductProblem& problem, const Plan& plan, const Buffers& buffers) {
-  const Kernels kernels = kernels_of(problem.weights);
+  const Kernels& kernels = kernels_of(problem.weights);
   const auto& division = plan.decisions<Division>();
   if (division.workers == 0) return;
   share_out(*problem.workers.parallel_for, division.workers, division.row_blocks * division.column_blocks,

@@ -22,17 +22,18 @@ inline DType type_between_steps(const MultiHeadAttentionConfig& config) {
 class Activations {
  public:
   Activations() = default;
-  // `memory` is aligned, and has bytes(call).
+  // `memory` is aligned, of the call's device, and has bytes(call).
   Activations(const LayerCall& call, std::span<std::byte> memory) : added_keys(call.added_keys) {
     const Widths widths(call.config, call.config.slice.count);
     const std::int64_t keys = added_keys + call.key_length();
     const DType type = type_between_steps(call.config);
+    const Device device = call.device();
     Arena arena(memory);
     const auto tokens = [&](std::int64_t length, std::int64_t width) {
       const std::int64_t batch = call.batch();
       void* data = arena.take<std::byte>(batch * length * width * static_cast<std::int64_t>(size_of(type))).data();
-      if (call.config.batch_first) return TensorView(data, type, {batch, length, width});
-      return TensorView(data, type, {length, batch, width}).transpose(0, 1);
+      if (call.config.batch_first) return TensorView(data, type, {batch, length, width}, device);
+      return TensorView(data, type, {length, batch, width}, device).transpose(0, 1);
     };
     if (is_packed(call)) {
       qkv = tokens(keys, widths.all());
@@ -49,7 +50,7 @@ class Activations {
         arena
             .take<std::byte>(call.batch() * call.heads * call.query_length() * static_cast<std::int64_t>(size_of(type)))
             .data(),
-        type, {call.batch(), call.heads, call.query_length()});
+        type, {call.batch(), call.heads, call.query_length()}, device);
   }
 
   static std::size_t bytes(const LayerCall& call) {

@@ -1,7 +1,7 @@
 #include <cmath>
-#include <cstddef>
 
-#include "nn/row_work.h"
+#include "attention/checks.h"
+#include "core/engine.h"
 #include "rapt/layers.h"
 
 namespace rapt {
@@ -9,29 +9,32 @@ namespace rapt {
 double clip_gradients(std::span<Tensor> gradients, double largest) {
   const Checks checks("clip_gradients");
   checks.require(largest > 0.0, "largest is ", largest, "; it must be positive");
+  for (const Tensor& gradient : gradients) {
+    checks.require(gradient.dtype() == DType::f32 || gradient.dtype() == DType::f64, "a gradient is ", gradient.dtype(),
+                   "; it must be f32 or f64");
+  }
+  const Workers workers = core::pool_workers();
   double squares = 0.0;
   for (const Tensor& gradient : gradients) {
-    nn::with_float_type(gradient.dtype(), [&](auto type) {
-      for (const auto value : gradient.values<decltype(type)>()) squares += static_cast<double>(value) * value;
-    });
+    if (gradient.count() > 0) {
+      squares = device_row(gradient.device()).layer->add_squares(squares, gradient.view(), workers);
+    }
   }
   const double norm = std::sqrt(squares);
   if (!(norm > largest)) return norm;
-  const double factor = largest / norm;
   for (Tensor& gradient : gradients) {
-    nn::with_float_type(gradient.dtype(), [&](auto type) {
-      for (auto& value : gradient.values<decltype(type)>()) value = static_cast<decltype(type)>(value * factor);
-    });
+    if (gradient.count() > 0) device_row(gradient.device()).layer->scale(gradient.view(), largest / norm, workers);
   }
   return norm;
 }
 
-Adam::Adam(const Dims& shape, DType dtype) : first_(shape, dtype), second_(shape, dtype) {
+Adam::Adam(const Dims& shape, DType dtype, Device device)
+    : first_(shape, dtype, device), second_(shape, dtype, device) {
   Checks("Adam").require(dtype == DType::f32 || dtype == DType::f64, "dtype is ", dtype, "; it must be f32 or f64");
 }
 
 void Adam::step(const TensorView& parameter, const ConstTensorView& gradient, const AdamOptions& options) {
-  const Checks checks("Adam::step");
+  const Checks checks("Adam::step", first_.device());
   for (const auto& [name, view] :
        {std::pair("parameter", ConstTensorView(parameter)), std::pair("gradient", gradient)}) {
     checks.shaped(name, view, first_.shape(), "that of the moments");
@@ -41,26 +44,22 @@ void Adam::step(const TensorView& parameter, const ConstTensorView& gradient, co
   ++steps_;
   const double first_bias = 1.0 - std::pow(options.beta1, static_cast<double>(steps_));
   const double second_bias = 1.0 - std::pow(options.beta2, static_cast<double>(steps_));
-  nn::with_float_type(first_.dtype(), [&](auto type) {
-    using T = decltype(type);
-    const std::span<T> first = first_.values<T>(), second = second_.values<T>();
-    const auto* g = static_cast<const T*>(gradient.data());
-    auto* p = static_cast<T*>(parameter.data());
-    const auto keep1 = static_cast<T>(options.beta1), take1 = static_cast<T>(1.0 - options.beta1);
-    const auto keep2 = static_cast<T>(options.beta2), take2 = static_cast<T>(1.0 - options.beta2);
-    const auto kept = static_cast<T>(1.0 - options.rate * options.weight_decay);
-    const auto step = static_cast<T>(options.rate / first_bias);
-    const auto inverse = static_cast<T>(1.0 / std::sqrt(second_bias)), tiny = static_cast<T>(options.epsilon);
-    for (std::size_t n = 0; n < first.size(); ++n) {
-      first[n] = keep1 * first[n] + take1 * g[n];
-      second[n] = keep2 * second[n] + take2 * g[n] * g[n];
-      p[n] = kept * p[n] - step * first[n] / (std::sqrt(second[n]) * inverse + tiny);
-    }
-  });
+  device_row(first_.device())
+      .layer->adam({.parameter = parameter,
+                    .first = first_,
+                    .second = second_,
+                    .gradient = gradient,
+                    .beta1 = options.beta1,
+                    .beta2 = options.beta2,
+                    .kept = 1.0 - options.rate * options.weight_decay,
+                    .step = options.rate / first_bias,
+                    .inverse = 1.0 / std::sqrt(second_bias),
+                    .epsilon = options.epsilon},
+                   core::pool_workers());
 }
 
 void Adam::restore(std::int64_t steps, const ConstTensorView& first, const ConstTensorView& second) {
-  const Checks checks("Adam::restore");
+  const Checks checks("Adam::restore", first.device());
   checks.require(steps >= 0, "steps is ", steps, "; it must be at least 0");
   checks.shaped("first", first, first_.shape(), "that of the parameter");
   checks.shaped("second", second, second_.shape(), "that of the parameter");

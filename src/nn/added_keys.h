@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "core/product.h"
 #include "nn/layer_call.h"
 #include "nn/parameters.h"
 
@@ -12,15 +13,17 @@ namespace rapt::nn {
 
 // k and v are (B, added + Lk, Hkv·D): bias_k and bias_v go to the first place, zeros to the next.
 void write_added_keys(const MultiHeadAttentionConfig& config, const Parameters& parameters, const TensorView& k,
-                      const TensorView& v);
+                      const TensorView& v, const Workers& workers);
 
 // Shifts what `options` says of keys by the added ones. Masks get columns that hide nothing and add nothing: copies,
 // kept in `wide_masks`.
-void make_room_for_added_keys(const LayerCall& call, std::vector<Tensor>& wide_masks, AttentionOptions& options);
+void make_room_for_added_keys(const LayerCall& call, std::vector<Tensor>& wide_masks, AttentionOptions& options,
+                              const Workers& workers);
 
 // Weights as PyTorch orders them: from (added, Lk) to (Lk, added) along the last dimension.
-void put_added_keys_last(std::int64_t added, const TensorView& weights);
+void put_added_keys_last(std::int64_t added, const TensorView& weights, const Workers& workers);
 // The way back, into another tensor.
-void put_added_keys_first(std::int64_t added, const ConstTensorView& from, const TensorView& to);
+void put_added_keys_first(std::int64_t added, const ConstTensorView& from, const TensorView& to,
+                          const Workers& workers);
 
 }  // namespace rapt::nn

@@ -12,7 +12,6 @@
 #include "attention/resolve.h"
 #include "nn/added_keys.h"
 #include "nn/output_dropout.h"
-#include "nn/row_work.h"
 
 namespace rapt::nn {
 
@@ -24,7 +23,7 @@ class Backward : LayerSteps {
       : LayerSteps(call.forward, layer, memory),
         backward_(call),
         kept_(call.forward, call.kept.memory().bytes.all()),
-        d_(call.forward, memory.gradients.at_least(Activations::bytes(call.forward))) {}
+        d_(call.forward, memory.gradients.at_least(Activations::bytes(call.forward), call.forward.device())) {}
 
   void run() {
     find_dout();
@@ -45,9 +44,10 @@ class Backward : LayerSteps {
     const DType type = type_between_steps(call_.config);
     if (!drops && dout_.dtype() == type) return;
     const auto bytes = static_cast<std::size_t>(dout_.count()) * size_of(type);
-    const TensorView copied(memory_.upstream.at_least(bytes).data(), type, dout_.shape());
-    copy(dout_, copied);
-    if (drops) drop_output(call_, copied);
+    const TensorView copied(memory_.upstream.at_least(bytes, call_.device()).data(), type, dout_.shape(),
+                            call_.device());
+    ops_.copy(dout_, copied, workers_);
+    if (drops) drop_output(call_, copied, workers_);
     dout_ = copied;
   }
 
@@ -71,8 +71,8 @@ class Backward : LayerSteps {
       weights.of.mean_over_heads = call_.options.weights == ReturnWeights::mean;
       weights.from = backward_.dweights;
       if (call_.added_keys > 0) {
-        added_first_ = Tensor(weights.from.shape(), weights.from.dtype());
-        put_added_keys_first(call_.added_keys, weights.from, added_first_);
+        added_first_ = Tensor(weights.from.shape(), weights.from.dtype(), call_.device());
+        put_added_keys_first(call_.added_keys, weights.from, added_first_, workers_);
         weights.from = std::as_const(added_first_).view();
       }
     }
@@ -89,7 +89,7 @@ class Backward : LayerSteps {
     attention_.emplace(plan_backward(kBackward, gradients, upstream, q, k, v, options, arena));
   }
 
-  void leave_attention() { attention_->run({.host = memory_.scratch.at_least(attention_->plan.sizes.host)}); }
+  void leave_attention() { attention_->run(memory_.scratch.at_least(attention_->plan.sizes, call_.device())); }
 
   // Every batch row reads the same added key.
   void leave_added_keys() {
@@ -138,7 +138,7 @@ class Backward : LayerSteps {
                    const ConstTensorView& x) {
     const TensorView dw = gradient(name, rows);
     if (!dw.defined()) return;
-    const EngineRow& engine = choose_engine(Checks(kBackward), call_.options.attention.engine, x.dtype());
+    const EngineRow& engine = choose_engine(Checks(kBackward), call_.options.attention.engine, x.dtype(), x.device());
     for_each_in_order(dy, x, [&](const ConstTensorView& dy_rows, const ConstTensorView& x_rows) {
       const EngineMatrix across(engine, x_rows.transpose(0, 1), x.dtype(), workers_);
       products_.multiply(across, dy_rows.transpose(0, 1), dw, {}, dw);
@@ -148,7 +148,7 @@ class Backward : LayerSteps {
   void add_bias(std::string_view name, const std::optional<Rows>& rows, const ConstTensorView& dy) {
     TensorView db = gradient(name, rows);
     if (!db.defined()) return;
-    for (std::int64_t b = 0; b < dy.size(0); ++b) add_sums(dy.select(0, b), db);  // dy is (B, L, N)
+    for (std::int64_t b = 0; b < dy.size(0); ++b) ops_.add_row_sums(dy.select(0, b), db, workers_);  // dy is (B, L, N)
   }
 
   // Rows of a parameter's gradient; undefined where there is no such parameter, or none is asked for.
@@ -176,16 +176,18 @@ BackwardCall::BackwardCall(const MultiHeadAttentionConfig& config, const Paramet
                            const LayerGradients& given, const LayerUpstream& upstream,
                            const LayerActivations& given_kept, const ConstTensorView& query, const ConstTensorView& key,
                            const ConstTensorView& value, const LayerOptions& options)
-    : forward(config, query, key, value, options, kBackward),
+    : forward(config, parameters.list().front().value.device(), query, key, value, options, kBackward),
       gradients(given),
       kept(given_kept),
       key_given(key.defined()),
       value_given(value.defined()) {
-  const Checks checks(kBackward);
+  const Checks checks(kBackward, query.device());
   const DType type = type_between_steps(config);
   checks.require(options.cache == nullptr, "a cache is given; its keys and values have no gradients here");
   const LayerActivations::Memory& memory = kept.memory();
   checks.require(memory.filled, "kept holds nothing; give it to forward as options.keep first");
+  checks.require(memory.bytes.device() == forward.device(), "kept is on ", memory.bytes.device(), ", the layer on ",
+                 forward.device(), "; they must be on one device");
   checks.require(memory.query == forward.query.shape() && memory.key == forward.key.shape() &&
                      memory.one_input == forward.one_input,
                  "kept is of another call: its query was ", memory.query, " and its key ", memory.key,

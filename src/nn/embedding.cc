@@ -1,8 +1,8 @@
-#include <algorithm>
 #include <cstddef>
 
 #include "attention/apart.h"
-#include "nn/row_work.h"
+#include "core/engine.h"
+#include "nn/matrix_checks.h"
 #include "rapt/layers.h"
 
 namespace rapt {
@@ -23,33 +23,21 @@ void check_tokens(const Checks& checks, std::span<const std::int32_t> tokens, co
 }  // namespace
 
 void embed(const TensorView& y, std::span<const std::int32_t> tokens, const ConstTensorView& table) {
-  const Checks checks("embed");
+  const Checks checks("embed", table.device());
   check_tokens(checks, tokens, y, table, "y", "table");
   Apart tensors(checks);
   tensors.add_input("table", table);
   tensors.add_output("y", y);
-  nn::with_float_type(y.dtype(), [&](auto type) {
-    using T = decltype(type);
-    for (std::int64_t t = 0; t < y.size(0); ++t) {
-      std::copy_n(nn::row_of<T>(table, tokens[static_cast<std::size_t>(t)]), y.size(1), nn::row_of<T>(y, t));
-    }
-  });
+  device_row(table.device()).layer->embed(y, tokens, table, core::pool_workers());
 }
 
 void embed_backward(const TensorView& dtable, const ConstTensorView& dy, std::span<const std::int32_t> tokens) {
-  const Checks checks("embed_backward");
+  const Checks checks("embed_backward", dy.device());
   check_tokens(checks, tokens, dy, dtable, "dy", "dtable");
   Apart tensors(checks);
   tensors.add_input("dy", dy);
   tensors.add_output("dtable", dtable);
-  nn::with_float_type(dy.dtype(), [&](auto type) {
-    using T = decltype(type);
-    for (std::int64_t t = 0; t < dy.size(0); ++t) {
-      const T* from = nn::row_of<T>(dy, t);
-      T* to = nn::row_of<T>(dtable, tokens[static_cast<std::size_t>(t)]);
-      for (std::int64_t n = 0; n < dy.size(1); ++n) to[n] += from[n];
-    }
-  });
+  device_row(dy.device()).layer->embed_backward(dtable, dy, tokens, core::pool_workers());
 }
 
 }  // namespace rapt

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "attention/apart.h"
+#include "core/call_counts.h"
 
 namespace rapt::nn {
 
@@ -84,7 +85,7 @@ MultiHeadAttentionConfig checked_config(const MultiHeadAttentionConfig& given) {
   return config;
 }
 
-LayerCall::LayerCall(const MultiHeadAttentionConfig& layer, const ConstTensorView& given_query,
+LayerCall::LayerCall(const MultiHeadAttentionConfig& layer, Device device, const ConstTensorView& given_query,
                      const ConstTensorView& given_key, const ConstTensorView& given_value,
                      const LayerOptions& call_options, const char* function)
     : config(layer),
@@ -93,7 +94,8 @@ LayerCall::LayerCall(const MultiHeadAttentionConfig& layer, const ConstTensorVie
       heads(config.heads / config.slice.count),
       kv_heads(config.kv_heads / config.slice.count),
       added_keys((config.add_bias_kv ? 1 : 0) + (config.add_zero_attention ? 1 : 0)) {
-  const Checks checks(function);
+  core::count_call(&core::CallCounts::layer);
+  const Checks checks(function, device);
   check_input(checks, config, "query", given_query, config.embed_size, "embed_size");
   checks.require(given_key.defined() || !given_value.defined(),
                  "value is given without key; give both, or neither for self-attention");
@@ -167,6 +169,8 @@ void LayerCall::check_cache(const Checks& checks) {
   }
   const KvCacheConfig& cache = options.cache->config();
   checks.require(one_input, "a cache is for self-attention; leave key and value out");
+  checks.require(options.cache->device() == device(), "the cache is on ", options.cache->device(), ", the layer on ",
+                 device(), "; they must be on one device");
   checks.require(added_keys == 0, "a cache does not go with add_bias_kv or add_zero_attention");
   checks.require(options.attention.packed.query_starts.empty(), "a cache does not go with attention.packed");
   checks.require(options.position == 0, "position is ", options.position,
@@ -223,7 +227,7 @@ Dims LayerCall::without_missing_batch(const Dims& shape) const {
 }
 
 void LayerCall::write_to(const LayerOutputs& outputs) {
-  const Checks checks(kForward);
+  const Checks checks(kForward, query.device());
   const LayerShapes wanted = shapes();
   const bool f64 = config.dtype == DType::f64;
   checks.shaped("out", outputs.out, wanted.out, config.batch_first ? "(B, Lq, O)" : "(Lq, B, O)");

@@ -29,13 +29,16 @@ struct LayerShapes {
 
 struct LayerCall {
   // Checks everything that can be known before the first product. `key` and `value` may be undefined.
-  LayerCall(const MultiHeadAttentionConfig& config, const ConstTensorView& query, const ConstTensorView& key,
-            const ConstTensorView& value, const LayerOptions& options, const char* function = kForward);
+  // `device` is the layer's.
+  LayerCall(const MultiHeadAttentionConfig& config, Device device, const ConstTensorView& query,
+            const ConstTensorView& key, const ConstTensorView& value, const LayerOptions& options,
+            const char* function = kForward);
 
   LayerShapes shapes() const;
   // Checks the outputs and takes them in.
   void write_to(const LayerOutputs& outputs);
 
+  Device device() const { return query.device(); }
   std::int64_t batch() const { return query.size(0); }
   std::int64_t query_length() const { return query.size(1); }
   std::int64_t key_length() const { return key.size(1); }

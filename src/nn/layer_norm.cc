@@ -1,33 +1,11 @@
-#include <cmath>
-#include <cstddef>
-#include <vector>
-
 #include "attention/apart.h"
-#include "nn/row_work.h"
+#include "core/engine.h"
+#include "nn/matrix_checks.h"
 #include "rapt/layers.h"
 
 namespace rapt {
 
 namespace {
-
-// What a row is shifted and multiplied by. In double, since the mean may be large beside the rest.
-struct RowScale {
-  template <class T>
-  RowScale(const T* row, std::int64_t size, double epsilon) {
-    const auto count = static_cast<double>(size);
-    for (std::int64_t n = 0; n < size; ++n) mean += row[n];
-    mean /= count;
-    double variance = 0.0;
-    for (std::int64_t n = 0; n < size; ++n) variance += (row[n] - mean) * (row[n] - mean);
-    factor = 1.0 / std::sqrt(variance / count + epsilon);
-  }
-  template <class T>
-  T normed(T x) const {
-    return static_cast<T>((x - mean) * factor);
-  }
-
-  double mean = 0.0, factor = 0.0;
-};
 
 void check_parameters(const Checks& checks, const ConstTensorView& x, const ConstTensorView& weight,
                       const ConstTensorView& bias, double epsilon) {
@@ -41,7 +19,7 @@ void check_parameters(const Checks& checks, const ConstTensorView& x, const Cons
 
 void layer_norm(const TensorView& y, const ConstTensorView& x, const ConstTensorView& weight,
                 const ConstTensorView& bias, double epsilon) {
-  const Checks checks("layer_norm");
+  const Checks checks("layer_norm", x.device());
   nn::check_matrix(checks, "x", x, x.dtype());
   nn::check_matrix(checks, "y", y, x.dtype());
   checks.shaped("y", y, x.shape(), "that of x");
@@ -51,23 +29,12 @@ void layer_norm(const TensorView& y, const ConstTensorView& x, const ConstTensor
   tensors.add_input("weight", weight);
   tensors.add_input("bias", bias);
   tensors.add_output("y", y, "x");
-  const std::int64_t size = x.size(1);
-  nn::with_float_type(x.dtype(), [&](auto type) {
-    using T = decltype(type);
-    const auto* w = static_cast<const T*>(weight.data());
-    const auto* b = static_cast<const T*>(bias.data());
-    nn::for_rows(x.size(0), 8 * size, [&](std::int64_t t) {
-      const T* from = nn::row_of<T>(x, t);
-      T* to = nn::row_of<T>(y, t);
-      const RowScale scale(from, size, epsilon);
-      for (std::int64_t n = 0; n < size; ++n) to[n] = scale.normed(from[n]) * w[n] + (b != nullptr ? b[n] : T());
-    });
-  });
+  device_row(x.device()).layer->norm({y, x, weight, bias, epsilon}, core::pool_workers());
 }
 
 void layer_norm_backward(const LayerNormGradients& gradients, const ConstTensorView& dy, const ConstTensorView& x,
                          const ConstTensorView& weight, double epsilon) {
-  const Checks checks("layer_norm_backward");
+  const Checks checks("layer_norm_backward", x.device());
   const TensorView &dx = gradients.dx, &dweight = gradients.dweight, &dbias = gradients.dbias;
   nn::check_matrix(checks, "x", x, x.dtype());
   nn::check_matrix(checks, "dy", dy, x.dtype());
@@ -87,41 +54,7 @@ void layer_norm_backward(const LayerNormGradients& gradients, const ConstTensorV
   tensors.add_output("dx", dx, "dy");
   tensors.add_output("dweight", dweight);
   tensors.add_output("dbias", dbias);
-  nn::with_float_type(x.dtype(), [&](auto type) {
-    using T = decltype(type);
-    const auto* w = static_cast<const T*>(weight.data());
-    // Before dx, which may be written over dy.
-    auto* dw = static_cast<T*>(dweight.data());
-    auto* db = static_cast<T*>(dbias.data());
-    for (std::int64_t t = 0; t < x.size(0) && (dw != nullptr || db != nullptr); ++t) {
-      const T* from = nn::row_of<T>(x, t);
-      const T* up = nn::row_of<T>(dy, t);
-      const RowScale scale(from, size, epsilon);
-      for (std::int64_t n = 0; n < size; ++n) {
-        if (dw != nullptr) dw[n] += up[n] * scale.normed(from[n]);
-        if (db != nullptr) db[n] += up[n];
-      }
-    }
-    if (!dx.defined()) return;
-    nn::for_rows(x.size(0), 12 * size, [&](std::int64_t t) {
-      const T* from = nn::row_of<T>(x, t);
-      const T* up = nn::row_of<T>(dy, t);
-      T* to = nn::row_of<T>(dx, t);
-      const RowScale scale(from, size, epsilon);
-      // Moving x along 1 or along itself changes nothing, so these two parts of the gradient are taken out.
-      double along_one = 0.0, along_x = 0.0;
-      for (std::int64_t n = 0; n < size; ++n) {
-        const double g = static_cast<double>(up[n]) * w[n];
-        along_one += g;
-        along_x += g * (from[n] - scale.mean) * scale.factor;
-      }
-      along_one /= static_cast<double>(size), along_x /= static_cast<double>(size);
-      for (std::int64_t n = 0; n < size; ++n) {
-        const double g = static_cast<double>(up[n]) * w[n];
-        to[n] = static_cast<T>(scale.factor * (g - along_one - (from[n] - scale.mean) * scale.factor * along_x));
-      }
-    });
-  });
+  device_row(x.device()).layer->norm_backward({dx, dweight, dbias, dy, x, weight, epsilon}, core::pool_workers());
 }
 
 }  // namespace rapt

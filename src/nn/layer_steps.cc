@@ -18,7 +18,7 @@ AttentionOptions& LayerSteps::attention_options() {
     if (options.alignment.kind == Alignment::Kind::unnamed) options.alignment.kind = Alignment::Kind::top_left;
   }
   if (config.slice.count > 1) take_own_heads(options);
-  if (call_.added_keys > 0) make_room_for_added_keys(call_, memory_.wide_masks, options);
+  if (call_.added_keys > 0) make_room_for_added_keys(call_, memory_.wide_masks, options, workers_);
   if (call_.options.cache != nullptr) {
     memory_.cached.apply(options);
     options.alignment.kind = Alignment::Kind::offset;
@@ -42,12 +42,13 @@ void LayerSteps::take_own_heads(AttentionOptions& options) const {
 }
 
 void LayerSteps::rotate(const Activations& activations, bool back) {
-  const RotaryCall how = {call_.options.attention.threads, call_.options.attention.parallel_for, back};
+  const Checks checks("rotary");
+  const Rotary::State& rotary = layer_.rotary->state();
   const PackedSequences& packed = call_.options.attention.packed;
-  const TensorView keys = activations.given(activations.k);
-  layer_.rotary->apply(split_heads(activations.q, call_.heads), positions(packed.query_starts, activations.q.size(1)),
-                       how);
-  layer_.rotary->apply(split_heads(keys, call_.kv_heads), positions(packed.key_starts, keys.size(1)), how);
+  const TensorView q = split_heads(activations.q, call_.heads);
+  rotary.rotate(checks, q, q, positions(packed.query_starts, q.size(2)), back, workers_);
+  const TensorView k = split_heads(activations.given(activations.k), call_.kv_heads);
+  rotary.rotate(checks, k, k, positions(packed.key_starts, k.size(2)), back, workers_);
 }
 
 RotaryPositions LayerSteps::positions(const std::vector<std::int64_t>& starts, std::int64_t length) {

@@ -10,6 +10,7 @@
 #include "nn/layer_call.h"
 #include "nn/layer_workspace.h"
 #include "nn/projections.h"
+#include "nn/rotary_state.h"
 
 namespace rapt::nn {
 
@@ -26,7 +27,8 @@ class LayerSteps {
       : call_(call),
         layer_(layer),
         memory_(memory),
-        call_workers_(Checks(kForward), call.options.attention.threads, call.options.attention.parallel_for) {}
+        workers_(call_workers(Checks(kForward), call.options.attention.threads, call.options.attention.parallel_for)),
+        ops_(*device_row(call.device()).layer) {}
 
  protected:
   // The caller's options, for the heads of this slice, and with what the layer itself knows.
@@ -37,8 +39,8 @@ class LayerSteps {
   const LayerCall& call_;
   const LayerParts& layer_;
   LayerWorkspace::Memory& memory_;
-  const CallWorkers call_workers_;
-  const Workers workers_ = call_workers_.get();
+  const Workers workers_;
+  const LayerOps& ops_;  // of the call's device
   const LayerProducts products_{workers_, memory_.scratch};
 
  private:

@@ -8,35 +8,52 @@
 #include <vector>
 
 #include "core/arena.h"
+#include "core/engine.h"
 #include "core/memory.h"
 #include "rapt/multi_head_attention.h"
 
 namespace rapt {
 
-// Aligned bytes that only grow. What they held is gone when they do.
+// Aligned bytes of one device, that only grow. What they held is gone when they do, or when the device changes.
 class GrowingBytes {
  public:
-  std::span<std::byte> at_least(std::size_t bytes) {
-    if (bytes > size_) {
+  std::span<std::byte> at_least(std::size_t bytes, Device where = {}) {
+    if (bytes > size_ || where != device()) {
       memory_.reset();  // before the new memory is there: both need not fit
       size_ = 0;
-      memory_ = core::allocate(bytes);
+      memory_ = core::allocate(bytes, where);
       size_ = bytes;
     }
     return {memory_.get(), bytes};
   }
   std::span<std::byte> all() const { return {memory_.get(), size_}; }
+  Device device() const { return memory_.get_deleter().device; }
+  std::size_t bytes() const { return size_; }
+  std::size_t device_bytes() const { return device().kind == Device::Kind::cpu ? 0 : size_; }
 
  private:
   core::Bytes memory_;
   std::size_t size_ = 0;
 };
 
-// Lists keep their room, so assigning to them takes nothing from the heap.
+// Memory for plans, which are run one after the other.
+struct Scratch {
+  GrowingBytes host, device;
+
+  Buffers at_least(const Sizes& sizes, Device where) {
+    Buffers buffers;
+    if (sizes.host > 0) buffers.host = host.at_least(sizes.host);
+    if (sizes.device > 0) buffers.device = device.at_least(sizes.device, where);
+    return buffers;
+  }
+};
+
+// Lists keep their room, so assigning to them takes nothing from the heap. Activations and gradients lie on the device
+// of the call, lists on the host.
 struct LayerWorkspace::Memory {
   GrowingBytes activations;    // q, k, v and the heads' output
   GrowingBytes lists;          // of attention's problem
-  GrowingBytes scratch;        // of products and attention, one after the other
+  Scratch scratch;             // of products and attention, one after the other
   GrowingBytes gradients;      // of the activations
   GrowingBytes upstream;       // what arrives, converted or dropped
   AttentionOptions attention;  // the caller's, and what the layer adds

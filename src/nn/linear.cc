@@ -1,5 +1,6 @@
 #include "attention/apart.h"
-#include "nn/row_work.h"
+#include "core/engine.h"
+#include "nn/matrix_checks.h"
 #include "rapt/layers.h"
 #include "rapt/packed_matrix.h"
 
@@ -11,7 +12,7 @@ void linear(const TensorView& y, const ConstTensorView& x, const ConstTensorView
 
 void linear_backward(const LinearGradients& gradients, const ConstTensorView& dy, const ConstTensorView& x,
                      const ConstTensorView& weight) {
-  const Checks checks("linear_backward");
+  const Checks checks("linear_backward", dy.device());
   const DType dtype = dy.dtype();
   nn::check_matrix(checks, "dy", dy, dtype);
   const TensorView &dx = gradients.dx, &dweight = gradients.dweight, &dbias = gradients.dbias;
@@ -28,7 +29,7 @@ void linear_backward(const LinearGradients& gradients, const ConstTensorView& dy
   }
   if (!dbias.defined()) return;
   nn::check_vector(checks, "dbias", dbias, dy.size(1), dtype);
-  nn::add_sums(dy, dbias);
+  device_row(dy.device()).layer->add_row_sums(dy, dbias, core::pool_workers());
 }
 
 }  // namespace rapt

@@ -9,6 +9,7 @@
 #include "attention/resolve.h"
 #include "nn/added_keys.h"
 #include "nn/backward.h"
+#include "nn/kv_cache_state.h"
 #include "nn/layer_steps.h"
 #include "nn/output_dropout.h"
 
@@ -18,6 +19,8 @@ using nn::LayerCall;
 using nn::Projection;
 
 struct MultiHeadAttention::Layer {
+  Device device() const { return parameters.list().front().value.device(); }
+
   explicit Layer(const MultiHeadAttentionConfig& given) : config(nn::checked_config(given)), parameters(config) {
     if (config.rotary) rotary.emplace(config.head_size, *config.rotary);
   }
@@ -35,7 +38,7 @@ namespace {
 class Forward : nn::LayerSteps {
  public:
   Forward(const LayerCall& call, const nn::LayerParts& layer, LayerWorkspace::Memory& memory)
-      : LayerSteps(call, layer, memory), at_(call, keep_in().at_least(nn::Activations::bytes(call))) {
+      : LayerSteps(call, layer, memory), at_(call, keep_in().at_least(nn::Activations::bytes(call), call.device())) {
     if (call_.options.cache != nullptr) find_sequences();
   }
 
@@ -54,7 +57,7 @@ class Forward : nn::LayerSteps {
       }
     }
     project_output();
-    if (call_.options.training && call_.config.output_dropout > 0.0) nn::drop_output(call_, call_.out);
+    if (call_.options.training && call_.config.output_dropout > 0.0) nn::drop_output(call_, call_.out, workers_);
     if (call_.options.keep != nullptr) label_kept();
   }
 
@@ -90,14 +93,14 @@ class Forward : nn::LayerSteps {
         project(Projection::v, call_.value, at_.given(at_.v));
       }
     }
-    if (call_.added_keys > 0) nn::write_added_keys(call_.config, layer_.parameters, at_.k, at_.v);
+    if (call_.added_keys > 0) nn::write_added_keys(call_.config, layer_.parameters, at_.k, at_.v, workers_);
   }
 
   // Step 3. The cache takes this call's keys and values, and gives back all there are.
   void remember() {
     KvCache& cache = *call_.options.cache;
-    cache.append(memory_.sequences, split_heads(ConstTensorView(at_.k), call_.kv_heads),
-                 split_heads(ConstTensorView(at_.v), call_.kv_heads), memory_.tokens);
+    cache.state().append(memory_.sequences, split_heads(ConstTensorView(at_.k), call_.kv_heads),
+                         split_heads(ConstTensorView(at_.v), call_.kv_heads), memory_.tokens, workers_);
     cache.view(memory_.sequences, memory_.cached);
   }
   // Where attention refuses the call, the cache is as it was before.
@@ -119,11 +122,11 @@ class Forward : nn::LayerSteps {
     const ConstTensorView k = cached ? memory_.cached.key : split_heads(ConstTensorView(at_.k), call_.kv_heads);
     const ConstTensorView v = cached ? memory_.cached.value : split_heads(ConstTensorView(at_.v), call_.kv_heads);
     Arena arena(memory_.lists.at_least(problem_bytes(q, options)));
-    const PlannedForward planned = plan_forward(nn::kForward, outputs, q, k, v, options, arena);
-    planned.run({.host = memory_.scratch.at_least(planned.plan.sizes.host)});
-    if (call_.options.keep != nullptr && call_.lse.defined()) copy(at_.lse, call_.lse);
+    const PlannedForward planned = plan_forward(nn::kForward, outputs, q, k, v, options, arena, Outputs::checked);
+    planned.run(memory_.scratch.at_least(planned.plan.sizes, call_.device()));
+    if (call_.options.keep != nullptr && call_.lse.defined()) ops_.copy(at_.lse, call_.lse, workers_);
     if (call_.added_keys == 0) return;
-    for (const Capture& capture : outputs.captures) nn::put_added_keys_last(call_.added_keys, capture.to);
+    for (const Capture& capture : outputs.captures) nn::put_added_keys_last(call_.added_keys, capture.to, workers_);
   }
   // The caller's, in their order, so that a refusal counts as the caller does; then the weights.
   void list_captures(std::vector<Capture>& list) const {
@@ -173,12 +176,13 @@ LayerResult MultiHeadAttention::forward(const ConstTensorView& query, const Laye
 
 LayerResult MultiHeadAttention::forward(const ConstTensorView& query, const ConstTensorView& key,
                                         const ConstTensorView& value, const LayerOptions& options) const {
-  LayerCall call(layer_->config, query, key, value, options);
+  LayerCall call(layer_->config, layer_->device(), query, key, value, options);
   const nn::LayerShapes shapes = call.shapes();
-  LayerResult result{Tensor(shapes.out, query.dtype()), {}};
+  LayerResult result{Tensor(shapes.out, query.dtype(), query.device()), {}};
   TensorView weights;
   if (options.weights != ReturnWeights::none) {
-    result.weights = Tensor(shapes.weights, layer_->config.dtype == DType::f64 ? DType::f64 : DType::f32);
+    result.weights =
+        Tensor(shapes.weights, layer_->config.dtype == DType::f64 ? DType::f64 : DType::f32, query.device());
     weights = result.weights;
   }
   const LayerOutputs outputs{.out = result.out, .weights = weights};
@@ -189,7 +193,7 @@ LayerResult MultiHeadAttention::forward(const ConstTensorView& query, const Cons
 
 void MultiHeadAttention::forward(const LayerOutputs& outputs, const ConstTensorView& query, const ConstTensorView& key,
                                  const ConstTensorView& value, const LayerOptions& options) const {
-  LayerCall call(layer_->config, query, key, value, options);
+  LayerCall call(layer_->config, layer_->device(), query, key, value, options);
   call.write_to(outputs);
   run_forward(call, layer_->parts);
 }
@@ -208,7 +212,7 @@ void MultiHeadAttention::backward(const LayerGradients& gradients, const LayerUp
 std::vector<Tensor> MultiHeadAttention::zero_gradients() const {
   std::vector<Tensor> list;
   for (const nn::Parameter& parameter : layer_->parameters.list()) {
-    list.emplace_back(parameter.value.shape(), nn::type_between_steps(layer_->config));
+    list.emplace_back(parameter.value.shape(), nn::type_between_steps(layer_->config), parameter.value.device());
   }
   return list;
 }
@@ -222,7 +226,7 @@ std::vector<NamedTensor> MultiHeadAttention::parameters() const {
 }
 
 void MultiHeadAttention::set_parameter(std::string_view name, const ConstTensorView& value) {
-  const Checks checks("MultiHeadAttention::set_parameter");
+  const Checks checks("MultiHeadAttention::set_parameter", value.device());
   nn::Parameter* parameter = layer_->parameters.find(name);
   if (parameter == nullptr) {
     std::string names;
@@ -251,6 +255,15 @@ TensorView MultiHeadAttention::writable_parameter(std::string_view name) {
   return layer_->parameters.find(name)->value.view();
 }
 
+MultiHeadAttention MultiHeadAttention::to(Device device) const {
+  auto copied = std::make_unique<Layer>(layer_->config);
+  std::vector<nn::Parameter>& list = copied->parameters.list();
+  for (std::size_t n = 0; n < list.size(); ++n) list[n].value = layer_->parameters.list()[n].value.to(device);
+  copied->projections.find_biases();
+  if (copied->rotary) copied->rotary = copied->rotary->to(device);
+  return MultiHeadAttention(std::move(copied));
+}
+
 MultiHeadAttention MultiHeadAttention::slice(std::int64_t index, std::int64_t count) const {
   const Checks checks("MultiHeadAttention::slice");
   checks.require(layer_->config.slice.count == 1, "this layer is slice ", layer_->config.slice.index, " of ",
@@ -259,20 +272,26 @@ MultiHeadAttention MultiHeadAttention::slice(std::int64_t index, std::int64_t co
   config.slice = {index, count};
   auto part = std::make_unique<Layer>(config);
   part->parameters.take_from(layer_->parameters);
-  return MultiHeadAttention(std::move(part));
+  MultiHeadAttention sliced(std::move(part));
+  return layer_->device() == Device{} ? std::move(sliced) : sliced.to(layer_->device());
 }
 
 LayerWorkspace::LayerWorkspace() : memory_(std::make_unique<Memory>()) {}
 LayerWorkspace::LayerWorkspace(LayerWorkspace&&) noexcept = default;
 LayerWorkspace& LayerWorkspace::operator=(LayerWorkspace&&) noexcept = default;
 LayerWorkspace::~LayerWorkspace() = default;
-std::size_t LayerWorkspace::bytes() const { return memory_->activations.all().size() + memory_->scratch.all().size(); }
+std::size_t LayerWorkspace::bytes() const {
+  return memory_->activations.bytes() + memory_->scratch.host.bytes() + memory_->scratch.device.bytes();
+}
+std::size_t LayerWorkspace::device_bytes() const {
+  return memory_->activations.device_bytes() + memory_->scratch.device.device_bytes();
+}
 
 LayerActivations::LayerActivations() : memory_(std::make_unique<Memory>()) {}
 LayerActivations::LayerActivations(LayerActivations&&) noexcept = default;
 LayerActivations& LayerActivations::operator=(LayerActivations&&) noexcept = default;
 LayerActivations::~LayerActivations() = default;
-std::size_t LayerActivations::bytes() const { return memory_->bytes.all().size(); }
+std::size_t LayerActivations::bytes() const { return memory_->bytes.bytes(); }
 
 ConstTensorView mask_of_batch(const ConstTensorView& mask) {
   const Checks checks("mask_of_batch");

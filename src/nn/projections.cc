@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "attention/engines.h"
+#include "core/call_counts.h"
 
 namespace rapt::nn {
 
@@ -35,16 +36,18 @@ void for_each_matrix(const ConstTensorView& x, const TensorView& y, const Visit&
 
 Projections::Packed::Packed() : plain(engines().size()), transposed(engines().size()) {}
 
-const EngineMatrix& Projections::filled(std::vector<Slots>& slots, Projection which, const ConstTensorView& weight,
-                                        Engine wanted, const Workers& workers) {
-  const EngineRow& engine = choose_engine(Checks("MultiHeadAttention"), wanted, weight.dtype());
+const EngineMatrix& Projections::filled(std::vector<Slots>& slots, Projection which, bool transposed, Engine wanted,
+                                        const Workers& workers) const {
+  const Device device = parameters_.list().front().value.device();
+  const EngineRow& engine = choose_engine(Checks("MultiHeadAttention"), wanted, config_.dtype, device);
   const auto place =
       static_cast<std::size_t>(std::find(engines().begin(), engines().end(), &engine) - engines().begin());
   Slot& slot = slots[place][static_cast<std::size_t>(which)];
   if (!slot.full.load(std::memory_order_acquire)) {
     const std::lock_guard lock(slot.filling);
     if (!slot.full.load(std::memory_order_relaxed)) {
-      slot.matrix.emplace(engine, weight, weight.dtype(), workers);
+      const ConstTensorView given = weight(which);
+      slot.matrix.emplace(engine, transposed ? given.transpose(0, 1) : given, config_.dtype, workers);
       slot.full.store(true, std::memory_order_release);
     }
   }
@@ -52,11 +55,11 @@ const EngineMatrix& Projections::filled(std::vector<Slots>& slots, Projection wh
 }
 
 const EngineMatrix& Projections::matrix(Projection which, Engine engine, const Workers& workers) const {
-  return filled(packed_->plain, which, weight(which), engine, workers);
+  return filled(packed_->plain, which, /*transposed=*/false, engine, workers);
 }
 
 const EngineMatrix& Projections::transposed(Projection which, Engine engine, const Workers& workers) const {
-  return filled(packed_->transposed, which, weight(which).transpose(0, 1), engine, workers);
+  return filled(packed_->transposed, which, /*transposed=*/true, engine, workers);
 }
 
 ParameterRows Projections::weight_rows(Projection which) const {
@@ -75,19 +78,23 @@ ConstTensorView Projections::weight(Projection which) const {
   return rows ? parameters_[name].slice(0, rows->begin, rows->end) : parameters_[name];
 }
 
-ConstTensorView Projections::bias(Projection which) const {
-  const bool given = which == Projection::out ? config_.slice.index == 0 : config_.bias;  // slices are added up
-  const auto [name, rows] = bias_rows(which);
-  const ConstTensorView all = given ? parameters_[name] : ConstTensorView();
-  return rows && given ? all.slice(0, rows->begin, rows->end) : all;
+void Projections::find_biases() {
+  for (std::size_t n = 0; n < biases_.size(); ++n) {
+    const auto which = static_cast<Projection>(n);
+    const bool given = which == Projection::out ? config_.slice.index == 0 : config_.bias;  // slices are added up
+    const auto [name, rows] = bias_rows(which);
+    const ConstTensorView all = given ? parameters_[name] : ConstTensorView();
+    biases_[n] = rows && all.defined() ? all.slice(0, rows->begin, rows->end) : all;
+  }
 }
 
 void LayerProducts::multiply(const EngineMatrix& matrix, const ConstTensorView& x, const TensorView& y,
                              const ConstTensorView& bias, const ConstTensorView& start) const {
   const ProductOps& product = matrix.engine().product;
   const ProductProblem problem{matrix.weights(), x, bias, start, y, workers};
+  core::count_call(&core::CallCounts::product_plans);
   const Plan plan = product.plan(problem);
-  product.run(problem, plan, {.host = scratch.at_least(plan.sizes.host)});
+  product.run(problem, plan, scratch.at_least(plan.sizes, y.device()));
 }
 
 void LayerProducts::multiply_tokens(const EngineMatrix& matrix, const ConstTensorView& x, const TensorView& y,

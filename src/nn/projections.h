@@ -37,18 +37,23 @@ struct ParameterRows {
 class Projections {
  public:
   Projections(const MultiHeadAttentionConfig& config, const Parameters& parameters)
-      : config_(config), parameters_(parameters) {}
+      : config_(config), parameters_(parameters) {
+    find_biases();
+  }
 
   // Several threads may ask at once: one packs, the others wait.
   const EngineMatrix& matrix(Projection which, Engine engine, const Workers& workers) const;
   const EngineMatrix& transposed(Projection which, Engine engine, const Workers& workers) const;  // for backward
-  ConstTensorView bias(Projection which) const;                                                   // undefined: none
+  const ConstTensorView& bias(Projection which) const {
+    return biases_[static_cast<std::size_t>(which)];
+  }  // or undefined
 
   // Where its numbers are among the parameters.
   ParameterRows weight_rows(Projection which) const;
   ParameterRows bias_rows(Projection which) const;
 
   void forget() { packed_ = std::make_unique<Packed>(); }  // the parameters have changed
+  void find_biases();                                      // the parameters lie elsewhere
 
  private:
   // No std::once_flag: to unwind through it takes memory, and packing throws where there is none.
@@ -64,11 +69,12 @@ class Projections {
   };
 
   ConstTensorView weight(Projection which) const;
-  static const EngineMatrix& filled(std::vector<Slots>& slots, Projection which, const ConstTensorView& weight,
-                                    Engine engine, const Workers& workers);
+  const EngineMatrix& filled(std::vector<Slots>& slots, Projection which, bool transposed, Engine engine,
+                             const Workers& workers) const;
 
   const MultiHeadAttentionConfig& config_;
   const Parameters& parameters_;
+  std::array<ConstTensorView, 6> biases_;  // by Projection
   std::unique_ptr<Packed> packed_ = std::make_unique<Packed>();
 };
 
@@ -88,7 +94,7 @@ void for_each_in_order(const ConstTensorView& x, const ConstTensorView& y, const
 // Products of a layer, whose tensors its call has checked: planned once, and run in its scratch memory.
 struct LayerProducts {
   const Workers& workers;
-  GrowingBytes& scratch;
+  Scratch& scratch;
 
   // y = x · Wᵀ + bias, or + start, for x (M, K) and y (M, N).
   void multiply(const EngineMatrix& matrix, const ConstTensorView& x, const TensorView& y, const ConstTensorView& bias,

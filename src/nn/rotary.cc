@@ -1,13 +1,14 @@
 // The rotary embedding: validate, make the frequencies and the table; validate, resolve the positions, rotate.
 #include "rapt/rotary.h"
 
-#include <vector>
+#include <utility>
 
 #include "attention/call_workers.h"
 #include "attention/checks.h"
 #include "attention/overlap.h"
+#include "core/call_counts.h"
 #include "nn/rotary_frequencies.h"
-#include "nn/rotate.h"
+#include "nn/rotary_state.h"
 
 namespace rapt {
 
@@ -36,6 +37,7 @@ struct Tensors {
 };
 
 void check_tensors(const Checks& checks, std::int64_t head_size, const Tensors& tensors) {
+  core::count_call(&core::CallCounts::rotary);
   const auto& [from, to, from_name, to_name] = tensors;
   checks.usable(from_name, from);
   checks.require(from.rank() == 4, from_name, " has shape ", from.shape(),
@@ -54,8 +56,7 @@ void check_tensors(const Checks& checks, std::int64_t head_size, const Tensors& 
 }
 
 // B rows of L tokens.
-nn::PositionRule resolved(const Checks& checks, const RotaryPositions& positions, std::int64_t rows,
-                          std::int64_t length) {
+PositionRule resolved(const Checks& checks, const RotaryPositions& positions, std::int64_t rows, std::int64_t length) {
   const std::span<const std::int64_t> given = positions.given();
   const auto check_all = [&](const char* list, std::int64_t following) {
     for (std::size_t n = 0; n < given.size(); ++n) {
@@ -83,23 +84,20 @@ nn::PositionRule resolved(const Checks& checks, const RotaryPositions& positions
 
 }  // namespace
 
-struct Rotary::State {
-  std::int64_t head_size;
-  RotaryPairs pairs;
-  std::vector<double> frequencies;
-  double attention_factor;
-  std::int64_t max_positions;
-  std::unique_ptr<float[]> table;
-
-  // The tensors are checked.
-  void rotate(const Checks& checks, const ConstTensorView& from, const TensorView& to, const RotaryPositions& positions,
-              const RotaryCall& call) const {
-    const nn::PositionRule rule = resolved(checks, positions, to.size(0), to.size(2));
-    const CallWorkers workers(checks, call.threads, call.parallel_for);
-    nn::rotate({frequencies, attention_factor, call.back, pairs, table.get(), max_positions, rule, from, to},
-               workers.get());
-  }
-};
+void Rotary::State::rotate(const Checks& checks, const ConstTensorView& from, const TensorView& to,
+                           const RotaryPositions& given, bool back, const Workers& workers) const {
+  const PositionRule positions = resolved(checks, given, to.size(0), to.size(2));
+  device_row(to.device())
+      .layer->rotate({.angles = {frequencies, attention_factor},
+                      .back = back,
+                      .pairs = pairs,
+                      .table = static_cast<const float*>(table.view().data()),
+                      .table_positions = max_positions,
+                      .positions = positions,
+                      .from = from,
+                      .to = to},
+                     workers);
+}
 
 Rotary::Rotary(std::int64_t head_size, const RotaryOptions& options) {
   const Checks checks("rotary");
@@ -107,18 +105,29 @@ Rotary::Rotary(std::int64_t head_size, const RotaryOptions& options) {
   nn::check_scaling(checks, options.base, size, options.scaling);
   checks.require(options.max_positions >= 0 && options.max_positions <= kMaxTable, "max_positions is ",
                  options.max_positions, "; it must be from 0 to ", kMaxTable);
-  const CallWorkers workers(checks, options.threads, options.parallel_for);
+  const Workers workers = call_workers(checks, options.threads, options.parallel_for);
 
   State state{.head_size = head_size,
               .pairs = options.pairs,
               .frequencies = nn::rotary_frequencies(options.base, size, options.scaling),
               .attention_factor = nn::rotary_attention_factor(options.scaling),
               .max_positions = options.max_positions,
-              .table = {}};
-  // Not zeroed: all of it is written.
-  state.table.reset(new float[static_cast<std::size_t>(options.max_positions) * static_cast<std::size_t>(size)]);
-  nn::fill_table(state.frequencies, state.attention_factor, state.max_positions, state.table.get(), workers.get());
+              .table = Tensor({options.max_positions, 2, size / 2})};
+  device_row({}).layer->fill_rotary_table({state.frequencies, state.attention_factor}, state.max_positions,
+                                          static_cast<float*>(state.table.view().data()), workers);
   state_ = std::make_shared<const State>(std::move(state));
+}
+
+Rotary Rotary::to(Device device) const {
+  State state{.head_size = state_->head_size,
+              .pairs = state_->pairs,
+              .frequencies = state_->frequencies,
+              .attention_factor = state_->attention_factor,
+              .max_positions = state_->max_positions,
+              .table = state_->table.to(device)};
+  Rotary moved = *this;
+  moved.state_ = std::make_shared<const State>(std::move(state));
+  return moved;
 }
 
 std::int64_t Rotary::head_size() const { return state_->head_size; }
@@ -128,16 +137,16 @@ double Rotary::attention_factor() const { return state_->attention_factor; }
 std::int64_t Rotary::max_positions() const { return state_->max_positions; }
 
 void Rotary::apply(const TensorView& x, const RotaryPositions& positions, const RotaryCall& call) const {
-  const Checks checks("rotary");
+  const Checks checks("rotary", state_->table.device());
   check_tensors(checks, state_->head_size, {x, x, "x", "x"});
-  state_->rotate(checks, x, x, positions, call);
+  state_->rotate(checks, x, x, positions, call.back, call_workers(checks, call.threads, call.parallel_for));
 }
 
 void Rotary::apply(const ConstTensorView& from, const TensorView& to, const RotaryPositions& positions,
                    const RotaryCall& call) const {
-  const Checks checks("rotary");
+  const Checks checks("rotary", state_->table.device());
   check_tensors(checks, state_->head_size, {from, to, "from", "to"});
-  state_->rotate(checks, from, to, positions, call);
+  state_->rotate(checks, from, to, positions, call.back, call_workers(checks, call.threads, call.parallel_for));
 }
 
 }  // namespace rapt

@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "attention/checks.h"
+#include "core/elements.h"
+#include "core/engine.h"
+#include "core/memory.h"
 #include "core/text.h"
-#include "nn/row_work.h"
 #include "rapt/random.h"
 
 namespace rapt {
@@ -51,14 +52,7 @@ void draw_normal(std::uint64_t seed, std::uint32_t stream, double deviation, Ten
 }
 
 void add(const TensorView& to, const ConstTensorView& x) {
-  nn::with_float_type(to.dtype(), [&](auto type) {
-    using T = decltype(type);
-    nn::for_rows(to.size(0), to.size(1), [&](std::int64_t t) {
-      T* sums = nn::row_of<T>(to, t);
-      const T* from = nn::row_of<T>(x, t);
-      for (std::int64_t n = 0; n < to.size(1); ++n) sums[n] += from[n];
-    });
-  });
+  device_row(to.device()).layer->add(to, x, core::pool_workers());
 }
 
 }  // namespace
@@ -269,8 +263,9 @@ double Transformer::Model::step(const AdamOptions& options, double clip) {
   }
   for (std::size_t n = 0; n < gradients.size(); ++n) {
     progress[n].gradient = std::move(gradients[n]);
-    std::memset(progress[n].gradient.view().data(), 0,
-                static_cast<std::size_t>(progress[n].gradient.count()) * size_of(config.dtype));
+    core::zero(progress[n].gradient.view().data(),
+               static_cast<std::size_t>(progress[n].gradient.count()) * size_of(config.dtype),
+               progress[n].gradient.device());
   }
   return norm;
 }

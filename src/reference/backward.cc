@@ -12,6 +12,7 @@
 //   1.  dq += scale · ds_j · k_j       dk_j += scale · ds_j · q
 #include <algorithm>
 
+#include "core/copy.h"
 #include "core/elements.h"
 #include "reference/captures.h"
 #include "reference/passes.h"
@@ -156,7 +157,7 @@ void write_gradients(const BackwardProblem::Gradients& gradients, const Workspac
   if (gradients.dkey.defined()) write(work.dkey, gradients.dkey);
   if (gradients.dvalue.defined()) write(work.dvalue, gradients.dvalue);
   const auto copy_sums = [](std::span<const double> sums, const TensorView& to) {
-    copy(ConstTensorView(sums.data(), to.shape()), to);
+    core::copy_elements(ConstTensorView(sums.data(), to.shape()), to);
   };
   if (gradients.dsinks.defined()) copy_sums(work.dsinks, gradients.dsinks);
   for (std::size_t n = 0; n < work.dmasks.size(); ++n) copy_sums(work.dmasks[n].values, gradients.dmasks[n].to);

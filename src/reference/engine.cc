@@ -8,6 +8,7 @@ constinit const EngineRow kReferenceEngine = {
     .engine = Engine::reference,
     .name = "reference",
     .device = Device::Kind::cpu,
+    .device_name = "cpu",
     .variant = []() -> const void* { return nullptr; },
     .attention = {.cannot = [](const AttentionProblem&) { return std::string(); },
                   .plan = reference::plan_forward,
@@ -19,6 +20,8 @@ constinit const EngineRow kReferenceEngine = {
                 .pack = reference::pack,
                 .plan = reference::plan_product,
                 .run = reference::multiply},
+    .layer = nullptr,  // the CPU engine's serve f64 too
+    .memory = nullptr,
 };
 
 }  // namespace rapt

@@ -1,4 +1,5 @@
 // y = x · Wᵀ + bias, or + start, as the formula reads, summed in double.
+#include "core/copy.h"
 #include "core/elements.h"
 #include "reference/passes.h"
 
@@ -10,7 +11,7 @@ std::size_t packed_bytes(const PackedWeights& weights) {
 }
 
 void pack(const ConstTensorView& from, const PackedWeights& to, const Workers& /*workers*/) {
-  copy(from, TensorView(to.data, to.dtype, {to.outputs, to.inputs}));
+  core::copy_elements(from, TensorView(to.data, to.dtype, {to.outputs, to.inputs}));
 }
 
 Plan plan_product(const ProductProblem& /*problem*/) { return {}; }

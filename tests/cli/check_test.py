@@ -108,6 +108,21 @@ class Check(unittest.TestCase):
 
         self.assertEqual(worst("5"), worst("5"))
 
+    def test_digests_tell_bits_apart_and_depend_on_nothing_else(self):
+        def digests(*arguments, **changes):
+            result = rapt("check", "--digest", "--json", *arguments, **changes)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return json.loads(result.stdout)["digests"]
+
+        one = digests("--random", "5", RAPT_NUM_THREADS="1")
+        self.assertEqual([each["engine"] for each in one], ["reference"] + [f"cpu {name}" for name in sets_here()])
+        self.assertEqual(one, digests("--random", "5", RAPT_NUM_THREADS="3"))
+        other = digests("--random", "5", "--seed", "2", "--isa", sets_here()[0])
+        self.assertNotEqual(other[0]["attention"], one[1]["attention"])
+        self.assertEqual(other[0]["layers"], one[1]["layers"])
+        for each in one:
+            self.assertRegex(each["attention"] + each["layers"], "^[0-9a-f]{32}$")
+
     def test_bad_options_have_a_message(self):
         table = [
             (["--isa", "mmx"], "instruction set: there is no mmx; this build has "),

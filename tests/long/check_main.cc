@@ -3,6 +3,7 @@
 //
 //   rapt_check [RANDOM [SEED [INSTRUCTION_SET]]]     the list, and RANDOM random cases from SEED on
 //   rapt_check CASE [INSTRUCTION_SET]                one case by name, such as Random17
+//   rapt_check --digest …                            digests of the bits of all answers instead: rapt check --digest
 //
 // Exit code: 0 all good, 2 wrong usage, 3 numbers differ.
 #include <charconv>
@@ -34,19 +35,33 @@ bool understood(const std::vector<std::string>& arguments, rapt::cli::CheckPlan&
   return arguments.size() <= next && plan.random >= 0;
 }
 
-int check(const std::vector<std::string>& arguments) {
+void show_progress(std::int64_t done, std::int64_t total, std::int64_t wrong) {
+  if (done % 500 != 0) return;
+  std::fprintf(stderr, "%lld of %lld cases, %lld answers wrong\n", static_cast<long long>(done),
+               static_cast<long long>(total), static_cast<long long>(wrong));
+}
+
+int print_digests(const rapt::cli::CheckPlan& plan) {
+  for (const rapt::cli::CheckDigest& digest : rapt::cli::run_digests(plan, show_progress)) {
+    std::printf("%-12s %6lld cases  attention %s  layers %s\n", digest.target.name().c_str(),
+                static_cast<long long>(digest.cases), digest.attention.c_str(), digest.layers.c_str());
+  }
+  return 0;
+}
+
+int check(std::vector<std::string> arguments) {
   rapt::cli::CheckPlan plan{.random = 200};
+  const bool digest = !arguments.empty() && arguments[0] == "--digest";
+  if (digest) arguments.erase(arguments.begin());
   if (!understood(arguments, plan)) {
-    std::fputs("usage: rapt_check [RANDOM [SEED [INSTRUCTION_SET]]]\n       rapt_check CASE [INSTRUCTION_SET]\n",
-               stderr);
+    std::fputs(
+        "usage: rapt_check [--digest] [RANDOM [SEED [INSTRUCTION_SET]]]\n"
+        "       rapt_check [--digest] CASE [INSTRUCTION_SET]\n",
+        stderr);
     return 2;
   }
-  const rapt::cli::CheckReport report =
-      rapt::cli::run_check(plan, [](std::int64_t done, std::int64_t total, std::int64_t wrong) {
-        if (done % 500 != 0) return;
-        std::fprintf(stderr, "%lld of %lld cases, %lld answers wrong\n", static_cast<long long>(done),
-                     static_cast<long long>(total), static_cast<long long>(wrong));
-      });
+  if (digest) return print_digests(plan);
+  const rapt::cli::CheckReport report = rapt::cli::run_check(plan, show_progress);
   std::printf("the list and %lld random cases, seeds from %llu, %.1f s\n", static_cast<long long>(plan.random),
               static_cast<unsigned long long>(plan.seed), report.seconds);
   for (const rapt::cli::CheckScore& score : report.scores) {

@@ -11,13 +11,13 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
 CODE = {".cc", ".h", ".c", ".py", ".pyi", ".mjs", ".js", ".sh", ".cmake"}
 MOST = 40  # files of code in one folder
-NOT_OURS = {"build", ".git", "__pycache__"}
+NOT_OURS = {"build", "__pycache__"}  # nor what is hidden
 
 
 def folders(folder):
     yield folder
     for each in sorted(folder.iterdir()):
-        if each.is_dir() and not each.is_symlink() and each.name not in NOT_OURS:
+        if each.is_dir() and not each.is_symlink() and each.name not in NOT_OURS and not each.name.startswith("."):
             yield from folders(each)
 
 

@@ -1,6 +1,4 @@
-// Tokens go in blocks: the angles of a block are found once and serve all heads.
-#include "nn/rotate.h"
-
+// Rotary embedding. Tokens go in blocks: the angles of a block are found once and serve all heads.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,16 +7,19 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/narrow.h"
+#include "cpu/convert.h"
+#include "cpu/layer/layer_kernels.h"
+#include "cpu/layer/layer_ops.h"
+#include "cpu/layer/rows.h"
 
-namespace rapt::nn {
+namespace rapt::cpu {
 
 namespace {
 
 constexpr std::int64_t kMaxPairs = 512;       // of one token that are turned together
-constexpr std::int64_t kBlockPairs = 2048;    // in one block: their angles and a head's numbers stay in the first cache
+constexpr std::int64_t kBlockPairs = 2048;    // in one block: their angles and a head's numbers stay in L1
 constexpr std::int64_t kMaxTokens = 64;       // in one block
-constexpr std::int64_t kGrain = 1 << 15;      // numbers to turn that are worth a thread
+constexpr std::int64_t kTurnCost = 2;         // of a number, in multiply-adds
 constexpr std::int64_t kAngleInNumbers = 32;  // what a cosine and a sine cost, in numbers turned
 
 // The only place where an angle becomes a cosine and a sine, so that a table and a call have the same bits.
@@ -31,81 +32,44 @@ void find_angles(std::span<const double> frequencies, double factor, std::int64_
   }
 }
 
-// Calls visit(step), with the common steps known to the compiler, so that their loops become vector instructions.
-template <class Visit>
-void with_step(std::int64_t step, const Visit& visit) {
-  if (step == 1) return visit(std::integral_constant<std::int64_t, 1>());
-  if (step == 2) return visit(std::integral_constant<std::int64_t, 2>());
-  visit(step);
-}
-
-// How numbers are stored, and how they become what is computed in.
-template <class C>
-struct Plain {
-  using Stored = C;
-  static C widen(C value) { return value; }
-  static C narrow(C value) { return value; }
-};
-struct Bf16 {
-  using Stored = std::uint16_t;
-  static float widen(std::uint16_t bits) { return widen_bf16(bits); }
-  static std::uint16_t narrow(float value) { return narrow_bf16(value); }
-};
-struct F16 {
-  using Stored = std::uint16_t;
-  static float widen(std::uint16_t bits) { return widen_f16(bits); }
-  static std::uint16_t narrow(float value) { return narrow_f16(value); }
-};
-
-template <class C, class Visit>
-void with_format(DType dtype, const Visit& visit) {
-  if constexpr (std::is_same_v<C, float>) {
-    if (dtype == DType::bf16) return visit(Bf16());
-    if (dtype == DType::f16) return visit(F16());
-  }
-  visit(Plain<C>());
-}
-
 // Pair n is first[n] and second[n]; nothing here overlaps. With the two exchanged it is turned back.
-template <class Format, class C, class Stored = typename Format::Stored>
-void turn_halves(Format /*how both are stored*/, Stored* __restrict first, Stored* __restrict second,
-                 const C* __restrict cosines, const C* __restrict sines, std::int64_t count) {
+void turn_halves(float* first, float* second, const float* cosines, const float* sines, std::int64_t count) {
+  layer_kernels().turn_halves(first, second, cosines, sines, count);
+}
+void turn_halves(double* first, double* second, const double* cosines, const double* sines, std::int64_t count) {
   for (std::int64_t n = 0; n < count; ++n) {
-    const C x1 = Format::widen(first[n]), x2 = Format::widen(second[n]);
-    first[n] = Format::narrow(x1 * cosines[n] - x2 * sines[n]);
-    second[n] = Format::narrow(x2 * cosines[n] + x1 * sines[n]);
+    const double x1 = first[n], x2 = second[n];
+    first[n] = x1 * cosines[n] - x2 * sines[n];
+    second[n] = x2 * cosines[n] + x1 * sines[n];
   }
 }
 
 // Pair n is x[2n] and x[2n + 1]; `sign` is −1 to turn it back.
-template <class Format, class C, class Stored = typename Format::Stored>
-void turn_neighbours(Format /*how both are stored*/, Stored* __restrict x, C sign, const C* __restrict cosines,
-                     const C* __restrict sines, std::int64_t count) {
+void turn_neighbours(float* x, float sign, const float* cosines, const float* sines, std::int64_t count) {
+  layer_kernels().turn_neighbours(x, sign, cosines, sines, count);
+}
+void turn_neighbours(double* x, double sign, const double* cosines, const double* sines, std::int64_t count) {
   for (std::int64_t n = 0; n < count; ++n) {
-    const C x1 = Format::widen(x[2 * n]), x2 = Format::widen(x[2 * n + 1]), sine = sign * sines[n];
-    x[2 * n] = Format::narrow(x1 * cosines[n] - x2 * sine);
-    x[2 * n + 1] = Format::narrow(x2 * cosines[n] + x1 * sine);
+    const double x1 = x[2 * n], x2 = x[2 * n + 1], sine = sign * sines[n];
+    x[2 * n] = x1 * cosines[n] - x2 * sine;
+    x[2 * n + 1] = x2 * cosines[n] + x1 * sine;
   }
 }
 
-template <class C>
-void load(const std::byte* from, DType dtype, std::int64_t step, std::int64_t count, C* __restrict to) {
-  with_format<C>(dtype, [&](auto format) {
-    with_step(step, [&](auto known) {
-      const auto* stored = reinterpret_cast<const typename decltype(format)::Stored*>(from);
-      for (std::int64_t n = 0; n < count; ++n) to[n] = decltype(format)::widen(stored[n * known]);
-    });
-  });
+// Numbers of any float type, `step` apart, as what is computed in, and back, rounded once.
+void load(const std::byte* from, DType dtype, std::int64_t step, std::int64_t count, float* to) {
+  if (step == 1) return layer_kernels().widen(from, dtype, to, count);
+  load_row(from, dtype, 0, step, count, to);
 }
-
-template <class C>
-void store(const C* __restrict from, std::int64_t count, std::byte* to, DType dtype, std::int64_t step) {
-  with_format<C>(dtype, [&](auto format) {
-    with_step(step, [&](auto known) {
-      auto* stored = reinterpret_cast<typename decltype(format)::Stored*>(to);
-      for (std::int64_t n = 0; n < count; ++n) stored[n * known] = decltype(format)::narrow(from[n]);
-    });
-  });
+void load(const std::byte* from, DType /*f64*/, std::int64_t step, std::int64_t count, double* to) {
+  for (std::int64_t n = 0; n < count; ++n) to[n] = reinterpret_cast<const double*>(from)[n * step];
+}
+void store(const float* from, std::int64_t count, std::byte* to, DType dtype, std::int64_t step) {
+  if (step == 1) return layer_kernels().narrow(from, to, dtype, count);
+  store_row(from, count, to, dtype, 0, step);
+}
+void store(const double* from, std::int64_t count, std::byte* to, DType /*f64*/, std::int64_t step) {
+  for (std::int64_t n = 0; n < count; ++n) reinterpret_cast<double*>(to)[n * step] = from[n];
 }
 
 // C is what is computed in: float, or double for f64.
@@ -114,7 +78,7 @@ class Rotation {
  public:
   explicit Rotation(const RotaryProblem& problem)
       : p_(problem),
-        half_(static_cast<std::int64_t>(problem.frequencies.size())),
+        half_(static_cast<std::int64_t>(problem.angles.frequencies.size())),
         from_size_(static_cast<std::int64_t>(size_of(problem.from.dtype()))),
         to_size_(static_cast<std::int64_t>(size_of(problem.to.dtype()))),
         step_(problem.to.stride(3)),
@@ -166,7 +130,8 @@ class Rotation {
     }
     C* cosines = cosines_.data() + n * count;
     C* sines = sines_.data() + n * count;
-    find_angles(p_.frequencies.subspan(index(pair), index(count)), p_.attention_factor, position, cosines, sines);
+    find_angles(p_.angles.frequencies.subspan(index(pair), index(count)), p_.angles.attention_factor, position, cosines,
+                sines);
     return {cosines, sines};
   }
 
@@ -175,18 +140,16 @@ class Rotation {
     const std::byte* from = static_cast<const std::byte*>(p_.from.data()) + offset(p_.from, b, h, i) * from_size_;
     std::byte* to = static_cast<std::byte*>(p_.to.data()) + offset(p_.to, b, h, i) * to_size_;
     if (!in_place_ && pair == 0) copy_row(from, to);
-    if (one_type_ && step_ == 1) {
-      with_format<C>(p_.to.dtype(), [&](auto format) {
-        auto* x = reinterpret_cast<typename decltype(format)::Stored*>(to);
-        if (p_.pairs == RotaryPairs::half_split) {
-          auto* first = x + pair;
-          auto* second = x + half_ + pair;
-          if (p_.back) std::swap(first, second);
-          turn_halves(format, first, second, by.cosines, by.sines, count);
-        } else {
-          turn_neighbours(format, x + 2 * pair, static_cast<C>(p_.back ? -1 : 1), by.cosines, by.sines, count);
-        }
-      });
+    if (one_type_ && step_ == 1 && p_.to.dtype() == dtype_of<C>) {
+      C* x = reinterpret_cast<C*>(to);
+      if (p_.pairs == RotaryPairs::half_split) {
+        C* first = x + pair;
+        C* second = x + half_ + pair;
+        if (p_.back) std::swap(first, second);
+        turn_halves(first, second, by.cosines, by.sines, count);
+      } else {
+        turn_neighbours(x + 2 * pair, static_cast<C>(p_.back ? -1 : 1), by.cosines, by.sines, count);
+      }
       return;
     }
     // From pair to pair, and from the first of a pair to the second.
@@ -203,7 +166,7 @@ class Rotation {
     read(stride * pair, first_);
     read(stride * pair + apart, second_);
     C* const pair_parts[] = {first_.data(), second_.data()};
-    turn_halves(Plain<C>(), pair_parts[p_.back ? 1 : 0], pair_parts[p_.back ? 0 : 1], by.cosines, by.sines, count);
+    turn_halves(pair_parts[p_.back ? 1 : 0], pair_parts[p_.back ? 0 : 1], by.cosines, by.sines, count);
     write(stride * pair, first_);
     write(stride * pair + apart, second_);
   }
@@ -243,50 +206,32 @@ class Rotation {
   alignas(64) std::array<C, kMaxPairs> first_, second_;
 };
 
-// Calls work(begin, end) on equal parts of `count`, one for each worker; `cost` is what all of it takes.
-template <class Work>
-void share_evenly(const Workers& workers, std::int64_t count, std::int64_t cost, const Work& work) {
-  const std::int64_t parts = std::clamp<std::int64_t>(cost / kGrain, 1, std::min<std::int64_t>(workers.threads, count));
-  if (parts == 1) return work(std::int64_t{0}, count);
-  const struct {
-    const Work& work;
-    std::int64_t count, parts;
-  } shared{work, count, parts};
-  // One reference is all that the task holds: a larger one would be allocated.
-  (*workers.parallel_for)(parts, [&shared](std::int64_t n) {
-    const std::int64_t each = shared.count / shared.parts, more = shared.count % shared.parts;
-    const std::int64_t begin = n * each + std::min(n, more);
-    shared.work(begin, begin + each + (n < more ? 1 : 0));
-  });
-}
-
 }  // namespace
 
 void rotate(const RotaryProblem& problem, const Workers& workers) {
   if (problem.to.count() == 0) return;
   const std::int64_t tokens = problem.to.size(0) * problem.to.size(2);
-  const auto size = static_cast<std::int64_t>(2 * problem.frequencies.size());
+  const auto size = static_cast<std::int64_t>(2 * problem.angles.frequencies.size());
   const std::int64_t angle_cost = problem.table_positions > 0 ? 0 : kAngleInNumbers;
-  share_evenly(workers, tokens, tokens * size * (problem.to.size(1) + angle_cost),
-               [&](std::int64_t begin, std::int64_t end) {
-                 if (problem.to.dtype() == DType::f64) {
-                   Rotation<double>(problem).run(begin, end);
-                 } else {
-                   Rotation<float>(problem).run(begin, end);
-                 }
-               });
+  for_parts(workers, tokens, kTurnCost * tokens * size * (problem.to.size(1) + angle_cost),
+            [&](std::int64_t begin, std::int64_t end) {
+              if (problem.to.dtype() == DType::f64) {
+                Rotation<double>(problem).run(begin, end);
+              } else {
+                Rotation<float>(problem).run(begin, end);
+              }
+            });
 }
 
-void fill_table(std::span<const double> frequencies, double attention_factor, std::int64_t positions, float* table,
-                const Workers& workers) {
-  if (positions == 0) return;
-  const auto half = static_cast<std::int64_t>(frequencies.size());
-  share_evenly(workers, positions, positions * 2 * half * kAngleInNumbers, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t position = begin; position < end; ++position) {
-      float* row = table + position * 2 * half;
-      find_angles(frequencies, attention_factor, position, row, row + half);
-    }
-  });
+void fill_rotary_table(const RotaryAngles& angles, std::int64_t positions, float* table, const Workers& workers) {
+  const auto half = static_cast<std::int64_t>(angles.frequencies.size());
+  for_parts(workers, positions, kTurnCost * positions * 2 * half * kAngleInNumbers,
+            [&](std::int64_t begin, std::int64_t end) {
+              for (std::int64_t position = begin; position < end; ++position) {
+                float* row = table + position * 2 * half;
+                find_angles(angles.frequencies, angles.attention_factor, position, row, row + half);
+              }
+            });
 }
 
-}  // namespace rapt::nn
+}  // namespace rapt::cpu

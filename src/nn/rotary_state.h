@@ -1,0 +1,26 @@
+// What a rotary embedding holds, and the rotation without checks of its tensors.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/checks.h"
+#include "core/engine.h"
+#include "rapt/rotary.h"
+
+namespace rapt {
+
+struct Rotary::State {
+  // The tensors are good, and on the table's device. `checks` is for the positions.
+  void rotate(const Checks& checks, const ConstTensorView& from, const TensorView& to, const RotaryPositions& given,
+              bool back, const Workers& workers) const;
+
+  std::int64_t head_size;
+  RotaryPairs pairs;
+  std::vector<double> frequencies;
+  double attention_factor;
+  std::int64_t max_positions;
+  Tensor table;  // (max_positions, 2, size / 2), f32
+};
+
+}  // namespace rapt
