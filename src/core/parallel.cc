@@ -2,7 +2,9 @@
 #include "rapt/parallel.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <exception>
+#include <new>
 #include <string>
 
 #include "core/cpu_limits.h"
@@ -139,10 +141,11 @@ void set_thread_count(int threads) {
 #endif
 
 Workers core::pool_workers(int threads) {
-  // Never destroyed, so that it serves calls while static objects are. A call submits no more tasks than it has
-  // threads.
-  static const ParallelFor& kPool =
-      *new ParallelFor([](std::int64_t count, const Task& task) { core::parallel_for(count, task, kMaxThreads); });
+  // Never destroyed, so that it serves calls while static objects are destroyed; not on the heap, where leak checkers
+  // would report it. A call submits no more tasks than it has threads.
+  alignas(ParallelFor) static std::byte memory[sizeof(ParallelFor)];
+  static const ParallelFor& kPool = *new (memory) ParallelFor(
+      [](std::int64_t count, const Task& task) { core::parallel_for(count, task, kMaxThreads); });
   return {std::min(threads > 0 ? threads : thread_count(), kMaxThreads), &kPool};
 }
 
