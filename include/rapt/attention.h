@@ -131,8 +131,8 @@ struct AttentionOptions {
   Dropout dropout{};                   // rate 0: none
 
   Engine engine = Engine::automatic;
-  int threads = 0;                   // maximum; 0: thread_count()
-  ParallelFor parallel_for{};        // absent: the library's pool
+  int threads = 0;             // maximum; 0: thread_count()
+  ParallelFor parallel_for{};  // absent: the library's pool
   // Memory of the tensors' device; absent: allocated for the call; see attention_workspace_bytes
   std::span<std::byte> workspace{};
 };

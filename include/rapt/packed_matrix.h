@@ -27,12 +27,12 @@ struct PackOptions {
 };
 
 struct ProductOptions {
-  ConstTensorView bias{};            // (N), f32, bf16 or f16; undefined: none
-  int threads = 0;                   // maximum; 0: thread_count()
-  ParallelFor parallel_for{};        // absent: the library's pool
+  ConstTensorView bias{};      // (N), f32, bf16 or f16; undefined: none
+  int threads = 0;             // maximum; 0: thread_count()
+  ParallelFor parallel_for{};  // absent: the library's pool
   // Memory of the tensors' device; absent: allocated for the call; see PackedMatrix::workspace_bytes
   std::span<std::byte> workspace{};
-  ConstTensorView start{};           // (M, N): initial value of the sums, instead of a bias; may be y itself
+  ConstTensorView start{};  // (M, N): initial value of the sums, instead of a bias; may be y itself
 };
 
 // Copies share the packed data, which is immutable. Several threads may use one matrix at once.
