@@ -1,7 +1,6 @@
 // The public calls: validate and resolve, choose an engine, plan, find a workspace, run.
 #include "rapt/attention.h"
 
-#include <utility>
 
 #include "attention/engines.h"
 #include "attention/planned.h"
@@ -18,7 +17,7 @@ PlannedForward plan_forward(const char* function, const AttentionOutputs& output
   const EngineRow& engine = choose_engine(Checks(function, query.device()), options.engine, problem);
   core::count_call(&core::CallCounts::attention_plans);
   const Plan plan = engine.attention.plan(problem);
-  return {std::move(problem), engine, plan};
+  return {problem, engine, plan};
 }
 
 PlannedBackward plan_backward(const char* function, const AttentionGradients& gradients,
@@ -29,7 +28,7 @@ PlannedBackward plan_backward(const char* function, const AttentionGradients& gr
   const EngineRow& engine = choose_engine(Checks(function, query.device()), options.engine, problem);
   core::count_call(&core::CallCounts::attention_plans);
   const Plan plan = engine.attention.plan_backward(problem);
-  return {std::move(problem), engine, plan};
+  return {problem, engine, plan};
 }
 
 void attention(const AttentionOutputs& outputs, const ConstTensorView& query, const ConstTensorView& key,
