@@ -22,7 +22,7 @@ struct KeyRows {
   const float* data = nullptr;
   std::int64_t stride = 0;
   std::int64_t first = 0;
-  int page_shift = 0;              // 0: one stretch of rows
+  int page_shift = 0;              // 0: contiguous rows
   const float* pages[kMostPages];  // set as far as there are keys
 
   const float* operator()(std::int64_t j) const {
@@ -39,7 +39,7 @@ HWY_NOINLINE void Scores(const float* HWY_RESTRICT q, std::int64_t head_size, co
   Columns<kV> largest;
   for (int v = 0; v < kV; ++v) largest[v] = Load(max + v * kLanes);
   for (std::int64_t j = range.first; j < range.last; j += kBroadcasts, s += kBroadcasts * kTileRows) {
-    // Past the last key its row is read again: the sums are written past the range, where they harm nobody.
+    // Past the last key its row is read again: the sums are written past the range, where nothing else is stored.
     const float* rows[kBroadcasts];
     for (std::int64_t r = 0; r < kBroadcasts; ++r) rows[r] = keys(std::min(j + r, range.last - 1));
     Columns<kV> sums[kBroadcasts];
@@ -82,7 +82,8 @@ HWY_NOINLINE inline void Softcap(double cap, std::int64_t vectors, std::int64_t 
 HWY_NOINLINE inline void AddAlibi(const AttentionProblem& problem, const TileRows& rows, std::int64_t first,
                                   std::int64_t count, float* s) {
   HWY_ALIGN float slope[TileRows::kMax];
-  // Counted from the chunk's first key, whichever keys of it are at hand: far from 0 an f32 position is rounded.
+  // Counted from the chunk's first key, even if only some of its keys are computed: far from 0, an f32 position is
+  // rounded.
   HWY_ALIGN float position[TileRows::kMax];
   const std::int64_t chunk = first / kChunk * kChunk;
   for (std::int64_t n = 0; n < rows.vectors * kLanes; ++n) {
@@ -143,7 +144,7 @@ HWY_NOINLINE inline void HideOutside(const TileRows& rows, std::int64_t first, s
   });
 }
 
-// Each row's largest score, or `max` if that is larger. NaN is left aside: it comes out in the sum.
+// Each row's largest score, or `max` if that is larger. NaN is ignored here: it shows up in the sum.
 template <int kV>
 HWY_NOINLINE void FindMax(std::int64_t count, const float* HWY_RESTRICT s, float* HWY_RESTRICT max) {
   Columns<kV> largest;
