@@ -28,14 +28,15 @@ void require_possible(const BenchCase& c) {
     throw UsageError(fmt::format("bench: {} heads cannot share {} kv heads evenly; --kv-heads must divide --heads",
                                  c.heads, c.kv_heads));
   }
-  // Names every number a run allocates by; a product beyond this is a slip of the keyboard.
+  // Limits the sizes that a run allocates: a product beyond this is a typing mistake.
   constexpr double kMostElements = 1e11;
   const double rows = static_cast<double>(c.batch) * static_cast<double>(c.heads);
   const double inputs = rows * static_cast<double>(std::max(c.queries, c.keys)) * static_cast<double>(c.dim);
   const bool has_plane = is_full(c.mask) || c.weights != BenchWeights::none;
   const double plane = has_plane ? rows * static_cast<double>(c.queries) * static_cast<double>(c.keys) : 0.0;
   if (std::max(inputs, plane) > kMostElements) {
-    throw UsageError(fmt::format("bench: {} would need tensors of {:.1e} elements", c.name(), std::max(inputs, plane)));
+    throw UsageError(fmt::format("bench: {} needs tensors of {:.1e} elements; use smaller sizes", c.name(),
+                                 std::max(inputs, plane)));
   }
 }
 

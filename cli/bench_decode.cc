@@ -44,7 +44,7 @@ struct DecodeResult {
   }
 };
 
-// What a cache may change in the output. Pages change nothing.
+// The allowed effect of a cache type on the output. Pages have none.
 double limit_of(const DecodeResult& result) {
   switch (result.type) {
     case DType::bf16: return 1e-2;
@@ -61,7 +61,7 @@ MultiHeadAttentionConfig layer_config(const DecodeOptions& options) {
   return config;
 }
 
-// One kind of cache, filled, and the step that is timed: a token comes, attends, and is forgotten again.
+// A filled cache of one kind, and the timed step: append a token, attend, and roll back.
 class Decoder {
  public:
   Decoder(const DecodeOptions& options, const MultiHeadAttention& layer, DecodeResult& result)
@@ -144,7 +144,7 @@ std::vector<DecodeResult> run_rounds(const DecodeOptions& options) {
   }
   for (std::int64_t round = 0; round < options.rounds; ++round) {
     for (std::size_t turn = 0; turn < results.size(); ++turn) {
-      // Every other round backwards: who comes after a large read finds less of its own in the caches.
+      // Every other round runs in reverse order: a case after a large read finds less of its data in cache.
       const std::size_t n = round % 2 == 0 ? turn : results.size() - 1 - turn;
       DecodeResult& result = results[n];
       show_progress(fmt::format("round {} of {}: {}", round + 1, options.rounds, result.name()));
@@ -204,7 +204,7 @@ void show(Page& page, const DecodeOptions& options, const std::vector<DecodeResu
   const BenchMachine machine = BenchMachine::here();
   page.heading("rapt bench decode", fmt::format("{} · {}", machine.cpu, machine.isa));
   page.line();
-  page.prose(fmt::format("one token after {} cached, batch {}, {} wide, {} heads on {} kv heads, pages of {}",
+  page.prose(fmt::format("one token after {} cached, batch {}, width {}, {} heads on {} kv heads, page size {}",
                          options.cached, options.batch, options.embed, options.heads, options.kv_heads,
                          options.page_size));
   std::vector<std::vector<std::string>> rows{
@@ -219,31 +219,32 @@ void show(Page& page, const DecodeOptions& options, const std::vector<DecodeResu
   show_table(page, rows);
   page.line();
   page.quiet(
-      "Medians over rounds; ratios within a round. MB of weights, keys and values, each read once. /read is time over "
-      "that of a streaming read of as many bytes; error is the output's, against a cache in f32.");
+      "Medians over rounds; ratios are taken within a round. MB: weights, keys and values, each read once. /read: time "
+      "relative to a streaming read of the same bytes. error: of the output, against an f32 cache.");
 }
 
 }  // namespace
 
 void add_bench_decode(Command& bench, DecodeOptions& options) {
-  Command command = bench.below("decode", "The layer, one token after a long cache, beside reading its bytes once");
+  Command command = bench.below(
+      "decode", "The layer decoding one token with a long KV cache, compared with a streaming read of its bytes");
   command.when_given([&options] { options.asked = true; });
   const auto size = [&](const std::string& name, std::int64_t& value, const std::string& help) {
     command.whole(name, value, kMostSize - 1, help);
   };
-  size("--batch", options.batch, "Sequences, each with a token (1)");
-  size("--cached", options.cached, "Tokens in the cache of each (8192)");
-  size("--embed", options.embed, "Numbers in a token (1024)");
+  size("--batch", options.batch, "Sequences (1)");
+  size("--cached", options.cached, "Cached tokens per sequence (8192)");
+  size("--embed", options.embed, "Embedding size (1024)");
   size("--heads", options.heads, "Query heads (16)");
-  size("--kv-heads", options.kv_heads, "Key and value heads (as many as --heads)");
-  size("--page-size", options.page_size, "Tokens in a page (64)");
-  command.choices("--type", options.types, kTypes, "What the cache holds (f32,bf16,f16,i8)");
+  size("--kv-heads", options.kv_heads, "Key/value heads (as --heads)");
+  size("--page-size", options.page_size, "Page size, in tokens (64)");
+  command.choices("--type", options.types, kTypes, "Element types of the cache (f32,bf16,f16,i8)");
   command.numbers("--threads", options.threads, kMostThreads, "Threads (1)");
-  command.whole("--reps", options.rounds, 100000, "Rounds: every cache is timed once in each (9)");
+  command.whole("--reps", options.rounds, 100000, "Rounds; each times every cache once (9)");
   command.seconds("--min-time", options.shortest_sample,
-                  "Seconds a sample lasts at least: a faster step is repeated within it (0.02)");
-  command.flag("--json", options.json, "Print data");
-  command.choice("--color", options.color, kColors, "When to colour");
+                  "Minimum seconds per sample; a faster step is repeated (0.02)");
+  command.flag("--json", options.json, "Print JSON");
+  command.choice("--color", options.color, kColors, "When to use colour");
 }
 
 ExitCode run_bench_decode(const DecodeOptions& given) {
@@ -260,7 +261,7 @@ ExitCode run_bench_decode(const DecodeOptions& given) {
   for (const DecodeResult& result : results) {
     if (result.error <= limit_of(result)) continue;
     good = false;
-    fmt::print(stderr, "rapt: bench: {}: wrong by {:.1e}, at most {:.1e} is right\n", result.name(), result.error,
+    fmt::print(stderr, "rapt: bench: {}: error {:.1e} exceeds the limit {:.1e}\n", result.name(), result.error,
                limit_of(result));
   }
   if (!good) return ExitCode::numbers_differ;

@@ -1,4 +1,4 @@
-// `rapt bench mha`: the layer in the ways to build it, beside one another and beside the work that is in it.
+// `rapt bench mha`: the layer, built in several ways, compared with each other and with the cost of its arithmetic.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ enum class MhaVariant : std::uint8_t {
   per_head,      // three small products and attention for each head by itself
   separate,      // a product each for q, k and v
   packed,        // one product for all three: what the others are compared with
-  plain,         // packed, and the formula as it reads: all scores are written out
+  plain,         // packed, with the plain formula: all scores are written to memory
   mean_weights,  // packed, and the mean of the weights over heads
   all_weights,   // packed, and the weights of every head
   bf16,          // packed; parameters, input and output in this type
@@ -45,7 +45,7 @@ inline bool trains(MhaVariant variant) {
   return variant == MhaVariant::training || variant == MhaVariant::training_dropout;
 }
 
-// Self-attention without biases of q, k and v, with one of the output. The default is the notes' comparison.
+// Self-attention without biases of q, k and v, with one of the output.
 struct MhaSizes {
   std::int64_t batch = 8;
   std::int64_t tokens = 1024;

@@ -1,4 +1,4 @@
-// The layer in each of the ways to build it, all with the same parameters.
+// The variants of the layer, all with the same parameters.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ struct MhaCall {
   ConstTensorView x{};   // (B, L, E)
   TensorView out{};      // (B, L, E)
   TensorView weights{};  // (B, L, L) or (B, Hq, L, L), where the variant gives them back
-  TensorView scores{};   // (B, Hq, L, L), where it writes them on its way
+  TensorView scores{};   // (B, Hq, L, L), if it writes them
   // (B, L, E), where it goes back too.
   ConstTensorView dout{};
   TensorView dx{};

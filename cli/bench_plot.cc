@@ -1,4 +1,4 @@
-// The drawing of `rapt bench --plot`: one bar per case, with marks where the matrix product and the FMA peak stand.
+// The drawing of `rapt bench --plot`: one bar per case, with marks for the matrix product and the FMA peak.
 #include <algorithm>
 #include <cmath>
 
@@ -112,7 +112,7 @@ std::string bench_as_svg(const BenchMachine& machine, const BenchReport& report)
       const double x = x_of(rate.median());
       svg += fmt::format("<line class=\"{0}\" x1=\"{1:.1f}\" y1=\"{2}\" x2=\"{1:.1f}\" y2=\"{3}\"/>", kind, x, y - 3,
                          y + kBar + 3);
-      // A number that a mark would cross stands behind it.
+      // If a mark would cross the number, the number is placed after the mark.
       if (x > label - 4 && x < label + 42) label = x;
     };
     if (const BenchBaseline* baseline = report.baseline_of(result)) {

@@ -1,4 +1,4 @@
-// The ways `rapt bench` shows what it measured: a table, comma-separated values, data, and a drawing.
+// The output formats of `rapt bench`: a table, CSV, JSON and a plot.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Times cases and baselines in rounds: everything once, then everything again. A machine that slows down for a while
-// slows all of them, and ratios are taken within a round.
+// Times cases and baselines in rounds: everything once, then everything again. A temporary slowdown affects all of
+// them, and ratios are taken within a round.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ double seconds(const std::function<void()>& work);
 
 // How often to call so that a sample lasts this long; the first of two calls warms.
 std::int64_t repeats_for(double shortest, const std::function<void()>& work);
-// Of one call among so many.
+// Time per call.
 double seconds_of_each(std::int64_t repeats, const std::function<void()>& work);
 
 // Long enough for another library's threads to fall asleep after their last job.
@@ -75,7 +75,7 @@ struct BenchPlan {
   bool baseline = false;
   std::int64_t rounds = 9;
   double shortest_sample = 0.02;                         // seconds; faster calls are repeated within a sample
-  std::function<void(const std::string& now)> progress;  // told what is under way
+  std::function<void(const std::string& now)> progress;  // reports what is running
 };
 
 // Checks every case, then times the rounds. Where an answer is wrong nothing is timed: the samples stay empty.

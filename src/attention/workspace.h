@@ -1,4 +1,4 @@
-// The memory of a call: the caller's workspace, or some from the heap for this call alone.
+// The memory of a call: the caller's workspace, or an allocation for this call.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace rapt {
 
-// First come the lists of the problem, then what the engine needs. A workspace may begin anywhere; engines get memory
-// that begins on a boundary.
+// First come the lists of the problem, then what the engine needs. A workspace may start at any address; engines get
+// aligned memory.
 class CallMemory {
  public:
   CallMemory(const char* function, std::span<std::byte> workspace, std::size_t problem_bytes = 0)
@@ -20,7 +20,7 @@ class CallMemory {
 
   static constexpr std::size_t kSlack = Arena::kAlignment - 1;
 
-  // A workspace without room even for the lists is refused later, when it is known how much the call needs.
+  // A workspace too small even for the lists is rejected later, when the needed size is known.
   std::span<std::byte> for_problem() {
     if (workspace_.size() >= problem_bytes_ + kSlack) return aligned(workspace_).first(problem_bytes_);
     return allocate(own_problem_, problem_bytes_);

@@ -18,7 +18,7 @@ std::size_t utf8_length(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0U) != 0x80) return 0;
   }
-  // Overlong forms, surrogates, and what lies past U+10FFFF show in the second byte.
+  // Overlong forms, surrogates and code points past U+10FFFF are detected by the second byte.
   if (byte(0) == 0xe0 && byte(1) < 0xa0) return 0;
   if (byte(0) == 0xed && byte(1) > 0x9f) return 0;
   if (byte(0) == 0xf0 && byte(1) < 0x90) return 0;
@@ -109,7 +109,7 @@ void JsonReader::object(const std::function<void(const std::string& key)>& membe
     const std::string key = string();
     if (!seen.insert(key).second) {
       offset_ = start;
-      fail("the key ", quoted(key), " comes twice");
+      fail("the key ", quoted(key), " appears twice");
     }
     take(':', "':'");
     member(key);
@@ -157,12 +157,12 @@ void JsonReader::escape(std::string& to) {
   if (c != 'u') expected("an escape");
   ++offset_;
   char32_t code = escaped_unit();
-  if (code >= 0xdc00 && code <= 0xdfff) fail("half of a surrogate pair stands alone");
+  if (code >= 0xdc00 && code <= 0xdfff) fail("unpaired surrogate");
   if (code >= 0xd800 && code <= 0xdbff) {
-    if (text_.substr(offset_, 2) != "\\u") fail("half of a surrogate pair stands alone");
+    if (text_.substr(offset_, 2) != "\\u") fail("unpaired surrogate");
     offset_ += 2;
     const char32_t low = escaped_unit();
-    if (low < 0xdc00 || low > 0xdfff) fail("half of a surrogate pair stands alone");
+    if (low < 0xdc00 || low > 0xdfff) fail("unpaired surrogate");
     code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
   }
   append_utf8(to, code);
@@ -192,7 +192,7 @@ std::string JsonReader::string() {
 
 std::int64_t JsonReader::whole_number() {
   const char first = peek();
-  if (!is_digit(first)) expected("a whole number of 0 or more");
+  if (!is_digit(first)) expected("a non-negative integer");
   const std::size_t start = offset_;
   number();
   std::int64_t value = 0;
@@ -202,13 +202,13 @@ std::int64_t JsonReader::whole_number() {
     if (!fits) {
       const std::string_view found = text_.substr(start, std::min<std::size_t>(offset_ - start, 40));
       offset_ = start;
-      fail(found, is_digit(c) ? " is more than can be counted" : " is no whole number");
+      fail(found, is_digit(c) ? " overflows" : " is not an integer");
     }
   }
   return value;
 }
 
-// A number of any kind: its form is checked, its value is not wanted.
+// A number of any kind: its syntax is checked, its value is ignored.
 void JsonReader::number() {
   const auto at = [&] { return offset_ < text_.size() ? text_[offset_] : '\0'; };
   const auto digits = [&] {

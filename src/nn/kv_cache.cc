@@ -87,7 +87,7 @@ std::int64_t KvCache::new_sequence(const char* function) {
 
 std::size_t KvCache::index(const char* function, std::int64_t id) const {
   const bool known = id >= 0 && id < config_.sequences && sequences_[static_cast<std::size_t>(id)].used;
-  if (!known) Checks(function).fail("there is no sequence ", id, "; add() makes one");
+  if (!known) Checks(function).fail("there is no sequence ", id, "; add() creates one");
   return static_cast<std::size_t>(id);
 }
 
@@ -105,7 +105,7 @@ std::int64_t KvCache::fork(std::int64_t id, std::int64_t length) {
   const Sequence& from = sequences_[index("KvCache::fork", id)];
   Checks("KvCache::fork")
       .require(length >= 0 && length <= from.length, "sequence ", id, " has ", from.length,
-               " tokens; a fork cannot begin with ", length, " of them");
+               " tokens; a fork cannot start with ", length, " of them");
   const std::int64_t forked = new_sequence("KvCache::fork");
   Sequence& to = sequences_[static_cast<std::size_t>(forked)];
   to.length = length;
@@ -122,7 +122,7 @@ void KvCache::truncate(std::int64_t id, std::int64_t length) {
   Sequence& changed = sequences_[index("KvCache::truncate", id)];
   Checks("KvCache::truncate")
       .require(length >= 0 && length <= changed.length, "sequence ", id, " has ", changed.length,
-               " tokens; it cannot be cut to ", length);
+               " tokens; it cannot be truncated to ", length);
   shorten(changed, length);
 }
 
@@ -222,7 +222,7 @@ void KvCache::check_append(std::span<const std::int64_t> ids, const ConstTensorV
   ++appends_;
   for (const std::int64_t id : ids) {
     Sequence& named = sequences_[index("KvCache::append", id)];
-    checks.require(named.last_append != appends_, "sequence ", id, " is named twice; give its tokens in one row");
+    checks.require(named.last_append != appends_, "sequence ", id, " is listed twice; give its tokens in one row");
     named.last_append = appends_;
   }
   check_room(ids, key.size(2), counts);
@@ -234,8 +234,8 @@ void KvCache::check_append(std::span<const std::int64_t> ids, const ConstTensorV
           const std::int64_t offset =
               static_cast<std::int64_t>(b) * view.stride(0) + h * view.stride(1) + i * view.stride(2);
           const float largest = nn::largest_of(view, offset, view.stride(3), view.size(3));
-          checks.require(std::isfinite(largest), name, " holds a number that is not finite at row ", b, ", head ", h,
-                         ", token ", i, "; i8 has none");
+          checks.require(std::isfinite(largest), name, " has a non-finite number at row ", b, ", head ", h, ", token ",
+                         i, "; i8 cannot store it");
         }
       }
     }

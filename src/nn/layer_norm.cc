@@ -10,7 +10,7 @@ namespace rapt {
 
 namespace {
 
-// What a row is shifted and multiplied by. In double, since the mean may be large beside the rest.
+// What a row is shifted and multiplied by. In double, because the mean may be much larger than the deviations.
 struct RowScale {
   template <class T>
   RowScale(const T* row, std::int64_t size, double epsilon) {
@@ -108,7 +108,7 @@ void layer_norm_backward(const LayerNormGradients& gradients, const ConstTensorV
       const T* up = nn::row_of<T>(dy, t);
       T* to = nn::row_of<T>(dx, t);
       const RowScale scale(from, size, epsilon);
-      // Moving x along 1 or along itself changes nothing, so these two parts of the gradient are taken out.
+      // The output does not change when x is shifted or scaled, so these two components of the gradient are removed.
       double along_one = 0.0, along_x = 0.0;
       for (std::int64_t n = 0; n < size; ++n) {
         const double g = static_cast<double>(up[n]) * w[n];

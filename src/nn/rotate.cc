@@ -16,7 +16,7 @@ namespace rapt::nn {
 namespace {
 
 constexpr std::int64_t kMaxPairs = 512;       // of one token that are turned together
-constexpr std::int64_t kBlockPairs = 2048;    // in one block: their angles and a head's numbers stay in the first cache
+constexpr std::int64_t kBlockPairs = 2048;    // in one block: their angles and a head's numbers stay in L1
 constexpr std::int64_t kMaxTokens = 64;       // in one block
 constexpr std::int64_t kGrain = 1 << 15;      // numbers to turn that are worth a thread
 constexpr std::int64_t kAngleInNumbers = 32;  // what a cosine and a sine cost, in numbers turned
@@ -144,7 +144,7 @@ class Rotation {
   void rotate_block(std::int64_t b, std::int64_t i, std::int64_t tokens, std::int64_t pair, std::int64_t count) {
     for (std::int64_t n = 0; n < tokens; ++n) angles_[index(n)] = angles(p_.positions.at(b, i + n), n, pair, count);
     const std::int64_t heads = p_.to.size(1);
-    // The order in which memory lies: (B, H, L, D) has its tokens side by side, (B, L, H, D) its heads.
+    // In memory order: in (B, H, L, D) tokens are adjacent, in (B, L, H, D) heads.
     if (std::abs(p_.to.stride(1)) < std::abs(p_.to.stride(2))) {
       for (std::int64_t n = 0; n < tokens; ++n) {
         for (std::int64_t h = 0; h < heads; ++h) rotate_row(b, h, i + n, angles_[index(n)], pair, count);

@@ -1,4 +1,4 @@
-// One row of numbers into a cache: converted, or made i8 with a scale.
+// Stores one row of numbers in a cache: converted, or quantized to int8 with a scale.
 #pragma once
 
 #include <algorithm>

@@ -96,10 +96,10 @@ class View(unittest.TestCase):
         self.environment["RAPT_EXPLORER"] = str(self.page)
         self.assertIn("w.npy", self.run_rapt("view", "--file", "v.npy", "--out", "out.html").stderr)
         self.assertEqual(self.run_rapt("run", "--html", "-").returncode, 2)
-        self.assertIn("no folder", self.run_rapt("view", "--out", "no/such/out.html").stderr)
+        self.assertIn("no such directory", self.run_rapt("view", "--out", "no/such/out.html").stderr)
         self.page.write_text("<html>another page</html>", encoding="utf-8")
         ran = self.run_rapt("view", "--file", "w.npy", "--out", "out.html")
-        self.assertIn("no page of rapt's", ran.stderr)
+        self.assertIn("not a page of the rapt explorer", ran.stderr)
 
     def test_a_page_is_served_to_this_machine_until_ctrl_c(self):
         process = subprocess.Popen([COMMAND, "view", "--serve", "--file", "w.npy"], stdout=subprocess.PIPE,
@@ -121,7 +121,7 @@ class View(unittest.TestCase):
         self.assertIn('"name":"w.npy"', page)
         self.assertEqual(ask("/", method="HEAD"), (200, ""))
         self.assertEqual(ask("/other")[0], 404)
-        self.assertEqual(ask("/", host="elsewhere.example")[0], 404)  # a name of somebody else's for this machine
+        self.assertEqual(ask("/", host="elsewhere.example")[0], 404)  # another host name for this machine
         with socket.create_connection(("127.0.0.1", port), timeout=10) as silent:
             silent.sendall(b"nonsense\r\n\r\n")
             self.assertIn(b"404", silent.recv(1000))
