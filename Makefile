@@ -12,11 +12,11 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 TESTS ?=
 
 .PHONY: help
-help: ## what there is
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build/release/build.ninja ## build the command, then see a trained model at work and a sentence walked through attention
+run: build/release/build.ninja ## build the command, then run a trained model and explain attention on a sentence
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
 	build/release/rapt generate
 	build/release/rapt explain
@@ -34,7 +34,7 @@ test: setup-test setup-explorer build/explorer-venv/installed.txt build-release 
 .PHONY: test-dev test-shared test-sanitize test-tsan test-release
 test-dev: ## every test, built by g++ with warnings as errors
 test-sanitize: ## every test, built by clang++ under AddressSanitizer and UndefinedBehaviorSanitizer
-test-tsan: ## what uses threads, under ThreadSanitizer
+test-tsan: ## tests that use threads, under ThreadSanitizer
 test-shared: ## the installed package once more, with a shared library
 
 test-dev test-release test-shared test-sanitize test-tsan: test-%: setup-test build-%
@@ -67,23 +67,23 @@ test-interop: build-python ## PyTorch, transformers and ONNX on rapt, and their 
 # A compiler cache does not know this compiler.
 emscripten := env -u CMAKE_C_COMPILER_LAUNCHER -u CMAKE_CXX_COMPILER_LAUNCHER NODE_PATH=/usr/share/nodejs
 .PHONY: wasm test-wasm
-wasm: setup-wasm ## the engine for browsers and Node, build/wasm/rapt_engine.js
+wasm: setup-wasm ## build the engine for browsers and Node, build/wasm/rapt_engine.js
 	[ -f build/wasm/build.ninja ] || $(emscripten) emcmake cmake -S bindings/wasm -B build/wasm -G Ninja
 	$(emscripten) cmake --build build/wasm --parallel $(JOBS)
-test-wasm: wasm ## the case list in Node, and the engine as pages use it
+test-wasm: wasm ## run the case list in Node, and test the engine as pages use it
 	node build/wasm/rapt_check.js 100
 	node --test bindings/wasm/tests
 
 explorer_tests = build/explorer-venv/bin/python -B -m pytest --quiet --numprocesses $(JOBS) explorer/tests $(PYTESTS)
 .PHONY: explorer test-explorer
-explorer: setup-explorer wasm ## the page that shows attention, build/explorer/rapt.html (rapt view opens it)
+explorer: setup-explorer wasm ## build the explorer page, build/explorer/rapt.html (rapt view opens it)
 	node explorer/build.mjs build/wasm build/explorer/rapt.html
 # Answers come from the native command.
-test-explorer: explorer build/release/build.ninja build/explorer-venv/installed.txt ## drive the page in a browser
+test-explorer: explorer build/release/build.ninja build/explorer-venv/installed.txt ## test the explorer in a browser
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
 	$(explorer_tests)
 .PHONY: pictures
-pictures: explorer build/release/build.ninja build/explorer-venv/installed.txt ## the pictures of the READMEs, docs/pictures
+pictures: explorer build/release/build.ninja build/explorer-venv/installed.txt ## update the pictures of the READMEs, docs/pictures
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
 	build/explorer-venv/bin/python -B scripts/pictures.py build/explorer/rapt.html build/release/rapt docs/pictures
 
@@ -101,9 +101,9 @@ build/%/installed.txt:
 # Wheels are made for these, or for this machine's own Python and a newer one: make dist PYTHONS='python3.10 python3.12'
 PYTHONS ?=
 .PHONY: dist test-dist
-dist: explorer build/dist-venv/installed.txt ## the sources, the library with the command, and wheels, packed in build/dist
+dist: explorer build/dist-venv/installed.txt ## package the sources, the library, the command and wheels in build/dist
 	PYTHONS='$(PYTHONS)' scripts/dist.sh
-test-dist: dist ## use what was packed, elsewhere: from CMake, pkg-config, the shell, and Python without a compiler
+test-dist: dist ## test the packages: CMake, pkg-config, the shell, and Python without a compiler
 	PYTHONS='$(PYTHONS)' scripts/check-dist.sh
 .PHONY: test-wheels-bare
 test-wheels-bare: dist ## the wheels in a minimal Debian without a compiler, on three Pythons; root and debootstrap needed
@@ -130,21 +130,21 @@ test-fresh: ## `make run` and `make test` of the last commit in a bare Debian 12
 # Seconds for each of the fuzzers.
 FUZZ_SECONDS ?= 60
 .PHONY: fuzz
-fuzz: build-fuzz ## throw made-up files at the readers, FUZZ_SECONDS for each format
+fuzz: build-fuzz ## fuzz the file readers, FUZZ_SECONDS for each format
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 .PHONY: bench
-bench: build/release/build.ninja ## time rapt beside sgemm, PyTorch and ONNX Runtime, and write a page in docs/benchmarks
+bench: build/release/build.ninja ## compare with sgemm, PyTorch and ONNX Runtime, and write a page in docs/benchmarks
 	@scripts/setup.sh build bench
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli rapt_peer_api
 	bench/peers/run.sh build/release
 
 .PHONY: reference
-reference: ## the API reference, from the comments of the headers: build/reference/index.html
+reference: ## build the API reference from the headers: build/reference/index.html
 	python3 -B scripts/reference.py . build/reference
 
 .PHONY: lint
-lint: setup-lint build/venv/installed.txt build/lint-venv/installed.txt ## formatting, clang-tidy, shell and Python: no finding allowed
+lint: setup-lint build/venv/installed.txt build/lint-venv/installed.txt ## check formatting, wording, clang-tidy, shell and Python
 	scripts/lint.sh
 
 .PHONY: format

@@ -48,16 +48,16 @@ CommandInfo info_of(const CLI::App& app, const std::string& path) {
 CLI::Option* add(CLI::App& app, const std::string& name, const std::string& type, const std::string& help,
                  const Command::Set& set) {
   const auto checked = [name, set](const std::string& text) {
-    // CLI11 takes what comes next, whatever it is.
+    // CLI11 accepts any next argument as the value, even an option.
     if (text.size() > 2 && text.starts_with("--") && text.find(' ') == std::string::npos) {
-      throw BadValue(name, fmt::format("needs something behind it, and {} is an option", text));
+      throw BadValue(name, fmt::format("requires a value, but {} is an option", text));
     }
     set(text);
   };
   return app.add_option_function<std::string>(name, checked, help)->type_name(type);
 }
 
-// Its value is a list of texts, of which CLI11 takes as many as it is told.
+// The value is a list of strings; CLI11 is told how many to take.
 CLI::Option* add_list(CLI::App& app, const std::string& name, const std::string& type, const std::string& help,
                       const Command::SetAll& set) {
   return app.add_option_function<std::vector<std::string>>(name, set, help)->type_name(type);
@@ -82,7 +82,7 @@ std::int64_t whole_number(const std::string& option, const std::string& text, st
   const char* last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), last, value);
   if (error != std::errc() || end != last || value < least || value > most) {
-    throw BadValue(option, fmt::format("'{}' is not a whole number from {} to {}", text, least, most));
+    throw BadValue(option, fmt::format("'{}' is not an integer from {} to {}", text, least, most));
   }
   return value;
 }

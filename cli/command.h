@@ -26,7 +26,7 @@ namespace rapt::cli {
 inline constexpr std::int64_t kMostThreads = 1024;
 inline constexpr std::int64_t kMostWhole = std::numeric_limits<std::int32_t>::max();  // of lengths, heads, positions
 
-// What stands behind an option and cannot be: printed as "rapt: --option: …", exit code 2.
+// An invalid value of an option: printed as "rapt: --option: …", exit code 2.
 class BadValue : public std::runtime_error {
  public:
   BadValue(const std::string& option, const std::string& what) : std::runtime_error(option + ": " + what) {}
@@ -34,7 +34,7 @@ class BadValue : public std::runtime_error {
 
 std::vector<std::string> split(const std::string& text, char at = ',');
 
-// Throws, naming the option, what is not a number in this range.
+// Throws BadValue if the text is not a number in this range.
 std::int64_t whole_number(const std::string& option, const std::string& text, std::int64_t least, std::int64_t most);
 double real_number(const std::string& option, const std::string& text);
 double real_number(const std::string& option, const std::string& text, double least, double most);
@@ -48,7 +48,7 @@ Value chosen(const std::string& option, const std::string& text,
     if (name == text) return value;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   }
-  throw BadValue(option, fmt::format("'{}' is none of {}", text, names));
+  throw BadValue(option, fmt::format("'{}' is not one of {}", text, names));
 }
 
 inline constexpr std::array<std::pair<std::string_view, ColorChoice>, 3> kColors{
@@ -66,17 +66,17 @@ class Command {
   void require_below();                                             // one of them must be given
   void footer(const std::string& text);
   void when_given(const std::function<void()>& act);
-  bool is_given() const;  // once the line is read
+  bool is_given() const;  // after parsing
   CommandInfo info() const;
-  CommandInfo given_info() const;  // of the innermost command that was given, once the line is read
+  CommandInfo given_info() const;  // of the innermost command that was given, after parsing
 
   void flag(const std::string& name, bool& value, const std::string& help);
   void flag(const std::string& name, const std::function<void()>& act, const std::string& help);
-  void exclude(const std::string& name, const std::string& other);  // both together are refused
+  void exclude(const std::string& name, const std::string& other);  // the two cannot be combined
   void text(const std::string& name, const std::string& type, std::string& value, const std::string& help);
   void one(const std::string& name, const std::string& type, const std::string& help, const Set& set);
   void one_or_none(const std::string& name, const std::string& type, const std::string& help, const Set& set);
-  // May be given again; `set` gets the values of all.
+  // Can be repeated; `set` gets all values.
   void many(const std::string& name, const std::string& type, const std::string& help, const SetAll& set);
   void place(const std::string& name, const std::string& type, const std::string& help, const Set& set);
   void place_or_none(const std::string& name, const std::string& type, const std::string& help, const Set& set);

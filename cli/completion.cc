@@ -30,7 +30,8 @@ void for_each_command(const CommandInfo& command, const Visit& visit) {
 
 // ---- bash -----------------------------------------------------------------------------------------------------------
 
-// What may stand behind a command: in words, commands and what a place takes; options where none of these, or after -.
+// What may follow a command: subcommands and choices of positional arguments; options if there are none of these, or
+// after -.
 std::string bash_words(const CommandInfo& command) {
   std::vector<std::string> words;
   for (const CommandInfo& below : command.commands) words.push_back(below.name());
@@ -49,7 +50,7 @@ bool takes_file(const CommandInfo& command) {
                      [](const OptionInfo& option) { return option.names.empty() && option.is_file; });
 }
 
-// What may stand behind an option that takes a value.
+// The possible values of an option.
 std::string bash_value(const CommandInfo& command, const OptionInfo& option) {
   if (option.is_file_after_colon) {
     return fmt::format("_rapt_words '{}:'; compopt -o nospace 2>/dev/null", joined(option.choices, ": "));
@@ -72,7 +73,7 @@ std::string bash_values(const CommandInfo& command) {
 
 // ---- zsh ------------------------------------------------------------------------------------------------------------
 
-// zsh reads brackets, colons and quotes in a description as its own.
+// Brackets, colons and quotes have a special meaning in zsh descriptions.
 std::string zsh_safe(const std::string& text) {
   std::string safe;
   for (const char c : text) {
@@ -109,7 +110,8 @@ std::string zsh_function(const std::string& path) {
 
 // ---- The manual -----------------------------------------------------------------------------------------------------
 
-// roff reads a dot or a quote at the start of a line, and backslashes, as its own; an option's hyphens are minus signs.
+// A dot or a quote at the start of a line, and backslashes, have a special meaning in roff; hyphens of options are
+// minus signs.
 std::string roff(const std::string& text) {
   std::string safe = replaced(replaced(text, "\\", "\\e"), "-", "\\-");
   if (safe.starts_with('.') || safe.starts_with('\'')) safe = "\\&" + safe;
@@ -127,12 +129,12 @@ std::string roff_option(const OptionInfo& option) {
 }  // namespace
 
 Command add_completion(Command& rapt, std::string& shell) {
-  Command command = rapt.below("completion", "Print the completion of these commands for a shell");
-  command.place("shell", "bash|zsh", "Which shell", [&shell](const std::string& text) {
-    if (text != "bash" && text != "zsh") throw BadValue("shell", fmt::format("'{}' is none of bash, zsh", text));
+  Command command = rapt.below("completion", "Print a shell completion script");
+  command.place("shell", "bash|zsh", "The shell", [&shell](const std::string& text) {
+    if (text != "bash" && text != "zsh") throw BadValue("shell", fmt::format("'{}' is not one of bash, zsh", text));
     shell = text;
   });
-  command.footer("bash: source <(rapt completion bash)\nzsh:  rapt completion zsh > a folder of $fpath, as _rapt");
+  command.footer("bash: source <(rapt completion bash)\nzsh:  rapt completion zsh > DIR/_rapt, with DIR in $fpath");
   return command;
 }
 
@@ -236,12 +238,12 @@ std::string man_page(const CommandInfo& root) {
   });
   text +=
       ".SH EXIT STATUS\n"
-      ".TP\n0\nAll is well.\n.TP\n1\nSomething failed: a file, a shape, a type.\n"
-      ".TP\n2\nThe command line asks for what cannot be done.\n.TP\n3\nNumbers differ from what they should be.\n"
-      ".TP\n130\nStopped by Ctrl-C, with what was done saved.\n"
+      ".TP\n0\nSuccess.\n.TP\n1\nAn error, such as a bad file, shape or type.\n"
+      ".TP\n2\nInvalid command line.\n.TP\n3\nResults differ from the expected ones, or training missed its goals.\n"
+      ".TP\n130\nInterrupted by Ctrl-C; progress was saved.\n"
       ".SH ENVIRONMENT\n"
-      ".TP\n\\fBNO_COLOR\\fR\nNo colours.\n.TP\n\\fBRAPT_NUM_THREADS\\fR\nHow many threads to use.\n"
-      ".TP\n\\fBRAPT_ISA\\fR\nWhich instruction set to use; rapt info lists them.\n";
+      ".TP\n\\fBNO_COLOR\\fR\nIf set, disables colour.\n.TP\n\\fBRAPT_NUM_THREADS\\fR\nNumber of threads to use.\n"
+      ".TP\n\\fBRAPT_ISA\\fR\nInstruction set to use; rapt info lists them.\n";
   return text;
 }
 

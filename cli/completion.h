@@ -1,4 +1,4 @@
-// `rapt completion` and `rapt man`: written from the options themselves, so that they cannot lag behind.
+// `rapt completion` and `rapt man`: generated from the options, so that they are always up to date.
 #pragma once
 
 #include <string>

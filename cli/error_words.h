@@ -1,4 +1,4 @@
-// What the library says of a bad call, in the words of the command line.
+// Rewords the library's errors for the command line.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace rapt::cli {
 
-// Without the function that says it; as it is where it speaks of a file.
+// Without the name of the function; unchanged if it is about a file.
 std::string without_function(const Error& error);
 
 // With flags where it names options: --key-lengths for key_lengths. `mask` is the file of --mask.

@@ -1,4 +1,4 @@
-// What the command tells the shell, and the error that ends it.
+// Exit codes, and the error for invalid usage.
 #pragma once
 
 #include <stdexcept>
@@ -10,10 +10,10 @@ enum class ExitCode : int {
   failed = 1,
   wrong_usage = 2,
   numbers_differ = 3,
-  interrupted = 130,  // as a shell has it for Ctrl-C
+  interrupted = 130,  // 128 + SIGINT
 };
 
-// What was asked for on the command line cannot be done: printed as "rapt: …", exit code 2.
+// The command line requests something impossible: printed as "rapt: …", exit code 2.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

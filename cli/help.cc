@@ -62,7 +62,7 @@ std::string help_text(const CommandInfo& command, int width) {
   for (std::size_t at = 0; at <= command.footer.size();) {
     const std::size_t end = std::min(command.footer.find('\n', at), command.footer.size());
     const std::string line = command.footer.substr(at, end - at);
-    // A command to type stays in one piece.
+    // Example commands are not wrapped.
     const std::vector<std::string> wrapped = line.starts_with(' ') ? std::vector{line} : wrap(line, width);
     for (const std::string& each : wrapped) text += fmt::format("{}\n", each);
     at = end + 1;

@@ -1,4 +1,4 @@
-// What `--help` prints: from the options themselves, in the width of the terminal.
+// The output of `--help`, generated from the options and wrapped to the terminal.
 #pragma once
 
 #include <string>

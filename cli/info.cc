@@ -28,7 +28,7 @@ struct EngineInfo {
 };
 constexpr EngineInfo kEngines[] = {
     {"cpu", "forward and backward in f32, bf16, f16: tiled, vectorised, threaded"},
-    {"reference", "forward and backward in every type: the formula as it reads, in f64"},
+    {"reference", "forward and backward in every type: the plain formula, in f64"},
 };
 
 struct Machine {
@@ -56,7 +56,7 @@ Machine look_around() {
   return machine;
 }
 
-// Why thread_count() is what it is, as far as can be seen from here: of the things that set it, the one that fits.
+// The most likely reason for the value of thread_count().
 std::string reason_for(int threads, const Machine& machine) {
   const char* asked = std::getenv("RAPT_NUM_THREADS");
   std::string ignored;
@@ -66,11 +66,11 @@ std::string reason_for(int threads, const Machine& machine) {
     const bool whole = std::string_view(end).find_first_not_of(" \t\r\n") == std::string_view::npos;
     if (whole && value >= 1) {
       return value == threads ? fmt::format("RAPT_NUM_THREADS={}", asked)
-                              : fmt::format("RAPT_NUM_THREADS={}, of which at most {} are used", asked, threads);
+                              : fmt::format("RAPT_NUM_THREADS={}, limited to {}", asked, threads);
     }
-    ignored = fmt::format(" (RAPT_NUM_THREADS={} is no positive whole number, so it is ignored)", asked);
+    ignored = fmt::format(" (RAPT_NUM_THREADS={} is not a positive integer and is ignored)", asked);
   }
-  std::string reason = "every core";
+  std::string reason = "all cores";
   if (threads < machine.affinity) {
     reason = "the container's CPU quota";
   } else if (machine.affinity < machine.cores) {
@@ -96,7 +96,10 @@ void print_text(const Machine& machine, const std::vector<InstructionSetInfo>& s
   fmt::print("threads           {}: {}\n", threads, reason_for(threads, machine));
   fmt::print("\ninstruction sets, best first (RAPT_ISA=NAME uses another)\n");
   for (const InstructionSetInfo& set : sets) {
-    fmt::print("  {:<16}{}\n", set.name, set.in_use ? "in use" : set.runs_here ? "runs here" : "not on this machine");
+    fmt::print("  {:<16}{}\n", set.name,
+               set.in_use      ? "in use"
+               : set.runs_here ? "available"
+                               : "not available on this machine");
   }
   fmt::print("\nengines\n");
   for (const EngineInfo& engine : kEngines) fmt::print("  {:<16}{}\n", engine.name, engine.does);
@@ -125,7 +128,7 @@ void print_json(const Machine& machine, const std::vector<InstructionSetInfo>& s
 
 Command add_info(Command& rapt, InfoOptions& options) {
   Command command = rapt.below("info", "Show the processor, threads, instruction sets and engines");
-  command.flag("--json", options.json, "Print the same as data");
+  command.flag("--json", options.json, "Print the result as JSON");
   return command;
 }
 

@@ -30,22 +30,23 @@
 namespace rapt::cli {
 namespace {
 
-// What CLI11 says, in other words: those of the command at hand.
+// CLI11's message, reworded for the command that was given.
 std::string refusal(const CLI::App& app, const CommandInfo& command, const CLI::ParseError& error) {
   std::vector<std::string> known;
   for (const OptionInfo& option : command.options) known.insert(known.end(), option.names.begin(), option.names.end());
   for (const CommandInfo& below : command.commands) known.push_back(below.name());
   for (const std::string& word : app.remaining(true)) {
+    const char* kind = word.starts_with('-')      ? "unknown option"
+                       : command.commands.empty() ? "unexpected argument"
+                                                  : "unknown command";
     const std::optional<std::string> near = nearest(word.substr(0, word.find('=')), known);
-    if (near) return fmt::format("there is no {}; did you mean {}?", word, *near);
-    if (word.starts_with('-') || command.path.empty()) return fmt::format("there is no {}", word);
-    return fmt::format("{} belongs to no option", word);
+    return fmt::format("{} {}{}", kind, word, near ? fmt::format("; did you mean {}?", *near) : "");
   }
   std::string what = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     for (const OptionInfo& option : command.options) {
       if (option.names.empty() || !what.starts_with(option.names.back() + ":")) continue;
-      return fmt::format("{0} needs something behind it: {0} {1}", option.names.back(), option.type);
+      return fmt::format("{0} requires a value: {0} {1}", option.names.back(), option.type);
     }
   }
   const bool something_is_missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
@@ -54,20 +55,20 @@ std::string refusal(const CLI::App& app, const CommandInfo& command, const CLI::
     for (const CommandInfo& below : command.commands) {
       names += fmt::format("{}{}", names.empty() ? "" : ", ", below.name());
     }
-    return fmt::format("rapt {} needs one of {} behind it", command.path, names);
+    return fmt::format("rapt {} requires a command: {}", command.path, names);
   }
   if (something_is_missing) {
     std::string call = fmt::format("rapt {}", command.path);
     for (const OptionInfo& option : command.options) {
       if (option.names.empty()) call += fmt::format(" {}", option.type);
     }
-    return fmt::format("{}; write {}", what, call);
+    return fmt::format("{}; usage: {}", what, call);
   }
   return what;
 }
 
 ExitCode run_command(int argc, char** argv) {
-  CLI::App app("Multi-head attention: exact, fast and visible", "rapt");
+  CLI::App app("Fast, exact multi-head attention, with every step visible", "rapt");
   app.set_help_flag("-h,--help", "Print this help");
   app.set_version_flag("--version", "rapt " RAPT_VERSION, "Print the version");
   app.require_subcommand(0, 1);
@@ -98,14 +99,14 @@ ExitCode run_command(int argc, char** argv) {
   const Command completion = add_completion(rapt, shell);
   const Command man = add_man(rapt);
   const Command help = rapt.below("help", "Print this help");
-  app.footer("rapt COMMAND --help tells more about a command. New here? rapt generate, then rapt explain.");
+  app.footer("Run rapt COMMAND --help for the options of a command. New here? Try rapt generate, then rapt explain.");
 
   const auto help_of = [](const CommandInfo& command) {
     return help_text(command, detect_terminal(ColorChoice::never).width());
   };
   const auto refused = [&](const std::string& what) {
     const std::string path = rapt.given_info().path;
-    complain(fmt::format("{} (rapt {}{}--help lists what there is)", what, path, path.empty() ? "" : " "));
+    complain(fmt::format("{} (see rapt {}{}--help)", what, path, path.empty() ? "" : " "));
     return ExitCode::wrong_usage;
   };
 

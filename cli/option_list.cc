@@ -51,7 +51,7 @@ std::string list_of(const Found& options, int width) {
     of = option->of;
     text += entry(option->name, fmt::format("{} (default: {})", option->meaning, option->default_value), width);
   }
-  return text + "\nrapt options NAME tells what one is called in C, Python and the command.\n";
+  return text + "\nrapt options NAME shows the names of an option in C, in Python and on the command line.\n";
 }
 
 std::string in_full(const Found& options, int width) {
@@ -62,7 +62,7 @@ std::string in_full(const Found& options, int width) {
   for (const OptionRow* option : options) {
     text += fmt::format("{}{}::{}\n", text.empty() ? "" : "\n", option->of, option->name);
     text += entry("means", option->meaning, width);
-    text += entry("unless given", option->default_value, width);
+    text += entry("default", option->default_value, width);
     text += entry("in C", name_or_reason(option->c), width);
     text += entry("in Python", name_or_reason(option->python), width);
     text += entry("in rapt run", name_or_reason(option->command), width);
@@ -91,10 +91,11 @@ std::string data_of(const Found& options) {
 }  // namespace
 
 Command add_option_list(Command& rapt, OptionListOptions& options) {
-  Command command = rapt.below("options", "List the options of attention, the layer and the cache, by all their names");
-  command.place_or_none("name", "NAME", "Those that have this in a name, in full: window, kv_heads, softcap",
+  Command command = rapt.below(
+      "options", "List the options of attention, the layer and the cache, with their names in every interface");
+  command.place_or_none("name", "NAME", "Show in full the options with this in a name: window, kv_heads, softcap",
                         [&](const std::string& text) { options.word = text; });
-  command.flag("--json", options.json, "Print the same as data");
+  command.flag("--json", options.json, "Print the result as JSON");
   return command;
 }
 
@@ -104,7 +105,7 @@ ExitCode run_option_list(const OptionListOptions& options) {
     std::vector<std::string> names;
     for (const OptionRow& option : option_table()) names.emplace_back(option.name);
     const auto near = nearest(options.word, names);
-    throw UsageError(fmt::format("no option has {} in its name; {}", options.word,
+    throw UsageError(fmt::format("no option name contains {}; {}", options.word,
                                  near ? fmt::format("did you mean {}?", *near) : "rapt options lists them"));
   }
   const int width = detect_terminal(ColorChoice::never).width();

@@ -5,8 +5,8 @@ set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
 
-# Highway's headers are the same for every processor, but lie among those of this machine's C library, which are not:
-# a folder of their own keeps those out.
+# Highway's headers are the same for every processor, but are in the same folder as the host's C library headers, which
+# are not: a folder of their own keeps those out.
 set(headers ${CMAKE_BINARY_DIR}/headers)
 if(NOT EXISTS ${headers}/hwy)
   file(MAKE_DIRECTORY ${headers})

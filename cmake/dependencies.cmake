@@ -1,4 +1,4 @@
-# Finds what rapt is built with, and says at once all that is missing and what it is called in Debian.
+# Finds the dependencies of rapt, and lists everything that is missing at once, with its Debian package.
 set(missing)
 set(packages)
 macro(rapt_need found what package)

@@ -5,7 +5,7 @@ target_compile_options(rapt_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
   $<$<COMPILE_LANGUAGE:CXX>:-Wold-style-cast> $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
   -ffp-contract=off
-  # Addresses of 32 bits: sizes are compared with what there is, in 64 bits, before they are taken for one.
+  # With 32-bit addresses, sizes are checked in 64 bits before they are narrowed.
   $<$<BOOL:${EMSCRIPTEN}>:-Wno-shorten-64-to-32>
   $<$<BOOL:${RAPT_WERROR}>:-Werror>)
 
@@ -14,7 +14,7 @@ if(RAPT_SANITIZE)
   target_compile_options(rapt_options INTERFACE
     -fsanitize=${RAPT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   target_link_options(rapt_options INTERFACE -fsanitize=${RAPT_SANITIZE})
-  # Without a time in precompiled headers, a compiler cache knows them again.
+  # Precompiled headers without a timestamp can be cached by ccache.
   target_compile_options(rapt_options INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endif()
 

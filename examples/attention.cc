@@ -1,4 +1,4 @@
-// A first call: causal attention over memory that stays where it is, and the weights beside the output.
+// A first call: causal attention on data in place, and the attention weights.
 #include "rapt/attention.h"
 
 #include <cstdint>
@@ -12,14 +12,14 @@ int main() {
   std::vector<float> x(static_cast<std::size_t>(batch * tokens * heads * size));
   for (std::size_t n = 0; n < x.size(); ++n) x[n] = static_cast<float>((n * 37) % 17) / 17.0F;
 
-  // A view never owns and never copies. Attention wants (B, H, L, D): only the strides change.
+  // A view never owns or copies memory. Attention takes (B, H, L, D): only the strides change.
   const rapt::ConstTensorView qkv = rapt::split_heads(rapt::TensorView(x.data(), {batch, tokens, heads * size}), heads);
 
-  // The shortest form: self-attention, every token sees itself and those before it.
+  // The shortest form: self-attention, every token sees itself and earlier tokens.
   const rapt::Tensor out = rapt::attention(qkv, qkv, qkv, {.causal = true});
   std::printf("out %s\n", rapt::to_string(out.shape()).c_str());
 
-  // The long form writes where you say, and gives the weights (and more) on request.
+  // The long form writes to your memory, and returns the weights (and more) on request.
   rapt::Tensor again({batch, heads, tokens, size});
   rapt::Tensor weights({batch, heads, tokens, tokens});
   rapt::attention({.out = again, .captures = {{.stage = rapt::Stage::weights, .to = weights}}}, qkv, qkv, qkv,

@@ -1,4 +1,4 @@
-// The same engine from C99: attention on memory that stays where it is, its weights and gradients, and a layer.
+// The same engine from C99: attention on data in place, its weights and gradients, and a layer.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,28 +6,28 @@
 
 enum { kTokens = 4, kHeads = 2, kSize = 8, kEmbed = kHeads * kSize };
 
-// Every call gives a status; the text says what was asked, what was found and what would work.
+// Every call returns a status; the message says what was requested, what was found and what would work.
 static void check(rapt_status status) {
   if (status == RAPT_OK) return;
   fprintf(stderr, "%s\n", rapt_last_error());
   exit(EXIT_FAILURE);
 }
 
-// A tensor is DLPack's: your memory, and how it lies there. Without strides: row after row.
+// A DLPack tensor: your memory, with shape and strides. Without strides: row-major.
 static DLTensor tensor(float* data, int32_t ndim, int64_t* shape, int64_t* strides) {
   DLTensor t = {data, {kDLCPU, 0}, ndim, {kDLFloat, 32, 1}, shape, strides, 0};
   return t;
 }
 
 static void attend(float* x) {
-  // x is (B, L, E), as a projection leaves it; attention wants (B, H, L, D): only the strides differ.
+  // x is (B, L, E), as a projection leaves it; attention takes (B, H, L, D): only the strides differ.
   int64_t shape[] = {1, kHeads, kTokens, kSize}, strides[] = {kTokens * kEmbed, kSize, kEmbed, 1};
   const DLTensor qkv = tensor(x, 4, shape, strides);
   float out_memory[kTokens * kEmbed], weights_memory[kHeads * kTokens * kTokens];
   int64_t weights_shape[] = {1, kHeads, kTokens, kTokens};
   const DLTensor out = tensor(out_memory, 4, shape, strides), weights = tensor(weights_memory, 4, weights_shape, NULL);
 
-  // Structs begin with their size and with every default: init functions write both.
+  // Structs start with their size; init functions set it, and every default.
   rapt_attention_options options;
   check(rapt_attention_options_init(&options, sizeof options));
   options.causal = 1;
@@ -47,7 +47,7 @@ static void attend(float* x) {
     printf("\n");
   }
 
-  // The gradient of the sum of `out`: ones arrive from above.
+  // The gradient of the sum of `out`: dout is all ones.
   float ones[kTokens * kEmbed], dvalue_memory[kTokens * kEmbed];
   for (int n = 0; n < kTokens * kEmbed; ++n) ones[n] = 1.0F;
   const DLTensor dout = tensor(ones, 4, shape, strides), dvalue = tensor(dvalue_memory, 4, shape, strides);
@@ -60,7 +60,7 @@ static void attend(float* x) {
   check(rapt_attention_backward(&gradients, &upstream, &qkv, &qkv, &qkv, &options));
   printf("head 0, token 0 is looked at %.3f in all\n", (double)dvalue_memory[0]);
 
-  // What is wrong is refused before anything is written.
+  // Errors are reported before anything is written.
   options.softcap = -1.0;
   if (rapt_attention(&outputs, &qkv, &qkv, &qkv, &options) == RAPT_BAD_ARGUMENT) printf("%s\n", rapt_last_error());
 }

@@ -1,6 +1,5 @@
-// Token by token through a cache: a prompt, then one token at a time, with the bits of one pass over all of them. The
-// cache is cut into pages, so sequences of any length share it, and a fork shares its beginning with where it came
-// from.
+// Decoding with a KV cache: a prompt, then one token at a time, with the same bits as one pass over all tokens. The
+// cache is paged, so sequences of any length share it, and a fork shares the pages of its prefix.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +26,7 @@ rapt::Tensor some_tokens() {
 }  // namespace
 
 int main() {
-  // Four query heads share two key/value heads; positions turn q and k.
+  // Four query heads share two key/value heads; q and k get rotary embedding.
   const rapt::MultiHeadAttention layer(
       {.embed_size = kSize, .heads = 4, .kv_heads = 2, .batch_first = true, .rotary = rapt::RotaryOptions{}}, 1);
   const rapt::Tensor x = some_tokens();
@@ -35,7 +34,7 @@ int main() {
 
   rapt::KvCache cache({.kv_heads = 2, .head_size = 8, .sequences = 2, .page_size = 16, .pages = 8});
   const std::vector<std::int64_t> ids = {cache.add()};
-  rapt::LayerWorkspace workspace;  // reused: after the first steps nothing comes from the heap
+  rapt::LayerWorkspace workspace;  // reused: after the first steps, nothing is allocated
   const rapt::LayerOptions options = {
       .attention = {.causal = true}, .cache = &cache, .sequences = ids, .workspace = &workspace};
 

@@ -1,4 +1,4 @@
-// A layer of multi-head attention: self-attention, weights, cross-attention, and a layer cut in two.
+// A layer of multi-head attention: self-attention, weights, cross-attention, and a layer split in two.
 #include <cstddef>
 #include <cstdio>
 
@@ -15,7 +15,7 @@ int main() {
   std::size_t n = 0;
   for (float& value : x.values<float>()) value = static_cast<float>((n++ * 37) % 17) / 17.0F;
 
-  // Self-attention, each token seeing itself and those before it; the weights are the mean over heads.
+  // Causal self-attention; the weights are the mean over heads.
   const rapt::LayerResult self =
       layer.forward(x, {.attention = {.causal = true}, .weights = rapt::ReturnWeights::mean});
   std::printf("\nout %s, weights:\n", rapt::to_string(self.out.shape()).c_str());
@@ -24,7 +24,7 @@ int main() {
     std::printf("\n");
   }
 
-  // Cross-attention: the queries of one sentence look at another. PyTorch's key_padding_mask: true is not there.
+  // Cross-attention: the queries of one sentence attend to another. PyTorch's key_padding_mask: true marks padding.
   const rapt::Tensor memory({1, 5, 8});
   const bool padding[] = {false, false, false, true, true};
   const rapt::ConstTensorView not_there(padding, {1, 5});
@@ -32,7 +32,7 @@ int main() {
       layer.forward(x, memory, memory, {.attention = {.masks = {rapt::Mask::drop(rapt::mask_of_keys(not_there))}}}).out;
   std::printf("\ncross-attention: out %s\n", rapt::to_string(cross.shape()).c_str());
 
-  // Each half of the heads on its own: the outputs add up to the whole layer's.
+  // Each half of the heads separately: the outputs sum to that of the whole layer.
   const rapt::Tensor first = layer.slice(0, 2).forward(x).out;
   const rapt::Tensor second = layer.slice(1, 2).forward(x).out;
   const rapt::Tensor whole = layer.forward(x).out;

@@ -1,5 +1,5 @@
-// The four kinds of mask, each named for what its numbers mean, on scores that are all equal: what remains to be seen
-// in the weights is the mask.
+// The four kinds of mask, each named for the meaning of its numbers, on equal scores, so that the weights show only the
+// mask.
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -30,7 +30,7 @@ void show(const char* title, const rapt::AttentionOptions& options) {
 }  // namespace
 
 int main() {
-  // Padding: the last of four tokens is not there. Rank 4 broadcasts to (B, Hq, Lq, Lk).
+  // Padding: the last of four tokens is padding. Rank 4 broadcasts to (B, Hq, Lq, Lk).
   const std::array<bool, kTokens> real = {true, true, true, false};
   const std::array<bool, kTokens> padding = {false, false, false, true};
   const rapt::ConstTensorView real_keys(real.data(), {1, 1, 1, kTokens});
@@ -42,21 +42,21 @@ int main() {
   first_three.key_lengths = {3};
   show("key_lengths says the same without a mask", first_three);
 
-  // add: any number, added to the score. −inf hides; log 3 makes a key three times as heavy.
+  // add: any number, added to the score. −inf masks the key; log 3 triples its weight.
   const float hidden = -std::numeric_limits<float>::infinity();
   const std::array<float, kTokens> bias = {1.0986123F, 0.0F, 0.0F, hidden};
   show("add: 0 changes nothing, -inf hides", {.masks = {rapt::Mask::add({bias.data(), {1, 1, 1, kTokens}})}});
 
-  // fill: the score becomes the number. −1e9 is an ordinary number and hides nothing by itself: the keys it was
-  // written over lose against others, and a row full of it attends evenly. Here row 0 is filled whole.
+  // fill: the score becomes the number. −1e9 is an ordinary number and masks nothing by itself: filled keys lose
+  // against others, and a completely filled row attends uniformly. Here row 0 is completely filled.
   const std::array<bool, kTokens* kTokens> filled = {true,  true,  true,  true,  //
                                                      false, false, true,  true,  //
                                                      false, false, false, true,  //
                                                      false, false, false, false};
   show("fill with -1e9: true means replaced", {.masks = {rapt::Mask::fill({filled.data(), {kTokens, kTokens}}, -1e9)}});
 
-  // Masks combine with each other, with causal and with a window. Token 0 is hidden here, and no other stands before
-  // it: a row that sees nothing gives zeros, never NaN.
+  // Masks combine with each other, with causal and with a window. Token 0 is masked here, and there is none before it:
+  // a row that sees nothing gives zeros, never NaN.
   const std::array<bool, kTokens> not_first = {false, true, true, true};
   show("causal, token 0 hidden", {.masks = {rapt::Mask::keep({not_first.data(), {1, 1, 1, kTokens}})}, .causal = true});
 }

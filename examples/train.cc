@@ -1,7 +1,7 @@
-// Train a small transformer, keep it in a file, and let it go on where it stopped.
+// Trains a small transformer, saves it, and resumes training.
 //
-// The task: eight letters come, and then the same eight again. What the model must find out is that a letter of the
-// second half is the one eight places before the next, whatever the letters are: attention by position.
+// The task: eight letters, and then the same eight again. The model must learn to copy the letter from eight positions
+// back, for any letters: attention by position.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -27,7 +27,7 @@ Batch make_batch(std::mt19937& random) {
     for (std::int32_t& letter : block) letter = static_cast<std::int32_t>(random() % kLetters);
     for (std::int64_t i = 0; i < 2 * kBlock; ++i) {
       batch.tokens.push_back(block[static_cast<std::size_t>(i % kBlock)]);
-      // The letter that should follow. In the first half nobody can know.
+      // The next letter. In the first half it cannot be predicted.
       const bool counts = i >= kBlock - 1 && i + 1 < 2 * kBlock;
       batch.targets.push_back(counts ? block[static_cast<std::size_t>((i + 1) % kBlock)] : rapt::kNoTarget);
     }
@@ -48,7 +48,7 @@ double accuracy(const rapt::Transformer& model, const Batch& batch) {
   return static_cast<double>(right) / static_cast<double>(all);
 }
 
-// The most likely letters after `text`, one at a time: each step reads what it knows from the cache.
+// The most likely letters after `text`, one at a time: each step reads earlier keys and values from the cache.
 std::string continued(const rapt::Transformer& model, const std::string& text, std::int64_t count) {
   rapt::TransformerCache cache;
   std::vector<std::int32_t> next;
@@ -77,8 +77,8 @@ int run() {
   std::printf("right: %.1f %% of letters it has not seen before\n", 100.0 * right);
   std::printf("abcdefgh -> %s\n", continued(model, "abcdefgh", kBlock).c_str());
 
-  // model.save("model.safetensors", /*training=*/true) writes it with what the optimizer remembers, and
-  // rapt::Transformer::load("model.safetensors") trains on from there, bit for bit.
+  // model.save("model.safetensors", /*training=*/true) also writes the state of the optimizer, and
+  // rapt::Transformer::load("model.safetensors") continues from there, bit for bit.
   return right > 0.99 ? 0 : 1;
 }
 

@@ -23,7 +23,7 @@ async function start({packed, compiled}) {
   return module;
 }
 
-/** Says something that nobody asked for. */
+/** Sends an unsolicited message. */
 function tell(event, value, transfer = []) {
   self.postMessage({event, value}, transfer);
 }

@@ -46,7 +46,7 @@ void require_same(const ConstTensorView& a, const ConstTensorView& b) {
   require(elements_of(a) == elements_of(b), "other elements");
 }
 
-// What rapt::Error refuses is done with; any other exception is a finding.
+// An input rejected with rapt::Error is fine; any other exception is a finding.
 template <class Attempt>
 bool accepted(const Attempt& attempt) {
   try {

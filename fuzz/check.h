@@ -1,5 +1,5 @@
-// What must hold for any bytes whatever: they are refused with rapt::Error, or read in full, and what was read and
-// written again reads the same. Each function throws std::logic_error where that does not hold.
+// What must hold for any input: it is rejected with rapt::Error, or read in full, and what was read and written again
+// reads the same. Each function throws std::logic_error where that does not hold.
 #pragma once
 
 #include <cstddef>

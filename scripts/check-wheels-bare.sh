@@ -37,7 +37,7 @@ for program in cc c++ gcc g++ clang cmake ld; do
   ! "${in_it[@]}" sh -c "command -v $program" >/dev/null || fail "$program is in the bare system"
 done
 
-# This machine's Pythons, each at the path where it lies here; one of the system's own packages is left out.
+# This machine's Pythons, each at its path on this machine; one of the system's own packages is left out.
 pythons=(/usr/bin/python3)
 for python in ${PYTHONS:-python3.10 python3.11 python3.12 python3.13 python3.14}; do
   prefix=$("$python" -c 'import sys; print(sys.base_prefix)' 2>/dev/null) || continue

@@ -78,7 +78,7 @@ notices() {
   cp "$(dirname "$zig")/LICENSE" "$1/zig.copyright"
 }
 
-# Of the Pythons at hand: this machine's own, those before 3.12, and the first that has the stable interface.
+# Of the installed Pythons: the system's own, those before 3.12, and the first that has the stable interface.
 pythons() {
   if [ -n "${PYTHONS:-}" ]; then
     tr ' ' '\n' <<<"$PYTHONS"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formatting, clang-tidy, shell scripts and Python: the first kind with a finding ends it.
+# Formatting, shell scripts, words, Python, JavaScript and clang-tidy: the first kind with a finding ends it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
@@ -12,6 +12,32 @@ echo "lint: shell"
 mapfile -t shell < <(grep --recursive --files-with-matches --max-count=1 --include='*.sh' --include=run '^#!/usr/bin/env bash' scripts .ci tests bench)
 for script in "${shell[@]}"; do bash -n "$script"; done
 if command -v shellcheck >/dev/null; then shellcheck "${shell[@]}"; fi
+
+echo "lint: words"
+# Phrases that readers stumbled over, each with what to write instead. Case does not matter.
+phrases=(
+  'asked for ahead=>prefetched'
+  'where (it|they) lies?\b=>in place'
+  '\blies? side by side=>contiguous, adjacent'
+  '\blies on (the |a )?(cpu|gpu|device)=>is on'
+  'in(to)? the (first|second) cache=>L1, L2'
+  'something behind it=>requires a value'
+  'its ending says=>unknown file extension'
+  '\bno (whole )?number any more=>is not finite'
+  'who computes=>engine'
+  "of the caller's\b=>the caller's …"
+  '\bwhoever\b=>the caller, the reader, the owner …'
+)
+# Records of the past are not rewritten.
+records=(':!docs/adr' ':!docs/benchmarks' ':!docs/perf-log.md' ':!docs/architecture.md' ':!CHANGELOG.md' ':!bench/peers' ':!fuzz/corpus' ':!tests/data')
+found=0
+for phrase in "${phrases[@]}"; do
+  if git grep --line-number --ignore-case --extended-regexp -I -e "${phrase%%=>*}" -- . "${records[@]}" ':!scripts/lint.sh'; then
+    echo "lint: the lines above say \"${phrase%%=>*}\"; write: ${phrase##*=>}" >&2
+    found=1
+  fi
+done
+[ "$found" -eq 0 ]
 
 echo "lint: python"
 folders=()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/guide/options.md, out of the table of options that the command prints.
+"""Generates docs/guide/options.md from the table of options that the command prints.
 
 options_page.py COMMAND [PAGE]     writes PAGE (docs/guide/options.md)
 """
@@ -12,33 +12,32 @@ import sys
 
 HEAD = """# Options
 
-Every option there is, and what it is called where you are. The table is
-[`src/nn/option_table.cc`](../../src/nn/option_table.cc); this page is written from it (`scripts/options_page.py`), and
-tests hold the C++ structs, the C structs, the Python package, the command and this page to it. `rapt options window`
-shows a part of it in a terminal. What the options of attention do, in order, is in
-[`attention.h`](../../include/rapt/attention.h).
+All options, and their names in C++, C, Python and on the command line. `scripts/options_page.py` generates this page
+from [`src/nn/option_table.cc`](../../src/nn/option_table.cc); tests check the C++ structs, the C structs, the Python
+package, the command and this page against that table. `rapt options window` prints a part of it in a terminal.
+[`attention.h`](../../include/rapt/attention.h) describes how the options of attention are applied, in order.
 
-Where a column has no name, it says why.
+If an interface lacks an option, its column gives the reason.
 """
 
 # What each struct is, and where it goes.
 SECTIONS = {
     "AttentionOptions": "Options of `attention` and `attention_backward`.",
-    "Mask": "One of the masks. [Masks](masks.md) has the conventions of other libraries beside it.",
-    "Alignment": "Where query 0 stands, for causal, window and ALiBi. Must be named when Lq ≠ Lk.",
+    "Mask": "A mask. [Masks](masks.md) compares the conventions of other libraries.",
+    "Alignment": "Position of query 0 for causal, window and ALiBi. Required when Lq ≠ Lk.",
     "Window": "",
     "PackedSequences": "",
     "Pages": "",
     "Dropout": "",
-    "MultiHeadAttentionConfig": "What a layer is made of: its constructor's arguments. `rapt run` has a file for it.",
+    "MultiHeadAttentionConfig": "Constructor arguments of a layer. `rapt run` reads them from a file.",
     "HeadSlice": "",
     "RotaryOptions": "",
     "RotaryScaling": "",
     "RotaryScaling::Yarn": "",
     "LayerOptions": "Options of one call of a layer.",
-    "LoadOptions": "How a layer is read from a file.",
-    "SaveOptions": "How a layer is written to one.",
-    "KvCacheConfig": "What a cache is made of.",
+    "LoadOptions": "Options for loading a layer from a file.",
+    "SaveOptions": "Options for saving a layer to a file.",
+    "KvCacheConfig": "Constructor arguments of a KV cache.",
 }
 
 
@@ -58,7 +57,7 @@ def section(of, rows):
     lines = [f"## {of}", ""]
     if SECTIONS[of]:
         lines += [SECTIONS[of], ""]
-    lines += ["| option | unless given | meaning | C | Python | `rapt run` |", "|---|---|---|---|---|---|"]
+    lines += ["| option | default | meaning | C | Python | `rapt run` |", "|---|---|---|---|---|---|"]
     for row in rows:
         cells = [
             f"`{row['name']}`",

@@ -127,7 +127,7 @@ def without_private(code):
 
 
 def aligned(code):
-    """Comments behind neighbouring lines stand below one another."""
+    """Comments after neighbouring lines are aligned."""
     lines, run = code.split("\n"), []
     for number, line in enumerate([*lines, ""]):
         found = re.match(r"(\s*[^\s/].*?)\s*(// .*)$", line)

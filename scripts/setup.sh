@@ -9,14 +9,14 @@ set -euo pipefail
 packages_of() {
   case "$1" in
     build) echo "g++ cmake ninja-build pkg-config libhwy-dev zlib1g-dev libgtest-dev libgmock-dev libfmt-dev libcli11-dev nlohmann-json3-dev python3" ;;
-    # What a few tests need besides, and are skipped without.
+    # Needed by a few tests, which are skipped without it.
     test) echo "valgrind libdlpack-dev" ;;
     python) echo "python3-dev python3-venv" ;;
     wasm) echo "emscripten nodejs" ;;
     # The page is put together, and driven by its tests in a browser that has Chinese letters.
     explorer) echo "emscripten nodejs esbuild chromium fonts-noto-cjk python3-venv" ;;
     lint) echo "clang libclang-rt-14-dev clang-format shellcheck python3-venv" ;;
-    # Two matrix products: which is the faster depends on the CPU, and rapt is held against that one.
+    # Two BLAS libraries: which is faster depends on the CPU, and rapt is compared with that one.
     bench) echo "libopenblas0-pthread libdnnl2 python3-venv" ;;
     cross) echo "g++-aarch64-linux-gnu qemu-user" ;;
     # A bare Debian in a folder, for make test-fresh.

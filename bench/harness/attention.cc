@@ -11,7 +11,7 @@
 namespace rapt::bench {
 namespace {
 
-// One key in sixteen is hidden: scattered, so that no tile is empty and none is full.
+// One key in sixteen is masked, at scattered positions, so that no tile is empty or full.
 Tensor holes(std::int64_t count) {
   Tensor tensor({count}, DType::boolean);
   const std::span<bool> values = tensor.values<bool>();
@@ -42,7 +42,7 @@ ConstTensorView front(const ConstTensorView& memory, const Dims& shape) {
   return memory.slice(0, 0, count_of(shape)).reshape(shape);
 }
 
-// Batch row b, query i, kv heads [kv, kv_end) with their query heads: the reference's answer beside the engine's.
+// Batch row b, query i, kv heads [kv, kv_end) with their query heads: the results of the reference and of the engine.
 double row_error(const BenchCase& c, const BenchCall& call, std::int64_t b, std::int64_t kv, std::int64_t kv_end,
                  std::int64_t i) {
   const std::int64_t group = c.heads / c.kv_heads;
@@ -196,7 +196,7 @@ BenchCheck check(const BenchCase& c, const BenchCall& call) {
   call.run();
   const std::set<std::int64_t> rows{0, std::min<std::int64_t>(1, c.queries - 1), c.queries / 3, c.queries / 2,
                                     c.queries - 1};
-  // A mean over heads needs them all at once; else the first and the last kv head tell enough.
+  // A mean over heads needs all of them; otherwise the first and the last kv head are enough.
   const bool mean = c.weights == BenchWeights::mean;
   const std::set<std::int64_t> kv_heads = mean ? std::set<std::int64_t>{0} : std::set<std::int64_t>{0, c.kv_heads - 1};
   BenchCheck result{.limit = error_limit(c.dtype)};

@@ -68,7 +68,7 @@ struct BenchCheck {
 };
 BenchCheck check(const BenchCase& c, const BenchCall& call);
 
-// What a right answer may be off by, as one rounding to its type or as sums in f32.
+// The error limit: one rounding to the output type, or sums in f32.
 double error_limit(DType dtype);
 
 }  // namespace rapt::bench

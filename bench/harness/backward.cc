@@ -12,8 +12,8 @@
 namespace rapt::bench {
 namespace {
 
-// How far some numbers are from what they should be. Gradients of scores are p · (g − Σ p g), which nearly vanishes for
-// a row that sees few keys; their rounding errors do not. So an error counts beside a part of what is subtracted, too.
+// The error of some numbers. Gradients of scores are p · (g − Σ p g), which nearly vanishes for a row that sees few
+// keys; their rounding errors do not. So errors are also taken relative to a part of the subtracted terms.
 class Difference {
  public:
   explicit Difference(double size_of_a_row) : size_(size_of_a_row) {}

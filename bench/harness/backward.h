@@ -1,4 +1,4 @@
-// The check of a benchmark's backward: some of its gradients beside the formula in double.
+// Checks the backward of a benchmark: compares some gradients with the formula in double.
 #pragma once
 
 #include "bench/harness/attention.h"

@@ -27,7 +27,7 @@ void require_possible(const BenchCase& c) {
     throw std::invalid_argument(
         fmt::format("{} heads cannot share {} kv heads evenly; --kv-heads must divide --heads", c.heads, c.kv_heads));
   }
-  // Names every number a run allocates by; a product beyond this is a slip of the keyboard.
+  // Limits the sizes that a run allocates: a product beyond this is a typing mistake.
   constexpr double kMostElements = 1e11;
   const double rows = static_cast<double>(c.batch) * static_cast<double>(c.heads);
   const double inputs = rows * static_cast<double>(std::max(c.queries, c.keys)) * static_cast<double>(c.dim);
@@ -35,7 +35,7 @@ void require_possible(const BenchCase& c) {
   const double plane = has_plane ? rows * static_cast<double>(c.queries) * static_cast<double>(c.keys) : 0.0;
   if (std::max(inputs, plane) > kMostElements) {
     throw std::invalid_argument(
-        fmt::format("{} would need tensors of {:.1e} elements", c.name(), std::max(inputs, plane)));
+        fmt::format("{} needs tensors of {:.1e} elements; use smaller sizes", c.name(), std::max(inputs, plane)));
   }
 }
 

@@ -39,12 +39,12 @@ struct BenchCase {
   int threads = 1;
   bool backward = false;  // of dq, dk and dv, from forward's out and lse
 
-  // "b1 h8 n2048 d128 causal"; f32 and one thread go without saying.
+  // "b1 h8 n2048 d128 causal"; f32 and one thread are omitted.
   std::string name() const;
   // Where queries and keys differ in number, the last query sees the last key, as with a cache.
   std::int64_t offset() const { return keys - queries; }
-  // The (query, key) pairs of one head that causal and window leave visible. A mask's holes count as work: they lie
-  // scattered, so no kernel can skip them.
+  // The (query, key) pairs of one head that causal and window leave visible. Keys removed by a mask count as work: they
+  // are scattered, so no kernel can skip them.
   double pairs() const;
   // 2·D for q·k and 2·D for p·v of every pair; backward has five such products.
   double flops() const;
@@ -68,7 +68,7 @@ struct BenchSweep {
   bool backward = false;
 };
 
-// Throws std::invalid_argument where a combination cannot be, such as 8 heads on 3 kv heads.
+// Throws std::invalid_argument on an invalid combination, such as 8 heads on 3 kv heads.
 std::vector<BenchCase> cases_of(const BenchSweep& sweep);
 
 }  // namespace rapt::bench

@@ -20,7 +20,7 @@ MultiHeadAttentionConfig layer_config(const DecodePlan& plan) {
   return config;
 }
 
-// One kind of cache, filled, and the step that is timed: a token comes, attends, and is forgotten again.
+// A filled cache of one kind, and the timed step: append a token, attend, and roll back.
 class Decoder {
  public:
   Decoder(const DecodePlan& plan, const MultiHeadAttention& layer, DecodeResult& result)
@@ -119,7 +119,7 @@ std::vector<DecodeResult> run_decode_rounds(const DecodePlan& plan) {
   }
   for (std::int64_t round = 0; round < plan.rounds; ++round) {
     for (std::size_t turn = 0; turn < results.size(); ++turn) {
-      // Every other round backwards: who comes after a large read finds less of its own in the caches.
+      // Every other round runs in reverse order: a case after a large read finds less of its data in cache.
       const std::size_t n = round % 2 == 0 ? turn : results.size() - 1 - turn;
       DecodeResult& result = results[n];
       plan.progress(fmt::format("round {} of {}: {}", round + 1, plan.rounds, result.name()));

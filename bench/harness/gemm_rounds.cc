@@ -30,7 +30,8 @@ void require_possible(const GemmCase& c) {
   const double largest =
       std::max({size(c.shape.inputs, c.shape.outputs), size(c.rows, c.shape.inputs), size(c.rows, c.shape.outputs)});
   if (largest > kMostElements) {
-    throw std::invalid_argument(fmt::format("{} would need matrices of {:.1e} elements", c.name(), largest));
+    throw std::invalid_argument(
+        fmt::format("{} needs matrices of {:.1e} elements; use smaller sizes", c.name(), largest));
   }
 }
 
@@ -102,7 +103,7 @@ class GemmCall {
   ProductOptions options_;
 };
 
-// One case beside all that it is held against. Each of them alternates with it, so all see the same machine.
+// One case and everything it is compared with. They alternate, so that all run under the same conditions.
 class GemmContest {
  public:
   GemmContest(const GemmCase& c, const std::vector<SgemmLibrary>& libraries, double shortest)

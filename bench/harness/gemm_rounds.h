@@ -22,7 +22,7 @@ struct GemmCase {
   DType type = DType::f32;  // of the packed weights; x and y are f32
   int threads = 1;
 
-  std::string name() const;  // "m512 k1024 n1024"; f32 and one thread go without saying
+  std::string name() const;  // "m512 k1024 n1024"; f32 and one thread are omitted
   double flops() const;
   double weight_bytes() const;
   // With one row, reading the weights is all the work.

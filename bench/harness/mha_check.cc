@@ -35,8 +35,8 @@ double token_error(const ConstTensorView& a, const ConstTensorView& b) {
   return error;
 }
 
-// One token's output in double. Nothing is projected but this token: q·k = q·(W_k x) = (W_kᵀ q)·x, and
-// Σ p (W_v x) = W_v (Σ p x). So it takes little time however long the sequence.
+// One token's output in double. Nothing is projected but this token: q·k = q·(W_k x) = (W_kᵀ q)·x, and Σ p (W_v x) =
+// W_v (Σ p x). So the cost per token is small for any sequence length.
 class OneToken {
  public:
   OneToken(const MhaSizes& sizes, const MultiHeadAttention& layer)
@@ -125,7 +125,7 @@ MhaCall MhaMemory::call(MhaVariant variant, int threads, std::int64_t batch, std
 
 MhaChecker::MhaChecker(const MhaSizes& sizes, MhaMemory& memory)
     : sizes_(sizes), memory_(memory), parameters_(packed_layer(sizes, DType::f32)) {
-  // Fewer where the layer is wide: the reference is slow.
+  // Fewer tokens if the layer is wide: the reference is slow.
   const double tokens = 0x1p26 / (static_cast<double>(sizes.embed) * static_cast<double>(sizes.embed));
   few_ = std::min(sizes.tokens, static_cast<std::int64_t>(std::clamp(tokens, 8.0, 128.0)));
 }
@@ -159,7 +159,7 @@ BenchCheck MhaChecker::check_few(MhaVariant variant, MhaLayer& layer, int thread
   return check;
 }
 
-// The same layer in f64: which weights dropout drops is a matter of its seed alone, so it drops the same ones.
+// The same layer in f64: dropout depends only on its seed, so the same weights are dropped.
 BenchCheck MhaChecker::check_few_back(MhaVariant variant, const MhaCall& call, const MhaLayer& layer) const {
   const Tensor x = Tensor::copy_of(call.x, DType::f64), dout = Tensor::copy_of(call.dout, DType::f64);
   Tensor out(x.shape(), DType::f64), dx(x.shape(), DType::f64);
@@ -191,7 +191,8 @@ BenchCheck MhaChecker::expect(const MhaCall& call) {
 BenchCheck MhaChecker::check_all(MhaVariant variant, const MhaCall& call) {
   if (expected_.count() == 0) expected_check_ = expect(call);
   if (!expected_check_.good()) return expected_check_;
-  if (dropout_of(variant) > 0.0) return {0.0, f32_limit()};  // nothing to compare with: a few tokens must do
+  if (dropout_of(variant) > 0.0)
+    return {0.0, f32_limit()};  // nothing to compare with: the check of a few tokens has to do
   // 16 bits: x, the parameters and what becomes of them were rounded too.
   const BenchCheck check{token_error(call.out, expected_), 2.0 * f32_limit() + 5.0 * rounding(variant)};
   return variant == MhaVariant::packed ? worse_check(check, expected_check_) : check;

@@ -1,4 +1,4 @@
-// The memory that calls of the layer's variants share, and the check of their answers.
+// Memory shared by the variants of the layer, and the check of their results.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,10 @@ class MhaChecker {
 
   const MultiHeadAttention& parameters() const { return parameters_; }
 
-  // A call on a few tokens, held against the reference: the output, and what else the variant gives.
+  // Checks a call on a few tokens against the reference: the output, and the other results of the variant.
   BenchCheck check_few(MhaVariant variant, MhaLayer& layer, int threads);
-  // The answer of a whole call, which is still in memory, held against packed qkv in f32; and that against the formula.
+  // Checks the result of a full call, which is still in memory, against packed qkv in f32, and that against the
+  // formula.
   BenchCheck check_all(MhaVariant variant, const MhaCall& call);
 
  private:

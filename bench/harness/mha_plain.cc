@@ -22,7 +22,7 @@ struct Plane {
   bool causal;
 };
 
-// Inlined into functions of several instruction sets, each of which makes vectors of its loops.
+// Inlined into functions for several instruction sets, which vectorise its loops.
 #define RAPT_INLINE [[gnu::always_inline]] inline
 
 // scores = q · kᵀ / sqrt(D)

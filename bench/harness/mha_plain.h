@@ -1,4 +1,4 @@
-// Attention as the formula reads, in the plainest code that compilers make vectors of: what the layer is compared with.
+// Attention by the plain formula, in the simplest code that compilers vectorise: a baseline for the layer.
 #pragma once
 
 #include <cstdint>

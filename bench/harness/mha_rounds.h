@@ -18,7 +18,7 @@ struct MhaResult {
   BenchCheck check{};
   Samples ms{}, gflops{};
 
-  std::string name() const;  // "packed qkv"; one thread goes without saying
+  std::string name() const;  // "packed qkv"; one thread is omitted
 };
 
 struct MhaBaseline {

@@ -15,7 +15,7 @@ TrainingLayer::TrainingLayer(MultiHeadAttention layer, bool causal)
 }
 
 void TrainingLayer::run(const MhaCall& call) {
-  // As if an optimizer had been there since: what was packed of the parameters is made anew, and sums begin at zero.
+  // As after an optimizer step: parameters are packed again, and gradients start at zero.
   layer_.change_parameters([](std::size_t, const TensorView&) {});
   for (Tensor& gradient : gradients_) {
     if (gradient.dtype() == DType::f64) {

@@ -97,7 +97,7 @@ MultiHeadAttention separate_layer(const MhaSizes& sizes, const MultiHeadAttentio
   return layer;
 }
 
-// The notes' wrapper of single heads: each has its own projections and its own attention, and they meet at the output.
+// A wrapper of single heads: each has its own projections and attention, and their outputs are concatenated.
 class LayerOfHeads : public MhaLayer {
  public:
   LayerOfHeads(const MhaSizes& sizes, const MultiHeadAttention& parameters)
@@ -149,7 +149,7 @@ class LayerOfHeads : public MhaLayer {
   Scratch q_, k_, v_, combined_, scratch_;
 };
 
-// The packed products, and between them the formula as it reads.
+// The packed products, with the plain formula in between.
 class PlainLayer : public MhaLayer {
  public:
   PlainLayer(const MhaSizes& sizes, const MultiHeadAttention& parameters)

@@ -1,4 +1,4 @@
-// The layer in each of the ways to build it, all with the same parameters.
+// The variants of the layer, all with the same parameters.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ enum class MhaVariant : std::uint8_t {
   per_head,      // three small products and attention for each head by itself
   separate,      // a product each for q, k and v
   packed,        // one product for all three: what the others are compared with
-  plain,         // packed, and the formula as it reads: all scores are written out
+  plain,         // packed, with the plain formula: all scores are written to memory
   mean_weights,  // packed, and the mean of the weights over heads
   all_weights,   // packed, and the weights of every head
   bf16,          // packed; parameters, input and output in this type
@@ -44,7 +44,7 @@ inline bool trains(MhaVariant variant) {
   return variant == MhaVariant::training || variant == MhaVariant::training_dropout;
 }
 
-// Self-attention without biases of q, k and v, with one of the output. The default is the notes' comparison.
+// Self-attention without biases of q, k and v, with one of the output.
 struct MhaSizes {
   std::int64_t batch = 8;
   std::int64_t tokens = 1024;
@@ -77,7 +77,7 @@ struct MhaCall {
   ConstTensorView x{};   // (B, L, E)
   TensorView out{};      // (B, L, E)
   TensorView weights{};  // (B, L, L) or (B, Hq, L, L), where the variant gives them back
-  TensorView scores{};   // (B, Hq, L, L), where it writes them on its way
+  TensorView scores{};   // (B, Hq, L, L), if it writes them
   // (B, L, E), where it goes back too.
   ConstTensorView dout{};
   TensorView dx{};

@@ -1,4 +1,4 @@
-// Numbers that benchmarks are fed with, and how far answers are from one another.
+// Input numbers for benchmarks, and error measures.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace rapt::bench {
 
-// In [-1, 1): they depend on nothing but the stream and the place.
+// In [-1, 1): a pure function of the stream and the index.
 Tensor numbers(std::int64_t count, std::uint32_t stream, DType dtype);
 
 // |a − b| / |b|, over everything. 0 where both are 0.

@@ -1,4 +1,4 @@
-// What the machine can do at best: fused multiply-adds on registers alone.
+// Peak performance: fused multiply-adds on registers only.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ namespace {
 constexpr double kFmaSeconds = 0.02;
 constexpr std::size_t kStreamBytes = std::size_t{256} << 20;  // more than any cache holds
 
-// All that the machine is asked, per number of threads.
+// The baselines, per number of threads.
 class Baselines {
  public:
   explicit Baselines(const BenchPlan& plan, std::vector<BenchBaseline>& results) : plan_(plan), results_(results) {
@@ -108,7 +108,7 @@ std::int64_t repeats_for(double shortest, const std::function<void()>& work) {
 }
 
 double seconds_of_each(std::int64_t repeats, const std::function<void()>& work) {
-  if (repeats > 1) work();  // a short call would mostly time how cold the caches are
+  if (repeats > 1) work();  // a short call would mostly measure cold caches
   const double taken = seconds([&] {
     for (std::int64_t n = 0; n < repeats; ++n) work();
   });

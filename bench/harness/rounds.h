@@ -1,5 +1,5 @@
-// Times cases and baselines in rounds: everything once, then everything again. A machine that slows down for a while
-// slows all of them, and ratios are taken within a round.
+// Times cases and baselines in rounds: everything once, then everything again. A temporary slowdown affects all of
+// them, and ratios are taken within a round.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ double seconds(const std::function<void()>& work);
 
 // How often to call so that a sample lasts this long; the first of two calls warms.
 std::int64_t repeats_for(double shortest, const std::function<void()>& work);
-// Of one call among so many.
+// Time per call.
 double seconds_of_each(std::int64_t repeats, const std::function<void()>& work);
 
 // Long enough for another library's threads to fall asleep after their last job.

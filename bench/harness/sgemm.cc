@@ -10,7 +10,7 @@ namespace {
 
 struct Candidate {
   const char* name;                  // as reported
-  std::array<const char*, 2> files;  // as the loader knows it; the first that is there
+  std::array<const char*, 2> files;  // file names for the loader; the first that exists
   const char* product;
   const char* set_threads;
 };
@@ -29,7 +29,7 @@ Function symbol(void* library, const char* name) {
 }  // namespace
 
 std::vector<SgemmLibrary> SgemmLibrary::find() {
-  // Threads that spin after a product would take the core from whatever is timed next. A user's own choice stands.
+  // Threads that spin after a product would take a core from the next measurement. Settings of the user are kept.
   setenv("OMP_WAIT_POLICY", "PASSIVE", 0);
   setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);  // 2^20 cycles
 

@@ -1,5 +1,4 @@
-// The matrix product that attention is held against: from a library of the machine, found at run time. Nothing of rapt
-// needs one.
+// The sgemm baseline: a BLAS library of the machine, found at run time. rapt itself does not need one.
 #pragma once
 
 #include <cstdint>

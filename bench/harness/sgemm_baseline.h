@@ -1,4 +1,4 @@
-// How fast the machine multiplies plain matrices: the rate that attention, and layers, are held against.
+// The rate of sgemm on this machine, the baseline for attention and layers.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace rapt::bench {
 
-// C = A · B of 2048³ in f32, by the libraries at hand.
+// C = A · B of 2048³ in f32, by the libraries found.
 class SgemmBaseline {
  public:
   SgemmBaseline();

@@ -12,8 +12,8 @@ namespace {
 
 using Read = std::uint64_t (*)(const std::byte* data, std::size_t bytes);
 
-// Sums 512 bytes a step, from kStreams places side by side, in eight chains. A macro, for the reason that RAPT_FMA is
-// one. kAhead 0: no prefetch.
+// Sums 512 bytes a step, from kStreams positions at once, in eight chains. A macro for the same reason as RAPT_FMA.
+// kAhead 0: no prefetch.
 #define RAPT_READ(Vector, kStreams, kAhead)                                     \
   constexpr std::size_t kEach = 512 / (kStreams);                               \
   constexpr std::size_t kLoads = kEach / sizeof(Vector);                        \
@@ -104,7 +104,7 @@ std::vector<std::vector<Bytes>> shared_out(const std::vector<Bytes>& data, int t
 
 FastestRead::FastestRead(std::size_t bytes, int threads)
     : memory_({static_cast<std::int64_t>(bytes / sizeof(float))}), bytes_(bytes / sizeof(float) * sizeof(float)) {
-  // Written, not only reserved: untouched pages all map to the same page of zeros, which a cache holds.
+  // Written, not only reserved: untouched pages all map to one page of zeros, which stays in cache.
   std::ranges::fill(memory_.values<float>(), 1.0F);
   shares_ = shared_out({std::as_bytes(memory_.values<float>())}, threads);
   find_way();
@@ -115,7 +115,7 @@ FastestRead::FastestRead(const std::vector<Bytes>& data, int threads) : shares_(
   find_way();
 }
 
-// In turns, and by the median: one lucky sample of a slow way must not decide.
+// Alternating, and by the median: a single lucky sample must not decide.
 void FastestRead::find_way() {
   constexpr std::size_t kRounds = 7;
   const auto times = 1 + static_cast<std::int64_t>((std::size_t{32} << 20) / (bytes_ + 1));
@@ -138,7 +138,7 @@ double FastestRead::gbps(std::int64_t times) const { return gbps(way_, times); }
 double FastestRead::gbps_of_all(std::int64_t times) const { return gbps(way_of_all_, times); }
 
 double FastestRead::gbps(std::size_t way, std::int64_t times) const {
-  std::atomic<std::uint64_t> sum = 0;  // so that no compiler can leave the reading out
+  std::atomic<std::uint64_t> sum = 0;  // so that the compiler cannot remove the reads
   const double taken = seconds_on_threads(static_cast<int>(shares_.size()), [&](int index) {
     for (std::int64_t n = 0; n < times; ++n) {
       for (const Bytes& each : shares_[static_cast<std::size_t>(index)]) {

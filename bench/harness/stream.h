@@ -1,4 +1,4 @@
-// The fastest plain read of some bytes: what must read its weights, or its keys and values, once is held against it.
+// The fastest streaming read of some bytes: the baseline for work that reads its weights, or its keys and values, once.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace rapt::bench {
 
 // A streaming read goes through memory once, from its first byte to its last. There are several ways (wide and half as
 // wide vectors, with prefetch and without); the fastest on this machine, for this many bytes and threads, is found at
-// the start and used from then on. Reading in four or eight places at once can be faster still: more of a memory is
-// busy. That is measured besides.
+// the start and used from then on. Reading four or eight streams at once can be faster still, because more memory banks
+// are busy. That is measured separately.
 class FastestRead {
  public:
   using Bytes = std::span<const std::byte>;

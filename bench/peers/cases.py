@@ -212,7 +212,7 @@ class TrainingInputs(LayerInputs):
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Cases that take turns in the same rounds, so that they can be compared with one another too."""
+    """Cases that take turns in the same rounds, so that they can be compared with each other too."""
 
     about: str  # what the group is there for: goals and tables ask for it
     cases: tuple

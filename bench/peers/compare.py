@@ -27,7 +27,7 @@ MOST_ERROR = {"f32": 1e-5, "bf16": 1e-2, "f16": 2e-3}  # 16 bits: a rounding, or
 SHORTEST_SAMPLE = 0.01  # seconds; a faster call is repeated within a sample
 LONG_CALL = 0.05  # seconds; a shorter call first runs once untimed, to warm the caches and wake its threads
 # Threads of PyTorch and ONNX Runtime keep spinning for a while after a call, in wait of the next: by this pause they
-# sleep, and take nothing from whoever is next. Nobody's settings are touched.
+# sleep, and take no time from the next measurement. No settings are changed.
 SETTLE = 0.1
 SHORTEST_GROUP = 10.0  # seconds; a group that is done sooner gets more rounds than asked for
 

@@ -1,5 +1,5 @@
 // rapt as its peers' benchmark calls it: C functions over plain pointers, loaded by compare.py, so that rapt and its
-// peers take turns in one process.
+// peers alternate in one process.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -103,7 +103,7 @@ rapt_status rapt_kv_cache_attention(const rapt_kv_cache* cache, const int64_t* i
     const bool says_where = !with_cache.key_lengths.empty() || !with_cache.pages.table.empty() ||
                             with_cache.pages.per_row != 0 || with_cache.pages.keys != 0 ||
                             with_cache.key_scales.defined() || with_cache.value_scales.defined();
-    caller.require(!says_where, "options have key_lengths, pages or scales; with a cache they are the cache's");
+    caller.require(!says_where, "options have key_lengths, pages or scales; with a cache, the cache sets them");
     rapt::CacheView seen;
     all.view(caller.list({"ids"}, ids, ids_count), seen);
     seen.apply(with_cache);

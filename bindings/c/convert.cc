@@ -18,7 +18,7 @@ void Caller::refuse(const std::string& why) const { throw Error(std::string(func
 void Caller::refuse_null(const char* name) const { refuse(std::string(name) + " is null"); }
 
 void Caller::refuse_list(const Place& place, std::size_t count) const {
-  refuse(place.text() + " is null, but is to have " + std::to_string(count) + " values");
+  refuse(place.text() + " is null, but must have " + std::to_string(count) + " values");
 }
 
 void Caller::refuse_choice(const Place& place, std::int32_t value, std::int32_t last) const {
@@ -37,9 +37,9 @@ void Caller::require_zero(const Place& place, std::int32_t reserved) const {
 void Caller::require_size(const Place& place, std::size_t size, std::size_t known) const {
   // Fields are of 4 or 8 bytes, in pairs that leave no gap, so that no struct of any version ends elsewhere.
   if (size != 0 && size % sizeof(std::int64_t) == 0 && size <= known) return;
-  refuse(place.text() + ".struct_size is " + std::to_string(size) + "; this library knows " + std::to_string(known) +
-         (size > known ? ": make the struct by its init function, or use a newer library"
-                       : ": make the struct by its init function"));
+  refuse(place.text() + ".struct_size is " + std::to_string(size) + "; this library expects " + std::to_string(known) +
+         (size > known ? ": initialize the struct with its init function, or use a newer library"
+                       : ": initialize the struct with its init function"));
 }
 
 // ---------------------------------------------------------------- tensors
@@ -71,7 +71,7 @@ DType dtype_of_tensor(const Caller& caller, const Place& place, const DLDataType
 }
 
 Device device_of(const Caller& caller, const Place& place, const DLDevice& given) {
-  // Read as a number: what a caller wrote there need not be one of the enum's.
+  // Read as a number: the caller's value may be outside the enum.
   std::int32_t type = 0;
   static_assert(sizeof(type) == sizeof(given.device_type));
   std::memcpy(&type, &given.device_type, sizeof(type));
@@ -101,7 +101,7 @@ TensorView Caller::view(const Place& place, const DLTensor* tensor) const {
 DLTensor describe(const void* data, DType dtype, std::span<const std::int64_t> shape, std::int64_t* strides) {
   const TypePair& type = *std::ranges::find(kTypes, dtype, &TypePair::dtype);
   DLTensor tensor{};
-  // A DLTensor cannot say that its numbers are for reading only; the header does.
+  // A DLTensor has no const data pointer; the header documents that it is read-only.
   tensor.data = const_cast<void*>(data);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
   tensor.device.device_type = static_cast<DLDeviceType>(kCpu);
   tensor.ndim = static_cast<std::int32_t>(shape.size());
@@ -122,7 +122,8 @@ DLTensor describe(const ConstTensorView& view, DimsMemory& memory) {
 
 namespace {
 
-// The tasks of one call. Of exceptions that of the lowest index is kept, as the library's own pool does.
+// The tasks of one call. If several tasks throw, the exception of the lowest index is kept, as in the library's own
+// pool.
 struct Tasks {
   const Task& task;
   std::mutex mutex{};

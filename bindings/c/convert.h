@@ -1,7 +1,7 @@
-// From the types of C to those of C++: tensors, lists, choices and structs that begin with their size.
+// Converts C types to C++: tensors, lists, enums and structs that start with their size.
 //
-// What only C can get wrong is refused here, in the words of the C function: "rapt_attention: options.struct_size is 7;
-// …". All else goes to the C++ library, which has words of its own.
+// Errors that only C can make are reported here, in the name of the C function: "rapt_attention: options.struct_size is
+// 7; …". All others are left to the C++ library.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace rapt::c {
 
-// Where something stands in a call: `options`, `options.masks[2].kind`. Words are made of it only for a refusal.
+// The path of a value in a call: `options`, `options.masks[2].kind`. It is formatted only for errors.
 struct Place {
   const char* name;
   std::size_t index = kNone;
@@ -69,7 +69,7 @@ class Caller {
   void require_index(std::size_t index, std::size_t count) const;
   void require_zero(const Place& place, std::int32_t reserved) const;
 
-  // Whether a struct of `size` bytes is one that this library knows, `known` being what it has today.
+  // Requires a struct size that this library supports; `known` is the current size.
   void require_size(const Place& place, std::size_t size, std::size_t known) const;
 
  private:
@@ -80,14 +80,14 @@ class Caller {
   const char* function_;
 };
 
-// C and C++ count their choices alike, so that one is a cast of the other: to be asserted of each.
+// C and C++ enums have the same values, so that conversion is a cast; assert it for each.
 template <class Enum>
 constexpr bool same(Enum cpp, int c) {
   return static_cast<int>(cpp) == c;
 }
 
-// What a struct begins as: zeros, which are no pointer, no flag and the first of each choice; options.h names those
-// that begin otherwise.
+// The initial value of a struct: all zero, that is null pointers, no flags and the first value of each enum; options.h
+// lists the exceptions.
 template <class Struct>
 Struct defaults() {
   Struct result{};
@@ -123,7 +123,8 @@ class Structs {
     const auto* given = reinterpret_cast<const Struct*>(bytes_ + index * stride_);
     if (given->struct_size != stride_) {
       caller_.refuse(place(index, "struct_size").text() + " is " + std::to_string(given->struct_size) +
-                     ", that of the first is " + std::to_string(stride_) + "; in one array they must be equal");
+                     ", the first struct has " + std::to_string(stride_) +
+                     "; all structs of an array must have the same size");
     }
     return whole(caller_, {name_, index}, given);
   }
@@ -136,7 +137,7 @@ class Structs {
   std::size_t stride_ = 0;
 };
 
-// Writes a struct to a caller who may know less of it.
+// Writes a struct for a caller that may have an older, shorter version of it.
 template <class Struct>
 void give(const Caller& caller, const char* name, Struct value, Struct* to) {
   const std::size_t size = caller.the(name, to).struct_size;
@@ -153,7 +154,7 @@ DLTensor describe(const ConstTensorView& view, DimsMemory& memory);
 // The same for shape and strides that lie somewhere already; no strides: row-major.
 DLTensor describe(const void* data, DType dtype, std::span<const std::int64_t> shape, std::int64_t* strides);
 
-// A pool of C as one of C++: an exception of a task does not cross it, but comes out at its end.
+// Wraps a C thread pool for C++: an exception of a task does not cross C code, but is rethrown at the end.
 ParallelFor parallel_for_of(rapt_parallel_for function, void* context);
 
 }  // namespace rapt::c

@@ -1,4 +1,4 @@
-// What the handles of C stand for. None is ever moved: pointers into them are given away.
+// The objects behind C handles. They are never moved, because C holds pointers into them.
 #pragma once
 
 #include <deque>

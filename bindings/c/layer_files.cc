@@ -1,4 +1,4 @@
-// Layers out of files, and into them.
+// Loads and saves layers.
 #include "handles.h"
 #include "options.h"
 #include "status.h"
@@ -27,7 +27,7 @@ FoundInC::FoundInC(FoundLayer layer) : found(std::move(layer)) {
   }
   for (const std::string& name : found.left_over) {
     left_over.push_back(name.c_str());
-    line("  " + name + ": left over");
+    line("  " + name + ": unused");
   }
   for (const std::string& name : found.missing) {
     missing.push_back(name.c_str());

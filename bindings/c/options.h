@@ -26,7 +26,7 @@ rapt_kv_cache_config as_c(const KvCacheConfig& config);
 rapt_rotary_options as_c(const RotaryOptions& options);  // without its parallel_for, which C++ cannot give back
 rapt_layer_config as_c(const MultiHeadAttentionConfig& config, const rapt_rotary_options* rotary);
 
-// The structs that do not begin as zeros, but as C++ has them.
+// The structs whose initial values are not zero, but the defaults of C++.
 template <>
 rapt_capture defaults();
 template <>

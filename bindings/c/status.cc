@@ -12,8 +12,8 @@ namespace rapt::c {
 
 namespace {
 
-// Room that needs no memory when there is none left, and nothing to clean up when a thread ends. The longest texts name
-// a path; one that is longer still is cut.
+// A fixed buffer: it needs no allocation when memory is exhausted, and no cleanup when a thread ends. The longest
+// messages contain a path; longer ones are truncated.
 constexpr std::size_t kRoom = 4096;
 constinit thread_local char last_error[kRoom] = "";
 
@@ -41,7 +41,7 @@ rapt_status remember_exception() noexcept {
   } catch (const std::exception& error) {
     return remember(RAPT_INTERNAL_ERROR, error.what());
   } catch (...) {
-    return remember(RAPT_INTERNAL_ERROR, "rapt: an exception that says nothing of itself");
+    return remember(RAPT_INTERNAL_ERROR, "rapt: unknown exception");
   }
 }
 

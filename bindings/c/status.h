@@ -1,4 +1,4 @@
-// How a call ends: as a status, whatever was thrown.
+// Converts exceptions to status codes.
 #pragma once
 
 #include "rapt/rapt.h"
@@ -8,7 +8,7 @@ namespace rapt::c {
 // The status for the exception that is being handled; its text is what rapt_last_error() gives on this thread.
 rapt_status remember_exception() noexcept;
 
-// Runs the body of a C function. Nothing that it throws gets out.
+// Runs the body of a C function, and catches everything it throws.
 template <class Body>
 rapt_status guarded(const Body& body) noexcept {
   try {

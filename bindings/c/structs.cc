@@ -1,4 +1,4 @@
-// What each struct begins as, and the init functions that write it.
+// The initial value of each struct, and the init functions that write it.
 #include "options.h"
 #include "status.h"
 

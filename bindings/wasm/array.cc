@@ -12,7 +12,7 @@ namespace rapt::wasm {
 
 namespace {
 
-// A view of memory for the moment: it is void when the memory grows.
+// A temporary view: it becomes invalid when the memory grows.
 template <class Number>
 val window(Number* numbers, std::int64_t count) {
   return val(emscripten::typed_memory_view(static_cast<std::size_t>(count), numbers));
@@ -27,7 +27,7 @@ DType dtype_for(const val& numbers, const std::string& dtype) {
   if (kind == "Uint8Array") return DType::boolean;
   if (kind == "Uint16Array" && (dtype == "bf16" || dtype == "f16")) return dtype_named(dtype);
   throw Error("tensor: " + kind +
-              " is none of Float32Array, Float64Array, Uint8Array for bools, and Uint16Array with "
+              " is not one of Float32Array, Float64Array, Uint8Array for bools, and Uint16Array with "
               "a dtype of bf16 or f16");
 }
 
@@ -69,14 +69,13 @@ val named_list(const std::vector<NamedTensor>& tensors, const std::shared_ptr<co
 bool is_given(const val& value) { return !value.isUndefined() && !value.isNull(); }
 
 std::vector<std::int64_t> whole_numbers(const val& list, const char* name) {
-  if (!is_given(list) || !list["length"].isNumber())
-    throw Error(std::string(name) + " must be a list of whole numbers");
+  if (!is_given(list) || !list["length"].isNumber()) throw Error(std::string(name) + " must be a list of integers");
   std::vector<std::int64_t> numbers;
   const auto length = list["length"].as<unsigned>();
   for (unsigned n = 0; n < length; ++n) {
     const double number = list[n].isNumber() ? list[n].as<double>() : std::nan("");
     if (!(std::abs(number) <= 9007199254740992.0 && number == std::floor(number))) {
-      throw Error(std::string(name) + " must be a list of whole numbers");
+      throw Error(std::string(name) + " must be a list of integers");
     }
     numbers.push_back(static_cast<std::int64_t>(number));
   }
@@ -91,7 +90,7 @@ DType dtype_named(const std::string& name) {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::boolean, DType::i8}) {
     if (name == name_of(dtype)) return dtype;
   }
-  throw Error("there is no dtype \"" + name + "\"");
+  throw Error("unknown dtype \"" + name + "\"");
 }
 
 const Array& array_of(const val& value, const char* name) {

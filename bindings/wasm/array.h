@@ -1,4 +1,4 @@
-// A tensor as JavaScript holds it: numbers in the engine's memory, and what keeps them there.
+// A tensor for JavaScript: data in the engine's memory, and its owner.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ void push(val& list, const Value& value) {
 // [{name, tensor}], of parameters that `owner` keeps.
 val named_list(const std::vector<NamedTensor>& tensors, const std::shared_ptr<const void>& owner);
 
-// What JavaScript passes for these, checked: errors say `name`.
+// Checked conversions from JavaScript; errors name the argument `name`.
 std::vector<std::int64_t> whole_numbers(const val& list, const char* name);
 Dims dims_of(const val& list, const char* name);
 DType dtype_named(const std::string& name);

@@ -83,8 +83,8 @@ struct Range {
   std::int64_t size() const { return end - begin; }
 };
 
-// How one side of a map is cut: at most so many parts of nearly the same size, or parts of one size, the last of which
-// may be smaller.
+// How one side of a map is divided: into a maximum number of parts of similar size, or into parts of a given size, the
+// last of which may be smaller.
 class Cut {
  public:
   static Cut into(std::int64_t parts, Range range) { return {range, std::min(parts, range.size()), range.size()}; }
@@ -104,7 +104,7 @@ class Cut {
   std::int64_t times_, over_, parts_;
 };
 
-// Weights of one head: each number is the largest of those it stands for.
+// Weights of one head, reduced: each number is the largest weight in its cell.
 class WeightsMap {
  public:
   WeightsMap(const Cut& queries, const Cut& keys)
@@ -139,7 +139,7 @@ Range range_of(const val& given, std::int64_t size, const char* name) {
   return {ends[0], ends[1]};
 }
 
-// Where query 0 stands.
+// The position of query 0.
 std::int64_t first_position(const Alignment& alignment, std::int64_t queries, std::int64_t keys) {
   switch (alignment.kind) {
     case Alignment::Kind::bottom_right: return keys - queries;
@@ -148,7 +148,7 @@ std::int64_t first_position(const Alignment& alignment, std::int64_t queries, st
   }
 }
 
-// Only the queries that are looked at are computed, a few at a time, so that a long sequence takes little memory.
+// Only the displayed queries are computed, a few at a time, so that a long sequence needs little memory.
 val weights_map(const val& query, const val& key, const val& given) {
   return guarded([&] {
     const ConstTensorView& q = array_of(query, "query").view();
@@ -166,7 +166,7 @@ val weights_map(const val& query, const val& key, const val& given) {
     const int batch = whole("batch", 0), head = whole("head", 0);
     const int rows = whole("rows", 256), columns = whole("columns", 256);
     if (rows < 1 || columns < 1) throw Error("rows and columns must be at least 1");
-    const int cell = whole("cell", 0);  // 0: rows and columns say how it is cut
+    const int cell = whole("cell", 0);  // 0: rows and columns determine the size
     if (cell < 0) throw Error("cell must be at least 1");
     const Range queries = range_of(is_given(given) ? given["queries"] : val::undefined(), q.size(2), "queries");
     const Range keys = range_of(is_given(given) ? given["keys"] : val::undefined(), k.size(2), "keys");
@@ -176,7 +176,7 @@ val weights_map(const val& query, const val& key, const val& given) {
     const std::int64_t group = q.size(1) / k.size(1);
     const ConstTensorView one_query = q.slice(0, batch, batch + 1).slice(1, head, head + 1);
     const ConstTensorView one_key = k.slice(0, batch, batch + 1).slice(1, head / group, head / group + 1);
-    const ConstTensorView little = one_key.slice(3, 0, 1);  // the product with values is not looked at
+    const ConstTensorView little = one_key.slice(3, 0, 1);  // the product with values is not needed
 
     const std::int64_t start = first_position(options.alignment, q.size(2), k.size(2));
 

@@ -24,14 +24,14 @@ std::string walk(const std::string& text, double heads_wanted, bool causal) {
   return guarded([&] {
     const auto heads = static_cast<std::int64_t>(heads_wanted);
     if (heads < 1 || exhibits::kEmbedding % heads != 0) {
-      throw Error("walk: " + std::to_string(exhibits::kEmbedding) + " numbers do not divide into " +
+      throw Error("walk: " + std::to_string(exhibits::kEmbedding) + " numbers cannot be divided into " +
                   std::to_string(heads) + " heads");
     }
     exhibits::Sentence sentence = exhibits::tokenize(text);
     if (sentence.tokens.empty()) throw Error("walk: the text has no word in it");
     if (sentence.length() > kMostTokens) {
-      throw Error("walk: the text has " + std::to_string(sentence.length()) + " tokens; at most " +
-                  std::to_string(kMostTokens) + " fit here");
+      throw Error("walk: the text has " + std::to_string(sentence.length()) + " tokens; the maximum is " +
+                  std::to_string(kMostTokens));
     }
     return exhibits::walk_as_json(exhibits::take_walk(std::move(sentence), heads, causal)).dump();
   });
@@ -40,7 +40,7 @@ std::string walk(const std::string& text, double heads_wanted, bool causal) {
 exhibits::Lang lang_named(const std::string& name) {
   if (name == "en") return exhibits::Lang::en;
   if (name == "zh") return exhibits::Lang::zh;
-  throw Error("exhibit: there is no language \"" + name + "\"; it is en or zh");
+  throw Error("exhibit: unknown language \"" + name + "\"; it must be en or zh");
 }
 
 std::string questions(const std::string& lang) {

@@ -1,4 +1,4 @@
-// Files that were dropped on a page: safetensors, npy and npz, read where they lie in the engine's memory.
+// Files dropped on a page: safetensors, npy and npz, read in place in the engine's memory.
 #include "files.h"
 
 #include <cstddef>
@@ -50,7 +50,7 @@ File::File(const std::string& name, const val& bytes)
   } else if (ends_with(name, ".npy")) {
     npy_info(all, name);
   } else {
-    throw Error(name + " is none of .safetensors, .npz and .npy");
+    throw Error(name + ": unknown file extension; expected .safetensors, .npz or .npy");
   }
 }
 
@@ -60,7 +60,7 @@ File::File(const std::string& name, const val& beginning, double size)
   constexpr double kMost = 3.5e9;
   if (!(size >= 0 && size < kMost)) {
     throw Error("safetensors: " + name + " has " + std::to_string(static_cast<std::uint64_t>(size)) +
-                " bytes; a page can read 3500000000");
+                " bytes; the limit is 3500000000");
   }
   val(emscripten::typed_memory_view(bytes_->size(), reinterpret_cast<std::uint8_t*>(bytes_->data())))
       .call<void>("set", beginning);
@@ -69,7 +69,7 @@ File::File(const std::string& name, const val& beginning, double size)
   if (bytes_->size() >= sizeof header) std::memcpy(&header, bytes_->data(), sizeof header);
   const bool there = all < sizeof header ? bytes_->size() == all : bytes_->size() >= sizeof header;
   if (!there || (header <= all - sizeof header && header <= kMostHeader && bytes_->size() < sizeof header + header)) {
-    throw Error("safetensors: " + name + ": the beginning must hold the whole header");
+    throw Error("safetensors: " + name + ": the first part must contain the whole header");
   }
   // What is past the beginning is counted, never read: at() is for whole files.
   safetensors_ = std::make_shared<SafetensorsFile>(
@@ -100,7 +100,7 @@ val File::entries() const {
 }
 
 void File::require_whole() const {
-  if (!whole_) throw Error(name_ + " was opened for its header alone");
+  if (!whole_) throw Error(name_ + " was opened for its header only");
 }
 
 Array File::tensor(const std::string& name) const {

@@ -1,4 +1,4 @@
-// A file of tensors that lies in the engine's memory.
+// A tensor file in the engine's memory.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ class File {
  public:
   // `bytes` is a Uint8Array; the end of the name says what they are. They are copied once.
   File(const std::string& name, const val& bytes);
-  // The beginning of a safetensors file of `size` bytes: at least its header, which is all that is read. It says what
-  // lies where; its tensors are for the page to read.
+  // The beginning of a safetensors file of `size` bytes: at least its header, which is all that is read. It gives the
+  // offsets; the page reads the tensors itself.
   File(const std::string& name, const val& beginning, double size);
 
   // [{name, type, shape}], in the file's order; the one array of a .npy has no name. A safetensors file adds `bytes`,

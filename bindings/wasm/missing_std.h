@@ -1,4 +1,4 @@
-// What rapt uses of C++20 and the C++ library of Emscripten 3.1.6 has not yet; included before every file.
+// Parts of C++20 that rapt uses and the C++ library of Emscripten 3.1.6 lacks; included before every file.
 #pragma once
 
 #include <version>

@@ -15,7 +15,7 @@ constexpr std::initializer_list<std::string_view> kOptions = {"scale",  "softcap
                                                               "window", "alignment", "keyLengths", "alibiSlopes",
                                                               "sinks",  "dropout",   "engine"};
 
-// The first key of the object that is none of these.
+// The first unknown key of the object.
 std::optional<std::string> unknown_key(const val& object, const std::vector<std::string_view>& known) {
   const val keys = val::global("Object").call<val>("keys", object);
   const auto count = keys["length"].as<unsigned>();
@@ -49,7 +49,7 @@ Mask mask_of(const val& mask) {
 
 Window window_of(const val& window) {
   if (!is_given(window["length"]) || window["length"].as<int>() != 2) {
-    throw Error("window must be [left, right], null for an open side");
+    throw Error("window must be [left, right], with null for no limit");
   }
   Window result;
   if (is_given(window[0])) result.left = static_cast<std::int64_t>(number_of(window[0], "window"));
@@ -77,7 +77,7 @@ Engine engine_named(const std::string& name) {
   if (name == "automatic") return Engine::automatic;
   if (name == "reference") return Engine::reference;
   if (name == "cpu") return Engine::cpu;
-  throw Error("there is no engine \"" + name + "\"; it must be automatic, reference or cpu");
+  throw Error("unknown engine \"" + name + "\"; it must be automatic, reference or cpu");
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ AttentionOptions attention_options(const val& object, std::initializer_list<std:
   if (!is_given(object)) return options;
   std::vector<std::string_view> known(kOptions);
   known.insert(known.end(), besides);
-  if (const auto key = unknown_key(object, known)) throw Error("there is no option \"" + *key + "\"");
+  if (const auto key = unknown_key(object, known)) throw Error("unknown option \"" + *key + "\"");
   const auto given = [&](const char* name) { return is_given(object[name]); };
   if (given("scale")) options.scale = number_of(object["scale"], "scale");
   if (given("softcap")) options.softcap = number_of(object["softcap"], "softcap");
@@ -120,7 +120,7 @@ Stage stage_named(const std::string& name) {
   if (name == "masked") return Stage::masked;
   if (name == "weights") return Stage::weights;
   if (name == "droppedWeights") return Stage::dropped_weights;
-  throw Error("there is no stage \"" + name + "\"; it must be raw, capped, masked, weights or droppedWeights");
+  throw Error("unknown stage \"" + name + "\"; it must be raw, capped, masked, weights or droppedWeights");
 }
 
 Selection selection_of(const val& capture) {

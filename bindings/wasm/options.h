@@ -1,4 +1,4 @@
-// Options of attention as an object of JavaScript, with the names of C++ in JavaScript's manner: keyLengths.
+// Options of attention from a JavaScript object, with the C++ names in camelCase: keyLengths.
 #pragma once
 
 #include <initializer_list>
@@ -10,7 +10,7 @@
 
 namespace rapt::wasm {
 
-// Throws where the object has a key that is none of these: a misspelt option must not be passed over.
+// Throws if the object has an unknown key, so that misspelt options are not ignored.
 void require_known(const emscripten::val& object, const char* what, std::initializer_list<std::string_view> known);
 
 // Options of rapt/attention.h. Views in it point at tensors of the object: it must live until the call is over. Keys in

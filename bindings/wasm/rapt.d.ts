@@ -1,19 +1,19 @@
-// Types of rapt.mjs. Options mean what include/rapt/attention.h says; errors are RaptError, in the library's words.
+// Types of rapt.mjs. include/rapt/attention.h describes the options; errors are RaptError, with the library's message.
 
 export type Numbers = Float32Array | Float64Array | Uint8Array | Uint16Array;
 export type Stage = 'raw' | 'capped' | 'masked' | 'weights' | 'droppedWeights';
 
-/** Numbers in the engine's memory. Views share it; free() gives this one's part back. */
+/** Numbers in the engine's memory. Views share it; free() releases this one. */
 export interface Tensor {
   readonly shape: number[];
   readonly strides: number[];
   readonly dtype: 'f32' | 'f64' | 'bf16' | 'f16' | 'bool' | 'i8';
-  /** A copy, row by row: Float64Array of f64, Uint8Array of bool, else Float32Array. */
+  /** A copy in row-major order: Float64Array for f64, Uint8Array for bool, otherwise Float32Array. */
   values(): Float32Array | Float64Array | Uint8Array;
   transpose(a: number, b: number): Tensor;
   slice(dim: number, begin: number, end: number): Tensor;
   select(dim: number, index: number): Tensor;
-  /** Copies where strides do not allow a view. */
+  /** Copies if the strides do not allow a view. */
   reshape(shape: number[]): Tensor;
   splitHeads(heads: number): Tensor;
   combineHeads(): Tensor;
@@ -31,7 +31,7 @@ export interface AttentionOptions {
   softcap?: number;
   masks?: Mask[];
   causal?: boolean;
-  /** [left, right]; null leaves a side open. */
+  /** [left, right]; null means no limit. */
   window?: [number | null, number | null];
   alignment?: 'topLeft' | 'bottomRight' | number | number[];
   keyLengths?: number[];
@@ -62,7 +62,7 @@ export interface MapOptions extends Pick<AttentionOptions,
   keys?: [number, number];
   rows?: number;
   columns?: number;
-  /** In the place of rows and columns: each number stands for so many queries and keys, the last for what is left. */
+  /** Instead of rows and columns: each number covers this many queries and keys; the last may cover fewer. */
   cell?: number;
 }
 
@@ -96,22 +96,22 @@ export interface FoundLayer {
   embedSize: number;
   keySize: number;
   possibleHeads: number[];
-  /** Numbers of q, and of k: heads times the size of a head. */
+  /** Width of q, and of k: the number of heads times the head size. */
   queryWidth: number;
   keyWidth: number;
-  /** Of a stored causal mask; 0 where there is none. */
+  /** Length of a stored causal mask; 0 if there is none. */
   contextLength: number;
-  /** There are bias_k and bias_v, a key and a value beside those of the tokens. */
+  /** The layer has bias_k and bias_v, a learned key and value. */
   addsKeys: boolean;
   /** Weights are (inputs, outputs). */
   transposed: boolean;
-  /** Names in the file, by what they are: 'weight of q', 'bias of q, k and v', 'causal mask', … */
+  /** Names in the file, by role: 'weight of q', 'bias of q, k and v', 'causal mask', … */
   tensors: Record<string, string>;
 }
 
 /** A .safetensors, .npz or .npy file in the engine's memory. */
 export interface TensorFile {
-  /** In the file's order; the one array of a .npy has no name. `bytes`, [begin, end], of safetensors alone. */
+  /** In the file's order; the array of a .npy has no name. `bytes`, [begin, end], only for safetensors. */
   entries(): {name: string; type: string; shape: number[]; bytes?: [number, number]}[];
   metadata(): Record<string, string>;
   layers(): FoundLayer[];
@@ -120,7 +120,7 @@ export interface TensorFile {
   free(): void;
 }
 
-/** What a model says of a sequence: logits (1, L, V), and the weights of each layer, (1, H, L, L). */
+/** The output of a model for a sequence: logits (1, L, V), and the weights of each layer, (1, H, L, L). */
 export interface Reading {
   logits: Tensor;
   weights: Tensor[];
@@ -138,16 +138,16 @@ export interface Model {
 export interface Training {
   readonly state: {step: number; steps: number; loss: number; done: boolean; reached: boolean; rate: number};
   readonly characters: string;
-  /** One step; true where it ended with an evaluation. */
+  /** Runs one step; true if it ended with an evaluation. */
   step(): boolean;
-  /** For the steps to come. */
+  /** For the following steps. */
   setRate(rate: number): void;
   setCausal(causal: boolean): void;
-  /** As the model is now; `causal`: with the future hidden, whatever it is trained with. */
+  /** Of the current model; `causal`: with a causal mask, regardless of training. */
   evaluation(options?: {causal?: boolean}): {
     loss: number; measures: {key: string; words: string; value: number; goal?: number}[];
   };
-  /** Tokens of a row that no batch holds. */
+  /** Tokens of a row that is not in any batch. */
   example(seed: number): number[];
   read(tokens: number[]): Reading;
   free(): void;
@@ -158,7 +158,7 @@ export interface WalkStep {
   name?: string;
   shape?: number[];
   strides?: number[];
-  /** Nested as `shape` says; null is a hidden score. */
+  /** Nested according to `shape`; null is a masked score. */
   values?: unknown[];
 }
 
@@ -186,20 +186,20 @@ export interface Exhibit {
 export interface Rapt {
   readonly version: string;
   instructionSets(): string[];
-  /** Copies. Uint8Array is bool; Uint16Array takes a dtype, 'bf16' or 'f16', whose bits it has. */
+  /** Copies. Uint8Array is bool; Uint16Array holds the bits of `dtype`, 'bf16' or 'f16'. */
   tensor(numbers: Numbers, shape: number[], dtype?: 'bf16' | 'f16'): Tensor;
   attention(query: Tensor, key: Tensor, value: Tensor,
     options?: AttentionOptions & {lse?: boolean; captures?: Capture[]}): AttentionResult;
-  /** The weights of one head, or a part of them, at most `rows` by `columns`: each the largest of what it stands for. */
+  /** The weights of one head, or a part of them, at most `rows` by `columns`: each is the largest weight in its cell. */
   weightsMap(query: Tensor, key: Tensor, options?: MapOptions): Tensor;
   linear(x: Tensor, weight: Tensor, bias?: Tensor): Tensor;
   layerNorm(x: Tensor, weight: Tensor, bias?: Tensor): Tensor;
-  /** (B, H, L, D) turned by position, from 0 on: rotary embedding, as include/rapt/rotary.h has it. */
+  /** Rotary embedding of (B, H, L, D), with positions from 0; see include/rapt/rotary.h. */
   rotary(x: Tensor, options?: {base?: number; pairs?: 'halfSplit' | 'interleaved'}): Tensor;
   layer(config: LayerConfig): Layer;
   open(name: string, bytes: Uint8Array): Promise<TensorFile>;
-  /** A safetensors file by its header (8 bytes that say how long it is, and that), for entries, metadata and layers:
-      the page reads what it wants of the rest by itself. */
+  /** A safetensors file from its header (8 bytes with its length, then the header), for entries, metadata and layers:
+      the page reads the rest itself. */
   openHeader(name: string, beginning: Uint8Array, size: number): TensorFile;
   /** What `rapt explain --json` prints. */
   walk(text: string, options?: {heads?: number; causal?: boolean}): Walk;
@@ -209,7 +209,7 @@ export interface Rapt {
   exhibit(number: number, options?: {lang?: 'en' | 'zh'; settings?: Record<string, string>}): Exhibit;
   builtinModel(): Model;
   train(task: 'induction' | 'reverse', seed?: number): Training;
-  /** Frees every tensor made in `work` but what it returns. */
+  /** Frees every tensor created in `work` except what it returns. */
   scope<Result>(work: () => Result): Result;
 }
 

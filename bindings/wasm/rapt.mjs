@@ -4,11 +4,11 @@
 //   const x = rapt.tensor(new Float32Array([1, 0, 0, 1]), [1, 1, 2, 2]);
 //   const {out} = rapt.attention(x, x, x, {causal: true});
 //   out.values();        // Float32Array [1, 0, 0.33, 0.67]
-//   rapt.scope(() => …)  // frees every tensor made in it but what it returns
+//   rapt.scope(() => …)  // frees every tensor created in it except what it returns
 
 import {stored} from './archive.mjs';
 
-// What the engine gave to this page: each has a handle that must be given back.
+// Objects of the engine: each has a handle that must be released.
 class Handle {
   constructor(rapt, handle) {
     this.rapt = rapt;

@@ -29,7 +29,7 @@ std::vector<std::int32_t> tokens_of(const val& list, std::int64_t vocabulary) {
   return tokens;
 }
 
-// What a model says of a sequence: {logits, weights: one tensor a layer}.
+// The output of a model for a sequence: {logits, weights: one tensor per layer}.
 val read(const Transformer& model, const val& sequence) {
   std::vector<Tensor> weights;
   Tensor logits = model.logits(tokens_of(sequence, model.config().vocabulary), 1, &weights);
@@ -79,10 +79,10 @@ std::shared_ptr<Model> builtin() {
 std::unique_ptr<train::Task> task_named(const std::string& name) {
   if (name == "induction") return std::make_unique<train::Induction>();
   if (name == "reverse") return std::make_unique<train::Reverse>();
-  throw Error("there is no task \"" + name + "\"; it must be induction or reverse");
+  throw Error("unknown task \"" + name + "\"; it must be induction or reverse");
 }
 
-// A run of training. `example` is a row that no batch holds, to be looked at on the way.
+// A run of training. `example` is a row that is not in any batch, for display.
 class Training {
  public:
   Training(const std::string& task, double seed)
@@ -101,8 +101,8 @@ class Training {
   }
   void set_rate(double rate) { trainer_.set_rate(rate); }
   void set_causal(bool causal) { trainer_.set_causal(causal); }
-  // Of the model as it is now: {loss, measures: [{key, words, value, goal}]}.
-  // `causal`: as in generation, where the future is not there to be looked at.
+  // Of the model as it is now: {loss, measures: [{key, words, value, goal}]}. `causal`: as in generation, where there
+  // is no future to attend to.
   val evaluation(bool causal) {
     const train::Evaluation evaluation = causal ? trainer_.evaluate_causal() : trainer_.evaluate();
     val measures = val::array();

@@ -50,7 +50,7 @@ Window window_of(const std::string& text) {
   return {side(sides[0]), side(sides[1])};
 }
 
-// Options are read in the order they are added in, so what is given besides changes this start.
+// Options are read in the order in which they are added, so other options override this preset.
 void add_decode(Command& command, bench::BenchSweep& sweep) {
   command.flag(
       "--decode",
@@ -58,63 +58,63 @@ void add_decode(Command& command, bench::BenchSweep& sweep) {
         sweep.heads = {32}, sweep.kv_heads = {8}, sweep.queries = {1}, sweep.keys = {32768};
         sweep.dtype = {DType::f32, DType::bf16, DType::f16};
       },
-      "Start from decoding: 1 query on 32768 keys, 32 heads on 8 kv heads, in f32, bf16 and f16");
+      "Decoding preset: 1 query on 32768 keys, 32 heads on 8 kv heads, in f32, bf16 and f16");
 }
 
 void add_cases(Command& command, bench::BenchSweep& sweep) {
-  command.numbers("--batch", sweep.batch, kMostElements, "Batch rows (1)");
+  command.numbers("--batch", sweep.batch, kMostElements, "Batch size (1)");
   command.numbers("--heads", sweep.heads, kMostElements, "Query heads (8)");
-  command.numbers("--kv-heads", sweep.kv_heads, kMostElements, "Key and value heads (as many as --heads)");
+  command.numbers("--kv-heads", sweep.kv_heads, kMostElements, "Key/value heads (as --heads)");
   command.numbers("--queries", sweep.queries, kMostElements, "Queries (2048)");
   command.numbers("--keys", sweep.keys, kMostElements,
-                  "Keys (as many as --queries); where they differ, the last query sees the last key");
+                  "Keys (as --queries); where they differ, the last query is aligned with the last key");
   command.numbers("--dim", sweep.dim, kMostDim, "Head size (128)");
   command.choices("--dtype", sweep.dtype, kTypes, "Element type (f32)");
-  command.one_or_none("--causal", "[yes|no|both]", "A query sees the keys up to its own place; `both` times both",
+  command.one_or_none("--causal", "[yes|no|both]", "Causal mask; both times it with and without",
                       [&sweep](const std::string& which) {
                         static constexpr std::array<std::pair<std::string_view, int>, 4> kWhich{
                             {{"", 1}, {"yes", 1}, {"no", 0}, {"both", 2}}};
                         const int how = chosen("--causal", which, kWhich);
                         sweep.causal = how == 2 ? std::vector<bool>{false, true} : std::vector<bool>{how == 1};
                       });
-  command.many("--window", "LEFT,RIGHT", "Keys seen before and after a query's place (none); give it again to sweep",
+  command.many("--window", "LEFT,RIGHT", "Sliding window: keys before and after each query (none); repeat it to sweep",
                [&sweep](const std::vector<std::string>& windows) {
                  sweep.window.clear();
                  for (const std::string& each : windows) sweep.window.push_back(window_of(each));
                });
   command.choices("--mask", sweep.mask, kMasks,
-                  "A mask of full size, (B, Hq, Lq, Lk), or -plane: one of (Lq, Lk) for all heads (none)");
+                  "Mask of shape (B, Hq, Lq, Lk); with -plane, (Lq, Lk) for all heads (none)");
   command.numbers("--threads", sweep.threads, kMostThreads, "Threads (1)");
 }
 
 // What `rapt bench attention` and `rapt bench backward` have in common: one of them is given.
 void add_measuring(Command& command, BenchOptions& options) {
-  command.choice("--engine", options.engine, kEngines, "Who computes (auto)");
-  command.flag("--baseline", options.baseline,
-               "Also time a matrix product, the FMA peak and plain reads of memory in every round, and the ratios");
-  command.whole("--reps", options.rounds, 100000, "Rounds: every case is timed once in each (9)");
+  command.choice("--engine", options.engine, kEngines, "Engine (auto)");
+  command.flag(
+      "--baseline", options.baseline,
+      "In every round, also time a matrix product, the FMA peak and streaming memory reads, and print the ratios");
+  command.whole("--reps", options.rounds, 100000, "Rounds; each times every case once (9)");
   command.seconds("--min-time", options.shortest_sample,
-                  "Seconds a sample lasts at least: a faster call is repeated within it (0.02)");
-  command.flag("--json", options.json, "Print data");
-  command.flag("--csv", options.csv, "Print comma-separated values");
+                  "Minimum seconds per sample; a faster call is repeated (0.02)");
+  command.flag("--json", options.json, "Print JSON");
+  command.flag("--csv", options.csv, "Print CSV");
   command.exclude("--csv", "--json");
-  command.choice("--color", options.color, kColors, "When to colour");
+  command.choice("--color", options.color, kColors, "When to use colour");
 }
 
 }  // namespace
 
 Command add_bench(Command& rapt, BenchOptions& options) {
-  Command bench = rapt.below("bench", "Time it, each answer checked first");
+  Command bench = rapt.below("bench", "Run benchmarks; results are checked first");
   bench.require_below();
   Command command =
-      bench.below("attention", "Attention forward. Lists, such as --queries 512,1024, time every combination");
+      bench.below("attention", "Attention forward; lists such as --queries 512,1024 time every combination");
   add_decode(command, options.sweep);
   add_cases(command, options.sweep);
   command.choices("--weights", options.sweep.weights, kWeights,
-                  "Also write the weights: their mean over heads, or all (none)");
+                  "Also return the weights: their mean over heads, or all (none)");
   add_measuring(command, options);
-  Command backward =
-      bench.below("backward", "Attention backward: dq, dk and dv from what forward gave. Lists time every combination");
+  Command backward = bench.below("backward", "Attention backward: dq, dk and dv; lists time every combination");
   backward.when_given([&options] { options.sweep.backward = true; });
   add_cases(backward, options.sweep);
   add_measuring(backward, options);
@@ -140,7 +140,7 @@ ExitCode run_bench(const BenchOptions& options) {
   for (const bench::BenchResult& result : report.results) {
     if (result.check.good()) continue;
     good = false;
-    fmt::print(stderr, "rapt: bench: {}: wrong by {:.1e}, at most {:.1e} is right; nothing was timed\n",
+    fmt::print(stderr, "rapt: bench: {}: error {:.1e} exceeds the limit {:.1e}; nothing was timed\n",
                result.parameters.name(), result.check.error, result.check.limit);
   }
   if (!good) return ExitCode::numbers_differ;

@@ -1,4 +1,4 @@
-// `rapt bench`: how fast attention, the packed product and the layer are on this machine, held against what it can do.
+// `rapt bench`: times attention, the packed product and the layer, and compares them with the peak of the machine.
 #pragma once
 
 #include <cstdint>

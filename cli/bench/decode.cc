@@ -68,7 +68,7 @@ void show(Page& page, const bench::DecodePlan& plan, const std::vector<bench::De
   const BenchMachine machine = BenchMachine::here();
   page.heading("rapt bench decode", fmt::format("{} · {}", machine.cpu, machine.isa));
   page.line();
-  page.prose(fmt::format("one token after {} cached, batch {}, {} wide, {} heads on {} kv heads, pages of {}",
+  page.prose(fmt::format("one token after {} cached, batch {}, width {}, {} heads on {} kv heads, page size {}",
                          plan.cached, plan.batch, plan.embed, plan.heads, plan.kv_heads, plan.page_size));
   std::vector<std::vector<std::string>> rows{
       {"cache", "ms", "spread", "MB", "GB/s", "read", "/read", "/contiguous", "error"}};
@@ -82,31 +82,32 @@ void show(Page& page, const bench::DecodePlan& plan, const std::vector<bench::De
   show_table(page, rows);
   page.line();
   page.quiet(
-      "Medians over rounds; ratios within a round. MB of weights, keys and values, each read once. /read is time over "
-      "that of a streaming read of as many bytes; error is the output's, against a cache in f32.");
+      "Medians over rounds; ratios are taken within a round. MB: weights, keys and values, each read once. /read: time "
+      "relative to a streaming read of the same bytes. error: of the output, against an f32 cache.");
 }
 
 }  // namespace
 
 void add_bench_decode(Command& bench, DecodeOptions& options) {
-  Command command = bench.below("decode", "The layer, one token after a long cache, beside reading its bytes once");
+  Command command = bench.below(
+      "decode", "The layer decoding one token with a long KV cache, compared with a streaming read of its bytes");
   command.when_given([&options] { options.asked = true; });
   const auto size = [&](const std::string& name, std::int64_t& value, const std::string& help) {
     command.whole(name, value, kMostSize - 1, help);
   };
-  size("--batch", options.plan.batch, "Sequences, each with a token (1)");
-  size("--cached", options.plan.cached, "Tokens in the cache of each (8192)");
-  size("--embed", options.plan.embed, "Numbers in a token (1024)");
+  size("--batch", options.plan.batch, "Sequences (1)");
+  size("--cached", options.plan.cached, "Cached tokens per sequence (8192)");
+  size("--embed", options.plan.embed, "Embedding size (1024)");
   size("--heads", options.plan.heads, "Query heads (16)");
-  size("--kv-heads", options.plan.kv_heads, "Key and value heads (as many as --heads)");
-  size("--page-size", options.plan.page_size, "Tokens in a page (64)");
-  command.choices("--type", options.plan.types, kTypes, "What the cache holds (f32,bf16,f16,i8)");
+  size("--kv-heads", options.plan.kv_heads, "Key/value heads (as --heads)");
+  size("--page-size", options.plan.page_size, "Page size, in tokens (64)");
+  command.choices("--type", options.plan.types, kTypes, "Element types of the cache (f32,bf16,f16,i8)");
   command.numbers("--threads", options.plan.threads, kMostThreads, "Threads (1)");
-  command.whole("--reps", options.plan.rounds, 100000, "Rounds: every cache is timed once in each (9)");
+  command.whole("--reps", options.plan.rounds, 100000, "Rounds; each times every cache once (9)");
   command.seconds("--min-time", options.plan.shortest_sample,
-                  "Seconds a sample lasts at least: a faster step is repeated within it (0.02)");
-  command.flag("--json", options.json, "Print data");
-  command.choice("--color", options.color, kColors, "When to colour");
+                  "Minimum seconds per sample; a faster step is repeated (0.02)");
+  command.flag("--json", options.json, "Print JSON");
+  command.choice("--color", options.color, kColors, "When to use colour");
 }
 
 ExitCode run_bench_decode(const DecodeOptions& options) {
@@ -118,7 +119,7 @@ ExitCode run_bench_decode(const DecodeOptions& options) {
   for (const bench::DecodeResult& result : results) {
     if (result.error <= result.limit()) continue;
     good = false;
-    fmt::print(stderr, "rapt: bench: {}: wrong by {:.1e}, at most {:.1e} is right\n", result.name(), result.error,
+    fmt::print(stderr, "rapt: bench: {}: error {:.1e} exceeds the limit {:.1e}\n", result.name(), result.error,
                result.limit());
   }
   if (!good) return ExitCode::numbers_differ;

@@ -1,4 +1,5 @@
-// `rapt bench decode`: the layer, one token after a long cache, in every kind of cache, beside reading its bytes once.
+// `rapt bench decode`: the layer decoding one token with a long cache of each kind, compared with a streaming read of
+// its bytes.
 #pragma once
 
 #include "bench/harness/decode_rounds.h"

@@ -80,8 +80,8 @@ void show(Page& page, const BenchMachine& machine, const std::vector<bench::Gemm
   show_table(page, rows);
   page.line();
   page.quiet(
-      "Medians over rounds; ratios within a round. /best is over the faster library, whose sgemm is f32 and packs W "
-      "anew in every call. GB/s of weights; read is the fastest plain read of as many bytes.");
+      "Medians over rounds; ratios are taken within a round. /best: relative to the faster library, whose sgemm is f32 "
+      "and packs W in every call. GB/s: weights. read: the fastest streaming read of the same bytes.");
 }
 
 }  // namespace
@@ -89,20 +89,20 @@ void show(Page& page, const BenchMachine& machine, const std::vector<bench::Gemm
 void add_bench_gemm(Command& bench, GemmOptions& options) {
   Command command = bench.below(
       "gemm",
-      "The packed product y = x·Wᵀ, beside every sgemm found. Lists, such as --rows 1,32, time every combination");
+      "The packed product y = x·Wᵀ, compared with every sgemm found; lists such as --rows 1,32 time every combination");
   command.when_given([&options] { options.asked = true; });
   command.numbers("--rows", options.plan.rows, kMostSize - 1, "Rows of x (1,8,32,128,512,2048)");
-  command.one("--shape", "KxN,…", "Inputs and outputs of W (1024x1024)", [&options](const std::string& text) {
+  command.one("--shape", "KxN,…", "Input and output sizes of W (1024x1024)", [&options](const std::string& text) {
     options.plan.shapes.clear();
     for (const std::string& part : split(text)) options.plan.shapes.push_back(shape_of(part));
   });
-  command.choices("--type", options.plan.types, kTypes, "What W is packed as; x and y are f32 (f32)");
+  command.choices("--type", options.plan.types, kTypes, "Storage type of W; x and y are f32 (f32)");
   command.numbers("--threads", options.plan.threads, kMostThreads, "Threads (1)");
-  command.whole("--reps", options.plan.rounds, 100000, "Rounds: every case is timed once in each (9)");
+  command.whole("--reps", options.plan.rounds, 100000, "Rounds; each times every case once (9)");
   command.seconds("--min-time", options.plan.shortest_sample,
-                  "Seconds a sample lasts at least: a faster call is repeated within it (0.02)");
-  command.flag("--json", options.json, "Print data");
-  command.choice("--color", options.color, kColors, "When to colour");
+                  "Minimum seconds per sample; a faster call is repeated (0.02)");
+  command.flag("--json", options.json, "Print JSON");
+  command.choice("--color", options.color, kColors, "When to use colour");
 }
 
 ExitCode run_bench_gemm(const GemmOptions& options) {
@@ -113,7 +113,7 @@ ExitCode run_bench_gemm(const GemmOptions& options) {
   for (const bench::GemmResult& result : results) {
     if (result.check.good()) continue;
     good = false;
-    fmt::print(stderr, "rapt: bench: {}: wrong by {:.1e}, at most {:.1e} is right; nothing was timed\n",
+    fmt::print(stderr, "rapt: bench: {}: error {:.1e} exceeds the limit {:.1e}; nothing was timed\n",
                result.parameters.name(), result.check.error, result.check.limit);
   }
   if (!good) return ExitCode::numbers_differ;

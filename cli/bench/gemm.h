@@ -1,4 +1,4 @@
-// `rapt bench gemm`: the packed matrix product beside the matrix products of this machine's libraries.
+// `rapt bench gemm`: the packed matrix product, compared with the BLAS libraries of this machine.
 #pragma once
 
 #include "bench/harness/gemm_rounds.h"

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kMostSize = std::int64_t{1} << 31;
 
-// With all that was left open filled in. Refuses what cannot be.
+// Fills in the defaults. Throws on invalid options.
 bench::MhaPlan completed(const bench::MhaPlan& given) {
   bench::MhaPlan plan = given;
   bench::MhaSizes& sizes = plan.sizes;
@@ -27,18 +27,19 @@ bench::MhaPlan completed(const bench::MhaPlan& given) {
     for (const auto& each : bench::kMhaVariants) plan.variants.push_back(each.second);
   }
   if (sizes.embed % sizes.heads != 0) {
-    throw UsageError(fmt::format("bench: {} numbers do not divide into {} heads; --heads must divide --embed",
-                                 sizes.embed, sizes.heads));
+    throw UsageError(
+        fmt::format("bench: an embedding size of {} is not divisible by {} heads; --heads must divide --embed",
+                    sizes.embed, sizes.heads));
   }
   if (sizes.heads % sizes.kv_heads != 0) {
     throw UsageError(fmt::format("bench: {} heads cannot share {} kv heads evenly; --kv-heads must divide --heads",
                                  sizes.heads, sizes.kv_heads));
   }
-  // Twice the same would be one row that is compared with itself.
+  // A duplicate would be compared with itself.
   const auto require_once = [](auto list, const char* option) {
     std::ranges::sort(list);
     if (std::ranges::adjacent_find(list) != list.end()) {
-      throw UsageError(fmt::format("bench: {} names the same twice", option));
+      throw UsageError(fmt::format("bench: {} lists a value twice", option));
     }
   };
   require_once(plan.variants, "--variants");
@@ -55,7 +56,8 @@ bench::MhaPlan completed(const bench::MhaPlan& given) {
     }
   }
   if (largest > kMostElements) {
-    throw UsageError(fmt::format("bench: mha of these sizes would need tensors of {:.1e} elements", largest));
+    throw UsageError(
+        fmt::format("bench: mha with these sizes needs tensors of {:.1e} elements; use smaller sizes", largest));
   }
   plan.progress = show_progress;
   return plan;
@@ -100,7 +102,7 @@ void show(Page& page, const bench::MhaSizes& sizes, const bench::MhaReport& repo
   page.heading("rapt bench mha", fmt::format("{} · {}", machine.cpu, machine.isa));
   page.line();
   const std::string kv = sizes.kv_heads == sizes.heads ? "" : fmt::format(" on {} kv heads", sizes.kv_heads);
-  page.prose(fmt::format("batch {}, {} tokens, {} wide, {} heads{}{}: {} GFLOP of useful work", sizes.batch,
+  page.prose(fmt::format("batch {}, {} tokens, width {}, {} heads{}{}: {} GFLOP of useful work", sizes.batch,
                          sizes.tokens, sizes.embed, sizes.heads, kv, sizes.causal ? ", causal" : "",
                          number(sizes.flops() / 1e9)));
   std::vector<std::vector<std::string>> rows{{"variant", "ms", "spread", "GFLOP/s", "/sgemm", "×"}};
@@ -111,37 +113,33 @@ void show(Page& page, const bench::MhaSizes& sizes, const bench::MhaReport& repo
   show_table(page, rows);
   page.line();
   page.quiet(
-      "Medians over rounds; ratios within a round. Useful work is the projections and the (query, key) pairs that are "
-      "seen; with backward, three times the projections and 3.5 times the pairs. /sgemm is time over that of as much "
-      "work "
-      "at the rate of the fastest sgemm, 2048³; × is time over that of packed qkv.");
+      "Medians over rounds; ratios are taken within a round. Useful work: the projections and the visible (query, key) "
+      "pairs; with backward, 3 times the projections and 3.5 times the pairs. /sgemm: time relative to the same work "
+      "at the rate of the fastest sgemm (2048³). ×: time relative to packed qkv.");
 }
 
 }  // namespace
 
 void add_bench_mha(Command& bench, MhaOptions& options) {
-  Command command = bench.below(
-      "mha",
-      "The multi-head attention layer, in the ways to build it, and training it. The sizes are those of the notes' "
-      "comparison");
+  Command command = bench.below("mha", "The multi-head attention layer: ways to build it, and a training step");
   command.when_given([&options] { options.asked = true; });
   const auto size = [&](const std::string& name, std::int64_t& value, const std::string& help) {
     command.whole(name, value, kMostSize - 1, help);
   };
-  size("--batch", options.plan.sizes.batch, "Batch rows (8)");
-  size("--tokens", options.plan.sizes.tokens, "Tokens of each (1024)");
-  size("--embed", options.plan.sizes.embed, "Numbers in a token (768)");
+  size("--batch", options.plan.sizes.batch, "Batch size (8)");
+  size("--tokens", options.plan.sizes.tokens, "Sequence length (1024)");
+  size("--embed", options.plan.sizes.embed, "Embedding size (768)");
   size("--heads", options.plan.sizes.heads, "Query heads (12)");
-  size("--kv-heads", options.plan.sizes.kv_heads, "Key and value heads (as many as --heads)");
+  size("--kv-heads", options.plan.sizes.kv_heads, "Key/value heads (as --heads)");
   static constexpr std::array<std::pair<std::string_view, bool>, 2> kYesNo{{{"yes", true}, {"no", false}}};
-  command.choice("--causal", options.plan.sizes.causal, kYesNo, "A query sees the keys up to its own place (yes)");
-  command.choices("--variants", options.plan.variants, bench::kMhaVariants, "Which, as a list (all)");
+  command.choice("--causal", options.plan.sizes.causal, kYesNo, "Causal mask (yes)");
+  command.choices("--variants", options.plan.variants, bench::kMhaVariants, "Variants, as a list (all)");
   command.numbers("--threads", options.plan.threads, kMostThreads, "Threads (1)");
-  command.whole("--reps", options.plan.rounds, 100000, "Rounds: every variant is timed once in each (9)");
+  command.whole("--reps", options.plan.rounds, 100000, "Rounds; each times every variant once (9)");
   command.seconds("--min-time", options.plan.shortest_sample,
-                  "Seconds a sample lasts at least: a faster call is repeated within it (0.02)");
-  command.flag("--json", options.json, "Print data");
-  command.choice("--color", options.color, kColors, "When to colour");
+                  "Minimum seconds per sample; a faster call is repeated (0.02)");
+  command.flag("--json", options.json, "Print JSON");
+  command.choice("--color", options.color, kColors, "When to use colour");
 }
 
 ExitCode run_bench_mha(const MhaOptions& options) {
@@ -152,7 +150,7 @@ ExitCode run_bench_mha(const MhaOptions& options) {
   for (const bench::MhaResult& result : report.results) {
     if (result.check.good()) continue;
     good = false;
-    fmt::print(stderr, "rapt: bench: {}: wrong by {:.1e}, at most {:.1e} is right; nothing was timed\n", result.name(),
+    fmt::print(stderr, "rapt: bench: {}: error {:.1e} exceeds the limit {:.1e}; nothing was timed\n", result.name(),
                result.check.error, result.check.limit);
   }
   if (!good) return ExitCode::numbers_differ;

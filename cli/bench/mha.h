@@ -1,4 +1,4 @@
-// `rapt bench mha`: the layer in the ways to build it, beside one another and beside the work that is in it.
+// `rapt bench mha`: the layer, built in several ways, compared with each other and with the cost of its arithmetic.
 #pragma once
 
 #include "bench/harness/mha_rounds.h"

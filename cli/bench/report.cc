@@ -142,7 +142,8 @@ void show_bench(Page& page, const BenchMachine& machine, const bench::BenchRepor
   }
   page.quiet(
       "Medians over rounds; spread is half the interquartile range. GFLOP/s of useful work: only visible pairs count. "
-      "GB/s of keys and values, read once; /stream: over a plain read of the same memory, in the same rounds.");
+      "GB/s: keys and values, read once. /stream: relative to a streaming read of the same memory, in the same "
+      "rounds.");
 }
 
 std::string bench_as_csv(const bench::BenchReport& report) {

@@ -1,4 +1,4 @@
-// Numbers as the benchmarks print them, and the table they stand in.
+// Formatting of benchmark numbers and tables.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ nlohmann::ordered_json or_null(const std::optional<double>& value);
 nlohmann::ordered_json as_json(const BenchMachine& machine);
 void put_times(const bench::Samples& ms, nlohmann::ordered_json& data);  // of all rounds: median, extremes, quartiles
 
-// The first row holds the headings; the first column stands left, all others right.
+// The first row holds the headings; the first column is left-aligned, all others right-aligned.
 void show_table(Page& page, const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace rapt::cli

@@ -14,7 +14,7 @@
 namespace rapt::cli {
 namespace {
 
-// One line that is written over on a terminal; elsewhere only a few lines, so that a log stays short.
+// A line that is updated on a terminal; otherwise a few lines, so that logs stay short.
 class Progress {
  public:
   void operator()(std::int64_t done, std::int64_t total, std::int64_t wrong) {
@@ -22,7 +22,7 @@ class Progress {
     if (!terminal_ && tenth == shown_) return;
     if (terminal_ && done % 10 != 0 && done != total) return;
     shown_ = tenth;
-    fmt::print(stderr, "{}{} of {} cases, {} answers wrong{}", terminal_ ? "\r" : "", done, total, wrong,
+    fmt::print(stderr, "{}{} of {} cases, {} failures{}", terminal_ ? "\r" : "", done, total, wrong,
                terminal_ && done < total ? "" : "\n");
   }
 
@@ -39,32 +39,33 @@ std::string repeat_with(const CheckFailure& failure) {
 
 std::int64_t count_of(const std::string& option, const std::string& text) {
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || text.size() >= 19) throw BadValue(option, text + " is not a whole number of 0 or more");
+  if (!digits || text.size() >= 19) throw BadValue(option, text + " is not a non-negative integer");
   return std::stoll(text);
 }
 
 void print_table(const CheckOptions& options, const CheckReport& report) {
   if (options.plan.case_name.empty()) {
-    fmt::print("the case list and {} random cases, seeds from {}: {:.1f} s\n\n", options.plan.random, options.plan.seed,
+    fmt::print("case list and {} random cases, seeds from {}: {:.1f} s\n\n", options.plan.random, options.plan.seed,
                report.seconds);
   }
   const auto worst = [](double part, const std::string& name) { return fmt::format("{:.2f}  {}", part, name); };
-  std::size_t width = std::string_view("worst error, of allowed").size();
+  std::size_t width = std::string_view("worst error / limit").size();
   for (const CheckScore& score : report.scores) width = std::max(width, worst(score.worst, score.worst_case).size());
   fmt::print("{:<14}{:>8}{:>16}{:>8}   {:<{}}  {}\n", "engine", "cases", "with gradients", "differ",
-             "worst error, of allowed", width, "of a gradient");
+             "worst error / limit", width, "worst gradient error / limit");
   for (const CheckScore& score : report.scores) {
     fmt::print("{:<14}{:>8}{:>16}{:>8}   {:<{}}  {}\n", score.target.name(), score.cases, score.gradients, score.differ,
                worst(score.worst, score.worst_case), width, worst(score.worst_gradient, score.worst_gradient_case));
   }
-  fmt::print("\n{}\n", report.good() ? "✓ every answer is right" : "✗ numbers differ from the reference:");
+  fmt::print("\n{}\n",
+             report.good() ? "✓ all results agree with the reference" : "✗ results differ from the reference:");
   for (const CheckFailure& failure : report.failures) {
-    fmt::print("\n{}: {}\n  {}\n  again: {}\n", failure.target.name(), failure.what, failure.description,
+    fmt::print("\n{}: {}\n  {}\n  reproduce: {}\n", failure.target.name(), failure.what, failure.description,
                repeat_with(failure));
   }
 }
 
-// An error is infinite where an answer is not even finite where it should be: no number in JSON.
+// An error is infinite if a result is not finite where it should be, and JSON has no infinity.
 double finite(double error) { return std::isfinite(error) ? error : -1.0; }
 
 void print_json(const CheckOptions& options, const CheckReport& report) {
@@ -117,17 +118,17 @@ void print_digests(const CheckOptions& options, const std::vector<CheckDigest>& 
 }  // namespace
 
 Command add_check(Command& rapt, CheckOptions& options) {
-  Command command = rapt.below("check", "Compare every engine and instruction set here with the reference");
-  command.one("--random", "N", "Random cases besides the list (default 200)",
+  Command command = rapt.below("check", "Check every engine and instruction set of this machine against the reference");
+  command.one("--random", "N", "Random cases in addition to the case list (default 200)",
               [&](const std::string& text) { options.plan.random = count_of("--random", text); });
   command.one("--seed", "S", "Seed of the first random case (default 1)", [&](const std::string& text) {
     options.plan.seed = static_cast<std::uint64_t>(count_of("--seed", text));
   });
-  command.text("--case", "NAME", options.plan.case_name, "Only this case, by the name a failure is printed with");
-  command.text("--isa", "NAME", options.plan.instruction_set, "Only this instruction set (rapt info lists them)");
+  command.text("--case", "NAME", options.plan.case_name, "Run only this case, named as in the report of a failure");
+  command.text("--isa", "NAME", options.plan.instruction_set, "Check only this instruction set (rapt info lists them)");
   command.flag("--digest", options.digest,
                "Print a digest of the bits of every answer instead: equal digests mean equal bits");
-  command.flag("--json", options.json, "Print the same as data");
+  command.flag("--json", options.json, "Print the result as JSON");
   return command;
 }
 

@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Puts the instruction set back that was in use, whatever happens in between.
+// Restores the previous instruction set on destruction.
 class InstructionSetInUse {
  public:
   InstructionSetInUse() {
@@ -50,10 +50,11 @@ cases::CaseSpec case_by_name(const std::string& name) {
     const auto [stop, error] = std::from_chars(name.data() + kRandom.size(), end, seed);
     if (error == std::errc() && stop == end) return cases::random_case(seed);
   }
-  throw Error("check: there is no case " + name + "; give a name of the list, or Random and a seed, such as Random17");
+  throw Error("check: unknown case " + name +
+              "; give a name from the case list, or Random and a seed, such as Random17");
 }
 
-// The right answers to a case, forward and, where it has one, backward.
+// The expected results of a case: forward, and backward if it has one.
 struct Truth {
   explicit Truth(const cases::Case& test) : answer(cases::truth(test)) {
     if (cases::has_backward(test.spec)) gradients = cases::true_gradients(test);
@@ -63,7 +64,7 @@ struct Truth {
   cases::Gradients gradients;
 };
 
-// What is wrong with the answer of one engine; empty: nothing. `score` takes note of it.
+// Describes what is wrong with the result of one engine; empty: nothing. Updates `score`.
 std::string judge(const cases::Case& test, const Truth& truth, CheckScore& score) {
   const Clock::time_point start = Clock::now();
   bool untouched = false, untouched_by_backward = true;

@@ -1,6 +1,7 @@
-// The work behind `rapt check`: cases through every engine and instruction set, each answer held against the truth.
+// The work behind `rapt check`: runs cases on every engine and instruction set, and compares each result with the
+// expected one.
 //
-// It needs nothing but the library and the case list, so that tests/long can carry it to a bare machine.
+// It depends only on the library and the case list, so that tests/long can run it on a bare machine.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@ struct CheckScore {
   std::int64_t cases = 0;       // that were run: f64 goes to the reference only
   std::int64_t gradients = 0;   // of these, with gradients too: pages and i8 have none
   std::int64_t differ = 0;      // that were wrong
-  double worst = 0.0;           // the largest error of an output, as a part of what is allowed
+  double worst = 0.0;           // the largest error of an output, relative to the limit
   std::string worst_case{};     //
   double worst_gradient = 0.0;  // the same of a gradient
   std::string worst_gradient_case{};
@@ -64,9 +65,9 @@ struct CheckDigest {
   std::string layers{};  // empty where the plan names one case
 };
 
-// The cases that a plan stands for. Throws Error where it names one that does not exist.
+// The cases of a plan. Throws Error if it names one that does not exist.
 std::vector<cases::CaseSpec> planned_cases(const CheckPlan& plan);
-// The engines that a plan stands for. Throws Error where it names an instruction set that does not exist or run here.
+// The engines of a plan. Throws Error if it names an instruction set that does not exist or run here.
 std::vector<CheckTarget> planned_targets(const CheckPlan& plan);
 
 // `progress` is told after each case how many are done and how many answers were wrong.

@@ -29,7 +29,7 @@ double largest_of(const Matrix& matrix) {
   return largest;
 }
 
-// Without colours a letter behind the number says the group.
+// Without colours, a letter after the number shows the group.
 std::string group_mark(int group) { return std::string(1, static_cast<char>('a' + group)); }
 
 std::string number_text(const Terminal& terminal, const Matrix& matrix, std::size_t n) {

@@ -15,7 +15,7 @@ namespace rapt::cli {
 std::string mood_mark(exhibits::Mood mood);
 
 struct MatrixBlock : Block {
-  std::size_t title_lines = 0;  // so that those that stand side by side can begin at one height
+  std::size_t title_lines = 0;  // to align blocks that are side by side
 };
 
 // A matrix; in pieces, some columns each, where it would not fit in `width`.

@@ -53,7 +53,7 @@ class ExhibitPage {
     });
   }
 
-  // Matrices that follow one another stand side by side, as far as there is room.
+  // Consecutive matrices are placed side by side, as far as there is room.
   void operator()(const Matrix& matrix) { matrices_.push_back(&matrix); }
 
   void operator()(const Table& table) {
@@ -165,8 +165,7 @@ void show_exhibit(Page& page, const Exhibit& exhibit, Lang lang) {
 }
 
 void show_questions(Page& page, const std::vector<Exhibit>& questions, Lang lang) {
-  page.line(
-      page.terminal().bold(Both{"The questions people ask about attention", "关于注意力，大家常问的问题"}.in(lang)));
+  page.line(page.terminal().bold(Both{"Common questions about attention", "关于注意力的常见问题"}.in(lang)));
   page.line();
   for (const Exhibit& each : questions) {
     const std::string number = fmt::format("{:>2}  ", each.number);
@@ -177,9 +176,9 @@ void show_questions(Page& page, const std::vector<Exhibit>& questions, Lang lang
     }
   }
   page.line();
-  page.quiet(
-      Both{"rapt explain --question 1 answers the first.", "rapt explain --question 1 --lang zh 回答第一个。"}.in(
-          lang));
+  page.quiet(Both{"rapt explain --question 1 shows the answer to the first.",
+                  "rapt explain --question 1 --lang zh 显示第一题的解答。"}
+                 .in(lang));
 }
 
 }  // namespace rapt::cli

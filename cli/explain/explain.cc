@@ -42,12 +42,12 @@ std::string working_heads() {
   return list;
 }
 
-// Any whole number: which of them make sense is said later, where all is known.
+// Any integer; its range is checked later.
 std::int64_t any_whole(const std::string& option, const std::string& text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size()) return value;
-  throw BadValue(option, text + " is not a whole number");
+  throw BadValue(option, text + " is not an integer");
 }
 
 void add_setting(exhibits::Settings& settings, const std::string& text) {
@@ -60,7 +60,7 @@ void add_setting(exhibits::Settings& settings, const std::string& text) {
 
 void write(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-// A question's number and settings are refused by the exhibits, with what there is.
+// The exhibits validate the number and the settings of a question.
 ExitCode answer(const ExplainOptions& options) {
   if (options.questions) {
     const std::vector<exhibits::Exhibit> all = exhibits::questions(options.lang);
@@ -85,18 +85,19 @@ ExitCode answer(const ExplainOptions& options) {
   return page.flush(), ExitCode::good;
 }
 
-// A question brings its own sentence and its own switches.
+// A question has its own sentence and settings.
 void check_question(const ExplainOptions& options) {
   const auto refuse = [](const std::string& what) { throw UsageError("explain: " + what); };
-  if (options.questions && options.question) refuse("--questions and --question do not go together");
-  if (!options.settings.empty() && !options.question) refuse("--set is for a question; add --question N");
+  if (options.questions && options.question) refuse("--questions and --question cannot be combined");
+  if (!options.settings.empty() && !options.question) refuse("--set requires --question N");
   if (!options.question && !options.questions) return;
   const std::string name = options.question ? "--question" : "--questions";
   for (const auto& [given, option] :
        {std::pair(options.text.has_value(), "--text"), std::pair(options.heads.has_value(), "--heads"),
         std::pair(options.causal, "--causal"), std::pair(options.wrong_split, "--wrong-split")}) {
     if (given)
-      refuse(std::string(option) + " does not go with " + name + ": a question has its own switches, for --set");
+      refuse(std::string(option) + " cannot be combined with " + name +
+             ": a question has its own settings, changed with --set");
   }
 }
 
@@ -115,24 +116,24 @@ Sentence checked_sentence(const ExplainOptions& options, std::int64_t heads, con
 }  // namespace
 
 Command add_explain(Command& rapt, ExplainOptions& options) {
-  Command command = rapt.below(
-      "explain", "Walk a sentence through multi-head attention, step by step, or answer a question about it");
-  command.one("--text", "TEXT", "The sentence (a built-in one unless given)",
+  Command command =
+      rapt.below("explain", "Explain multi-head attention on a sentence, step by step, or answer a common question");
+  command.one("--text", "TEXT", "The sentence (default: a built-in example)",
               [&](const std::string& text) { options.text = text; });
   command.one("--heads", "N", "Number of heads (default 4); must divide 24",
               [&](const std::string& text) { options.heads = any_whole("--heads", text); });
-  command.flag("--causal", options.causal, "Let each word see only itself and the words before it");
-  command.flag("--wrong-split", options.wrong_split, "Split with view(B, H, L, D) and show what breaks");
-  command.flag("--questions", options.questions, "List the questions that people ask, with their numbers");
-  command.one("--question", "N", "Answer question N with numbers computed on the spot",
+  command.flag("--causal", options.causal, "Causal mask: each word sees only itself and earlier words");
+  command.flag("--wrong-split", options.wrong_split, "Split heads with view(B, H, L, D), and show what breaks");
+  command.flag("--questions", options.questions, "List the common questions, with their numbers");
+  command.one("--question", "N", "Answer question N, with numbers computed live",
               [&](const std::string& text) { options.question = any_whole("--question", text); });
-  command.many("--set", "KEY=VALUE", "Set a switch of the question; may be given again",
+  command.many("--set", "KEY=VALUE", "Change a setting of the question; can be repeated",
                [&](const std::vector<std::string>& texts) {
                  for (const std::string& text : texts) add_setting(options.settings, text);
                });
-  command.flag("--json", options.json, "Print the same as data");
+  command.flag("--json", options.json, "Print the result as JSON");
   command.choice("--lang", options.lang, kLanguages, "Language");
-  command.choice("--color", options.color, kColors, "When to colour");
+  command.choice("--color", options.color, kColors, "When to use colour");
   return command;
 }
 

@@ -1,4 +1,4 @@
-// `rapt explain`: a small sentence walked through multi-head attention, step by step, or an answer to one question.
+// `rapt explain`: multi-head attention on a sentence, step by step, or the answer to a question.
 #pragma once
 
 #include <cstdint>

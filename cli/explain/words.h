@@ -1,5 +1,5 @@
-// Every sentence that `rapt explain` says, in each language it speaks. Places for numbers are {0}, {1}, …, so that a
-// language may order them as it likes.
+// The texts of `rapt explain` in each language. Numbers are placeholders {0}, {1}, …, so that each language can order
+// them freely.
 #pragma once
 
 #include <string>

@@ -29,8 +29,7 @@ std::string listed(const std::vector<std::string>& names) {
 
 std::vector<std::byte> all_of_stdin(const std::string& option) {
   if (isatty(STDIN_FILENO) != 0) {
-    throw UsageError(
-        fmt::format("{} -: reads an .npy file from standard input, which is a terminal; pipe one in", option));
+    throw UsageError(fmt::format("{} -: standard input is a terminal; pipe an .npy file into it", option));
   }
   std::vector<std::byte> bytes;
   std::vector<std::byte> part(1 << 20);
@@ -41,7 +40,7 @@ std::vector<std::byte> all_of_stdin(const std::string& option) {
   return bytes;
 }
 
-// The tensor that was asked for, or the only one there is.
+// The requested tensor, or the only one in the file.
 std::string chosen_name(const std::string& option, const ArrayName& name, const std::vector<std::string>& names) {
   if (!name.tensor.empty()) {
     if (std::find(names.begin(), names.end(), name.tensor) != names.end()) return name.tensor;
@@ -52,9 +51,9 @@ std::string chosen_name(const std::string& option, const ArrayName& name, const 
              : fmt::format("{}: {} has no tensor \"{}\"; it has {}", option, name.file, name.tensor, listed(names)));
   }
   if (names.size() == 1) return names[0];
-  throw UsageError(names.empty() ? fmt::format("{}: {} holds no tensor", option, name.file)
-                                 : fmt::format("{}: {} holds {} tensors; name one as {}:NAME, of {}", option, name.file,
-                                               names.size(), name.file, listed(names)));
+  throw UsageError(names.empty() ? fmt::format("{}: {} contains no tensors", option, name.file)
+                                 : fmt::format("{}: {} contains {} tensors; select one with {}:NAME: {}", option,
+                                               name.file, names.size(), name.file, listed(names)));
 }
 
 bool is_npy(const std::string& path) {
@@ -92,10 +91,9 @@ ConstTensorView ArrayFiles::read(const std::string& option, const std::string& t
     if (what.starts_with("npy: ")) what.erase(0, 5);
     const std::size_t advice = what.find("; integers can be read as");  // by a program
     if (advice != std::string::npos)
-      what = fmt::format("{}; save floats: x.astype(\"float32\")", what.substr(0, advice));
+      what = fmt::format("{}; save it as float: x.astype(\"float32\")", what.substr(0, advice));
     if (is_npy(name.file)) throw Error(fmt::format("{}: {}", option, what));
-    throw Error(
-        fmt::format("{}: {} (rapt reads .npy, .npz and .safetensors; numpy.save writes the first)", option, what));
+    throw Error(fmt::format("{}: {} (rapt reads .npy, .npz and .safetensors; numpy.save writes .npy)", option, what));
   }
 }
 
@@ -125,7 +123,7 @@ ConstTensorView ArrayFiles::from_safetensors(const std::string& option, const Ar
 
 namespace {
 
-// At most `most` letters away.
+// Whether the edit distance is at most `most`.
 std::optional<std::string> nearest_within(std::size_t most, std::string_view text,
                                           const std::vector<std::string>& names) {
   std::optional<std::string> best;
@@ -156,7 +154,7 @@ std::optional<std::string> nearest(std::string_view text, const std::vector<std:
   return nearest_within(std::max<std::size_t>(2, text.size() / 5), text, names);
 }
 
-// Folder and ending are alike in many names, and say nothing about a short one.
+// Many names share their directory and extension, which would make short names look similar.
 std::optional<std::string> nearest_file(const std::string& path, const std::vector<std::string>& paths) {
   const std::size_t stem = std::filesystem::path(path).stem().string().size();
   return nearest_within(std::max(std::min<std::size_t>(2, (stem + 1) / 2), stem / 5), path, paths);
@@ -173,30 +171,29 @@ void require_file(const std::string& option, const std::string& path) {
       beside.push_back((folder / entry.path().filename()).string());
     }
     const std::optional<std::string> near = nearest_file(path, beside);
-    throw Error(fmt::format("{}there is no file {}{}", option.empty() ? "" : option + ": ", path,
+    throw Error(fmt::format("{}no such file: {}{}", option.empty() ? "" : option + ": ", path,
                             near ? fmt::format("; did you mean {}?", *near) : "; check the path"));
   }
   if (status.type() == std::filesystem::file_type::directory) {
-    throw Error(fmt::format("{}{} is a folder; name a file in it", option.empty() ? "" : option + ": ", path));
+    throw Error(fmt::format("{}{} is a directory; give a file", option.empty() ? "" : option + ": ", path));
   }
 }
 
 void check_output(const std::string& option, const std::string& path) {
   if (path == "-") {
     if (isatty(STDOUT_FILENO) != 0) {
-      throw UsageError(
-          fmt::format("{} -: would write the bytes of an array to this terminal; give a file, or a pipe", option));
+      throw UsageError(fmt::format("{} -: cannot write binary data to a terminal; give a file, or use a pipe", option));
     }
     return;
   }
   const auto folder = std::filesystem::path(path).parent_path();
   std::error_code error;
   if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
-    throw Error(fmt::format("{}: there is no folder {} to write {} in; make it first: mkdir -p {}", option,
-                            folder.string(), path, folder.string()));
+    throw Error(fmt::format("{}: no such directory: {} (for {}); create it with mkdir -p {}", option, folder.string(),
+                            path, folder.string()));
   }
   if (std::filesystem::is_directory(path, error)) {
-    throw Error(fmt::format("{}: {} is a folder; name a file in it", option, path));
+    throw Error(fmt::format("{}: {} is a directory; give a file", option, path));
   }
 }
 

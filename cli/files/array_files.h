@@ -1,4 +1,4 @@
-// Arrays by what the command line calls them: x.npy, m.safetensors:name, m.npz:name, and - for standard input.
+// Arrays named on the command line: x.npy, m.safetensors:name, m.npz:name, and - for standard input.
 #pragma once
 
 #include <cstddef>
@@ -42,14 +42,14 @@ class ArrayFiles {
   bool stdin_taken_ = false;
 };
 
-// The name of the list that is nearest to `text`, where one is near: a letter wrong, missing or too many.
+// The closest name in the list to `text`, if there is one: with a letter wrong, missing or added.
 std::optional<std::string> nearest(std::string_view text, const std::vector<std::string>& names);
 std::optional<std::string> nearest_file(const std::string& path, const std::vector<std::string>& paths);
 
-// Throws where there is no such file, with the name of one that is near. `option` may be empty.
+// Throws if there is no such file, with a similar name as a suggestion. `option` may be empty.
 void require_file(const std::string& option, const std::string& path);
 
-// "-" is standard output. An output that cannot be written is refused before any work is done.
+// "-" is standard output. An output that cannot be written is rejected before any work is done.
 void check_output(const std::string& option, const std::string& path);
 void write_array(const std::string& path, const ConstTensorView& array);
 

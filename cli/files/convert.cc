@@ -33,7 +33,7 @@ std::string family_names() {
   return names;
 }
 
-// The tensors on their way, and the memory of those that are not the file's own.
+// The tensors to write, and the memory of those that are not views into the file.
 struct Cargo {
   std::vector<NamedTensor> tensors;
   std::vector<Tensor> memory;
@@ -46,7 +46,7 @@ bool is_under(const std::string& name, const std::string& prefix) {
                                       prefix.back() == '/' || name[prefix.size()] == '.' || name[prefix.size()] == '/');
 }
 
-// Every tensor of the file that is wanted, by the name it has.
+// Collects the selected tensors of the file, under their original names.
 void take_tensors(TensorFile& file, const ConvertOptions& options, Cargo& cargo) {
   std::vector<std::string> names;
   for (const FileEntry& entry : file.entries()) {
@@ -65,16 +65,16 @@ void take_tensors(TensorFile& file, const ConvertOptions& options, Cargo& cargo)
   }
   if (!cargo.tensors.empty() || !cargo.left_out.empty()) return;
   const std::optional<std::string> near = nearest(options.prefix, names);
-  throw Error(fmt::format("{} has no tensor under \"{}\"{}; rapt inspect {} lists them", options.in, options.prefix,
-                          near ? fmt::format(", and \"{}\" is near", *near) : "", options.in));
+  throw Error(fmt::format("{} has no tensor under \"{}\"{} (rapt inspect {} lists them)", options.in, options.prefix,
+                          near ? fmt::format("; did you mean \"{}\"?", *near) : "", options.in));
 }
 
-// A refusal in the command's own words.
+// Rewords errors for the command line.
 StateDict named_anew(const MultiHeadAttention& layer, const SaveOptions& options) {
   try {
     return layer.state_dict(options);
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: {} (--names: torch has both kinds; --projections)",
+    throw Error(fmt::format("{}: {} (--names torch supports both values of --projections)",
                             options.prefix.empty() ? "the layer" : options.prefix, without_function(error)));
   }
 }
@@ -84,13 +84,13 @@ void rename_layers(const ConvertOptions& options, Cargo& cargo) {
   const std::vector<FoundLayer> layers = find_attention_layers(cargo.tensors);
   if (layers.empty()) {
     throw Error(fmt::format(
-        "{} has no attention layer whose names rapt knows{}, so --names and --projections have "
-        "nothing to change; rapt inspect {} lists the tensors",
+        "{} has no attention layer with tensor names that rapt recognizes{}, so --names and --projections do not "
+        "apply; rapt inspect {} lists the tensors",
         options.in, options.prefix.empty() ? "" : fmt::format(" under \"{}\"", options.prefix), options.in));
   }
   for (const FoundLayer& layer : layers) {
     const NameFamily family = options.names.value_or(layer.family);
-    // How many heads there are changes no name and no number.
+    // The number of heads affects neither names nor values.
     LoadedLayer loaded =
         MultiHeadAttention::load(cargo.tensors, {.prefix = layer.prefix, .heads = layer.possible_heads().front()});
     const StateDict state =
@@ -103,7 +103,7 @@ void rename_layers(const ConvertOptions& options, Cargo& cargo) {
       if (!taken.contains(tensor.name)) {
         all.push_back(std::move(tensor));
       } else if (!std::exchange(placed, true)) {
-        for (const NamedTensor& renamed : state.tensors) {  // views into a layer that does not stay
+        for (const NamedTensor& renamed : state.tensors) {  // views into a temporary layer
           cargo.memory.push_back(Tensor::copy_of(renamed.value));
           all.push_back({renamed.name, cargo.memory.back().view()});
         }
@@ -130,15 +130,16 @@ void write(const ConvertOptions& options, const TensorFile& file, const Cargo& c
     case TensorFile::Kind::npy: break;
   }
   if (cargo.tensors.size() != 1) {
-    throw UsageError(fmt::format("{} can hold one array, and there are {}; write an .npz, or name one with --prefix",
-                                 options.out, cargo.tensors.size()));
+    throw UsageError(
+        fmt::format("{} can hold only one array, and there are {}; write an .npz, or select one with --prefix",
+                    options.out, cargo.tensors.size()));
   }
   write_npy(options.out, cargo.tensors[0].value);
 }
 
 void report(const ConvertOptions& options, const Cargo& cargo) {
   for (const std::string& name : cargo.left_out) {
-    complain(fmt::format("left out {}: rapt has no such type", name));
+    complain(fmt::format("skipped {}: unsupported type", name));
   }
   if (options.json) {
     nlohmann::ordered_json json = {{"schema", 1}, {"in", options.in}, {"out", options.out}};
@@ -166,25 +167,25 @@ void report(const ConvertOptions& options, const Cargo& cargo) {
 }  // namespace
 
 Command add_convert(Command& rapt, ConvertOptions& options) {
-  Command command = rapt.below("convert", "Turn files of tensors into others, with other names or types");
+  Command command = rapt.below("convert", "Convert tensor files to another format, naming scheme or element type");
   command.place("in", "IN", "A .safetensors, .npz or .npy file", [&](const std::string& text) { options.in = text; });
-  command.place("out", "OUT", "What to write: .safetensors, .npz, or .npy for one tensor",
+  command.place("out", "OUT", "Output file: .safetensors, .npz, or .npy for a single tensor",
                 [&](const std::string& text) { options.out = text; });
-  command.one("--names", family_names(), "Give every attention layer the names of this family",
+  command.one("--names", family_names(), "Rename the tensors of every attention layer to this scheme",
               [&](const std::string& text) {
                 options.names = name_family(text);
                 if (!options.names) {
-                  throw BadValue("--names", fmt::format("'{}' is none of {}", text, family_names()));
+                  throw BadValue("--names", fmt::format("'{}' is not one of {}", text, family_names()));
                 }
               });
-  command.one("--projections", "packed|separate", "q, k and v of a layer in one tensor, or in one each",
+  command.one("--projections", "packed|separate", "Store q, k and v of a layer in one tensor, or separately",
               [&](const std::string& text) { options.packed = chosen("--projections", text, kProjections); });
-  add_dtype(command, options.dtype, "Round floating-point tensors to this type");
+  add_dtype(command, options.dtype, "Convert floating-point tensors to this type");
   command.text("--prefix", "TEXT", options.prefix, "Only tensors under this prefix");
-  command.flag("--compress", options.compress, "Deflate an .npz");
-  command.flag("--json", options.json, "Print what was written as data");
+  command.flag("--compress", options.compress, "Compress the .npz");
+  command.flag("--json", options.json, "Print what was written as JSON");
   command.footer(
-      "Tensors of a type that rapt does not have, such as integers, are left out and named.\n"
+      "Tensors of unsupported types, such as integers, are skipped with a message.\n"
       "  rapt convert model.safetensors model.npz\n"
       "  rapt convert model.safetensors torch.safetensors --names torch --dtype bf16");
   return command;

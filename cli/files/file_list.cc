@@ -25,7 +25,7 @@ TensorFile::Kind kind_of(const std::string& path) {
   if (path.ends_with(".safetensors")) return TensorFile::Kind::safetensors;
   if (path.ends_with(".npz")) return TensorFile::Kind::npz;
   if (path.ends_with(".npy")) return TensorFile::Kind::npy;
-  throw UsageError(fmt::format("{}: its ending says no kind of file; rapt knows .safetensors, .npz and .npy", path));
+  throw UsageError(fmt::format("{}: unknown file extension; expected .safetensors, .npz or .npy", path));
 }
 
 std::string shape_words(const std::vector<std::int64_t>& shape) {

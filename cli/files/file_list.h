@@ -1,4 +1,4 @@
-// A file of tensors of any kind: what it holds, and each tensor when it is wanted.
+// A tensor file of any format: its list of tensors, and each tensor on demand.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct FileEntry {
   bool readable() const { return dtype.has_value() && shape.size() <= static_cast<std::size_t>(Dims::kMaxRank); }
 };
 
-// Safetensors, npz or npy, by the ending of its name. Opening reads what describes the tensors, not their numbers.
+// Safetensors, npz or npy, by the ending of its name. Opening reads only the headers, not the data.
 class TensorFile {
  public:
   enum class Kind : std::uint8_t { safetensors, npz, npy };
@@ -50,7 +50,7 @@ class TensorFile {
   NpyArray array_;
 };
 
-// The kind that a path's ending says. Throws, with the endings there are.
+// The format by file extension. Throws on an unknown extension, with the supported ones.
 TensorFile::Kind kind_of(const std::string& path);
 // "(2, 3)"; a file's shape may have more dimensions than rapt's tensors.
 std::string shape_words(const std::vector<std::int64_t>& shape);

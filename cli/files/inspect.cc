@@ -25,10 +25,10 @@
 namespace rapt::cli {
 namespace {
 
-// Statistics read every number; up to this size that takes no longer than a breath.
+// Statistics read every number; up to this size that takes about a second.
 constexpr std::uint64_t kStatisticsUpTo = 256'000'000;
 
-// No shape tells the number of heads: what the file notes, or that of a head size people use. 0: none fits.
+// The shapes do not determine the number of heads: it comes from the metadata, or from a common head size. 0: unknown.
 std::int64_t likely_heads(const FoundLayer& layer, std::int64_t noted) {
   const std::vector<std::int64_t> possible = layer.possible_heads();
   if (std::find(possible.begin(), possible.end(), noted) != possible.end()) return noted;
@@ -87,7 +87,7 @@ std::string numbers_words(const std::vector<std::int64_t>& list) {
   return words;
 }
 
-// Models repeat a layer many times: all but its prefix is said once.
+// Models repeat a layer many times: only the prefix of repeated layers is printed.
 bool is_like(const FoundLayer& a, const FoundLayer& b) {
   const auto sizes = [](const FoundLayer& l) {
     return std::tuple(l.family, l.embed_size, l.key_size, l.value_size, l.output_size, l.query_width, l.key_width,
@@ -108,7 +108,8 @@ void print_layer(const std::string& path, const FoundLayer& layer, bool alone, s
   std::string text = fmt::format("  {}  {} names: {}\n", layer.prefix.empty() ? "(no prefix)" : layer.prefix,
                                  name_of(layer.family), sizes);
   if (advice.heads == 0 || advice.heads != noted) {
-    text += fmt::format("    heads are not in the shapes; these work: {}\n", numbers_words(layer.possible_heads()));
+    text += fmt::format("    the shapes do not determine the number of heads; possible: {}\n",
+                        numbers_words(layer.possible_heads()));
   }
   for (const std::string& name : layer.missing) text += fmt::format("    missing, taken as zeros: {}\n", name);
   text += fmt::format("    {}\n", advice.command);
@@ -147,9 +148,9 @@ std::vector<std::optional<Statistics>> all_statistics(TensorFile& file, bool wan
   return list;
 }
 
-// What is worth a word: numbers that are none, and tensors that cannot be read.
+// Remarks: non-finite numbers, and tensors that cannot be read.
 std::string remarks(const FileEntry& entry, const std::optional<Statistics>& statistics) {
-  if (!entry.readable()) return "  (a type or rank that rapt does not read)";
+  if (!entry.readable()) return "  (unsupported type or rank)";
   std::string words;
   if (statistics && statistics->nans > 0) words += fmt::format("  {} NaN", statistics->nans);
   if (statistics && statistics->infinities > 0) words += fmt::format("  {} infinite", statistics->infinities);
@@ -197,11 +198,11 @@ void print_text(const std::string& path, const TensorFile& file, const std::vect
 
   const std::vector<FoundLayer> layers = file.layers();
   if (file.kind() == TensorFile::Kind::npy) return;
-  print(layers.empty() ? "\nno attention layer whose names rapt knows\n"
+  print(layers.empty() ? "\nno attention layer with tensor names that rapt recognizes\n"
                        : fmt::format("\nattention layer{}\n", layers.size() == 1 ? "" : "s"));
   for (std::size_t n = 0; n < layers.size(); ++n) {
     if (n > 0 && is_like(layers[n - 1], layers[n])) {
-      print(fmt::format("  {}  as the one before\n", layers[n].prefix));
+      print(fmt::format("  {}  same as the previous one\n", layers[n].prefix));
     } else {
       print_layer(path, layers[n], layers.size() == 1, noted_heads(file));
     }
@@ -235,14 +236,14 @@ Command add_inspect(Command& rapt, InspectOptions& options) {
   command.place("file", "FILE", "A .safetensors, .npz or .npy file",
                 [&](const std::string& text) { options.file = text; });
   command.flag("--stats", options.statistics,
-               fmt::format("Statistics of every tensor (default up to {})", bytes_words(kStatisticsUpTo)));
-  command.flag("--no-stats", options.no_statistics, "No statistics: only what the header says");
-  command.flag("--json", options.json, "Print the same as data");
+               fmt::format("Statistics of every tensor (default for files up to {})", bytes_words(kStatisticsUpTo)));
+  command.flag("--no-stats", options.no_statistics, "No statistics; read only the header");
+  command.flag("--json", options.json, "Print the result as JSON");
   return command;
 }
 
 ExitCode run_inspect(const InspectOptions& options) {
-  if (options.statistics && options.no_statistics) throw UsageError("--stats and --no-stats are opposites; give one");
+  if (options.statistics && options.no_statistics) throw UsageError("--stats and --no-stats cannot be combined");
   TensorFile file(options.file);
   const bool small = file.bytes() <= kStatisticsUpTo;
   const bool wanted = !options.no_statistics && (options.statistics || small);

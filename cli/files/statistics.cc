@@ -67,7 +67,7 @@ Statistics statistics_of(const ConstTensorView& tensor) {
     }
     if (finite == 0) return;
     result.min = least, result.max = most, result.mean = sum / static_cast<double>(finite);
-    for (std::int64_t n = 0; n < count; ++n) {  // a second time, so that a large mean takes no digits from it
+    for (std::int64_t n = 0; n < count; ++n) {  // two passes, so that a large mean does not cancel digits
       const double off = static_cast<double>(data[n]) - result.mean;
       if (std::isfinite(off)) squares += off * off;
     }

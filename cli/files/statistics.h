@@ -1,4 +1,4 @@
-// What the numbers of a tensor are like, in a few words.
+// Summary statistics of a tensor.
 #pragma once
 
 #include <cstdint>

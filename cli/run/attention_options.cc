@@ -29,9 +29,10 @@ constexpr std::array<std::pair<std::string_view, Engine>, 3> kEngines{
 Window window_of(const std::string& text) {
   const std::vector<std::string> sides = split(text);
   if (sides.size() != 2) {
-    throw BadValue("--window", fmt::format("'{}' is not LEFT,RIGHT: 128,0 is 128 keys back and none ahead, "
-                                           "128, leaves the right side open",
-                                           text));
+    throw BadValue(
+        "--window",
+        fmt::format("'{}' is not LEFT,RIGHT; 128,0 means 128 keys before and none after, 128, means no limit after",
+                    text));
   }
   const auto side = [](const std::string& part) {
     return part.empty() ? std::optional<std::int64_t>() : whole_number("--window", part, 0, kMostWhole);
@@ -52,34 +53,37 @@ std::vector<std::int64_t> whole_numbers(const std::string& option, const std::st
 void add_masks(Command& command, RunOptions& options) {
   AttentionOptions& attention = options.attention;
   command.one_or_none("--causal", "[top-left|bottom-right]",
-                      "A token sees none that come after it; as --align where Lq, Lk differ",
+                      "Causal mask: each query sees the keys up to its own position; if Lq and Lk differ, give the "
+                      "alignment (as --align)",
                       [&](const std::string& text) {
                         attention.causal = true;
                         if (!text.empty()) attention.alignment = aligned("--causal", text);
                       });
-  command.text("--mask", "FILE", options.mask, "A mask: bool with --mask-true, or float, which is added");
-  command.choice("--mask-true", options.mask_true, kMaskTrue, "What true means: the key is seen, or hidden");
-  command.choice("--mask-of", options.mask_of, kMaskOf, "The mask is (B, Lq, Lk), (B*H, Lq, Lk), or (B, Lk)");
-  command.one("--mask-fill", "X", "What the mask hides is not hidden, but scores X: -1e9",
+  command.text("--mask", "FILE", options.mask, "Mask: bool (see --mask-true), or float, added to the scores");
+  command.choice("--mask-true", options.mask_true, kMaskTrue, "Meaning of true in a bool mask: keep or drop the key");
+  command.choice("--mask-of", options.mask_of, kMaskOf, "Shape of the mask: (B, Lq, Lk), (B*H, Lq, Lk) or (B, Lk)");
+  command.one("--mask-fill", "X", "Give masked keys the score X, such as -1e9, instead of excluding them",
               [&](const std::string& text) { options.mask_fill = real_number("--mask-fill", text); });
-  command.one("--key-lengths", "LIST", "How many keys each row of the batch has: 5,7",
+  command.one("--key-lengths", "LIST", "Number of valid keys in each batch row: 5,7",
               [&](const std::string& text) { attention.key_lengths = whole_numbers("--key-lengths", text, 0); });
-  command.one("--query-starts", "LIST", "Sequences lie end to end in one row: 0,3,8 are two",
+  command.one("--query-starts", "LIST",
+              "Packed sequences: the start of each, then the total length; 0,3,8 is two sequences",
               [&](const std::string& text) {
                 attention.packed.query_starts = whole_numbers("--query-starts", text, 0);
                 attention.packed.key_starts = attention.packed.query_starts;
               });
-  command.one("--key-starts", "LIST", "The same of the keys (default: as the queries)",
+  command.one("--key-starts", "LIST", "The same for the keys (default: as --query-starts)",
               [&](const std::string& text) { attention.packed.key_starts = whole_numbers("--key-starts", text, 0); });
-  command.one("--window", "L,R", "A token sees so many keys to its left and right",
+  command.one("--window", "L,R", "Sliding window: each query sees L keys before and R keys after its own position",
               [&](const std::string& text) { attention.window = window_of(text); });
-  command.one("--align", "top-left|bottom-right", "The first query stands at the first key, or the last at the last",
+  command.one("--align", "top-left|bottom-right",
+              "Align the first query with the first key, or the last query with the last key",
               [&](const std::string& text) { attention.alignment = aligned("--align", text); });
-  command.one("--offset", "LIST", "The first query stands at this key; one for all, or one per row",
+  command.one("--offset", "LIST", "Position of the first query among the keys: one value, or one per batch row",
               [&](const std::string& text) {
                 if (attention.alignment.kind != Alignment::Kind::unnamed) {
                   throw BadValue("--offset",
-                                 "says where the first query stands, and so does --align; give one of them");
+                                 "cannot be combined with --align: both set the position of the first query");
                 }
                 attention.alignment = Alignment::offsets(whole_numbers("--offset", text, -kMostWhole));
               });
@@ -87,21 +91,22 @@ void add_masks(Command& command, RunOptions& options) {
 
 void add_scores(Command& command, RunOptions& options) {
   AttentionOptions& attention = options.attention;
-  command.one("--scale", "X", "Of the scores (default 1/sqrt(D))",
+  command.one("--scale", "X", "Softmax scale (default 1/sqrt(D))",
               [&](const std::string& text) { attention.scale = real_number("--scale", text); });
-  command.one("--softcap", "X", "Scores stay between -X and X",
+  command.one("--softcap", "X", "Limit scores to (-X, X): X * tanh(score / X)",
               [&](const std::string& text) { attention.softcap = real_number("--softcap", text); });
-  command.one("--alibi-slopes", "LIST", "A key that is n away scores n slopes less; one slope for each head",
+  command.one("--alibi-slopes", "LIST", "ALiBi slopes, one per head: a key at distance n scores n * slope less",
               [&](const std::string& text) {
                 attention.alibi_slopes.clear();
                 for (const std::string& part : split(text)) {
                   attention.alibi_slopes.push_back(real_number("--alibi-slopes", part));
                 }
               });
-  command.text("--sinks", "FILE", options.sinks, "(H): one more score in each head's softmax, of no key");
-  command.one("--dropout", "X", "Drop weights at this rate, as in training",
+  command.text("--sinks", "FILE", options.sinks,
+               "Attention sinks (H): one extra logit per head in the softmax, without a value");
+  command.one("--dropout", "X", "Attention dropout rate, as in training",
               [&](const std::string& text) { options.dropout = real_number("--dropout", text, 0.0, 1.0); });
-  command.one("--seed", "N", "Which weights those are (default 0)", [&](const std::string& text) {
+  command.one("--seed", "N", "Dropout seed (default 0)", [&](const std::string& text) {
     attention.dropout.seed =
         static_cast<std::uint64_t>(whole_number("--seed", text, 0, std::numeric_limits<std::int64_t>::max()));
   });
@@ -112,9 +117,10 @@ void add_scores(Command& command, RunOptions& options) {
 void add_attention_flags(Command& command, RunOptions& options) {
   add_masks(command, options);
   add_scores(command, options);
-  add_dtype(command, options.dtype, "Compute in this type: inputs and parameters are rounded to it");
-  command.choice("--engine", options.attention.engine, kEngines, "Who computes (default: the fastest for the type)");
-  command.one("--threads", "N", "At most so many (default: all)", [&](const std::string& text) {
+  add_dtype(command, options.dtype, "Compute in this type; inputs and parameters are converted to it");
+  command.choice("--engine", options.attention.engine, kEngines,
+                 "Engine (default: the fastest that supports the type)");
+  command.one("--threads", "N", "Maximum number of threads (default: all cores)", [&](const std::string& text) {
     options.attention.threads = static_cast<int>(whole_number("--threads", text, 1, kMostThreads));
   });
 }

@@ -44,30 +44,28 @@ Mask read_mask(const RunOptions& options, ArrayFiles& files, std::int64_t heads)
     case MaskOf::unsaid:
       if (view.rank() == 3) {
         throw UsageError(
-            fmt::format("--mask: {} has shape {}, which has two readings; say --mask-of batch for "
+            fmt::format("--mask: {} has shape {}, which is ambiguous; give --mask-of batch for "
                         "(B, Lq, Lk), or --mask-of heads for (B·H, Lq, Lk)",
                         options.mask, shape_words(view.shape())));
       }
   }
   if (is_float(view.dtype())) {
     if (options.mask_true != MaskTrue::unsaid) {
-      throw UsageError(
-          fmt::format("--mask-true: {} holds {}, which is added to the scores; leave --mask-true out, or "
-                      "save the mask as bool",
-                      options.mask, name_of(view.dtype())));
+      throw UsageError(fmt::format(
+          "--mask-true: {} holds {}, which is added to the scores; omit --mask-true, or save the mask as bool",
+          options.mask, name_of(view.dtype())));
     }
     if (options.mask_fill) {
-      throw UsageError(
-          fmt::format("--mask-fill: {} holds {}, which is added to the scores and hides nothing by itself; "
-                      "save the mask as bool",
-                      options.mask, name_of(view.dtype())));
+      throw UsageError(fmt::format(
+          "--mask-fill: {} holds {}, which is added to the scores and excludes no keys; save the mask as bool",
+          options.mask, name_of(view.dtype())));
     }
     return Mask::add(view);
   }
   if (options.mask_true == MaskTrue::unsaid) {
     throw UsageError(
-        "--mask: say what true means: --mask-true keep where true is seen, --mask-true drop where true "
-        "is hidden (as PyTorch's masks of nn.MultiheadAttention)");
+        "--mask: the meaning of true must be given: --mask-true keep (true: the query sees the key), or --mask-true "
+        "drop (true: the key is masked, as in PyTorch's nn.MultiheadAttention)");
   }
   const bool keep = options.mask_true == MaskTrue::keep;
   if (!options.mask_fill) return keep ? Mask::keep(view) : Mask::drop(view);

@@ -17,7 +17,7 @@
 namespace rapt::cli {
 namespace {
 
-// The file that could not be opened or the heads that do not fit, in the command's own words.
+// Rewords errors about the file and the heads for the command line.
 LoadedLayer load_model(const RunOptions& options, ArrayFiles& files) {
   const LoadOptions load{.prefix = options.prefix,
                          .heads = options.heads,
@@ -37,7 +37,7 @@ LoadedLayer load_model(const RunOptions& options, ArrayFiles& files) {
   } catch (const Error& error) {
     const std::string what = with_flags(error, options.mask);
     if (what == error.what()) throw;  // of the file, which it names
-    throw Error(fmt::format("{}: {} (rapt inspect {} shows what is there)", options.model, what, options.model));
+    throw Error(fmt::format("{}: {} (rapt inspect {} lists the tensors)", options.model, what, options.model));
   }
 }
 
@@ -45,8 +45,8 @@ void require_fitting_types(const RunOptions& options, const Inputs& inputs, DTyp
   for (const ConstTensorView* x : {&inputs.query, &inputs.key, &inputs.value}) {
     if ((x->dtype() == DType::f64) == (layer == DType::f64)) continue;
     throw Error(
-        fmt::format("an input is {}, the parameters in {} are {}, and f64 does not mix with other types; give "
-                    "--dtype f32 to round all to f32, or --dtype f64 to compute in f64",
+        fmt::format("an input is {}, the parameters in {} are {}, and f64 does not mix with other types; give --dtype "
+                    "f32 to convert everything to f32, or --dtype f64 to compute in f64",
                     name_of(x->dtype()), options.model, name_of(layer)));
   }
 }
@@ -94,7 +94,7 @@ LayerOptions call_of(const RunOptions& options) {
           .position = options.position};
 }
 
-// Runs the layer into tensors for all that the options ask for.
+// Runs the layer, with a tensor for each requested output.
 RunResult run_layer(const RunOptions& options, const MultiHeadAttention& layer, const Inputs& inputs,
                     const LayerOptions& call) {
   const MultiHeadAttentionConfig& config = layer.config();
@@ -158,8 +158,8 @@ RunResult run_example(const RunOptions& options) {
   const std::string sentence(words(Lang::en).sentence);
   if (exhibits::kEmbedding % std::max<std::int64_t>(options.heads, 1) != 0) {
     throw UsageError(
-        fmt::format("--heads: the example has tokens of {} numbers, which do not divide into {} heads; take "
-                    "2, 3, 4, 6 or 8, or give an --input of your own",
+        fmt::format("--heads: the example's embedding size, {}, is not divisible by {}; use 2, 3, 4, 6 or 8, or give "
+                    "your own --input",
                     exhibits::kEmbedding, options.heads));
   }
   const exhibits::Projections projections = exhibits::make_projections();
@@ -179,8 +179,8 @@ RunResult run_example(const RunOptions& options) {
   const LayerOptions call = call_of(options);
   RunResult result = run_layer(options, layer, {x, x, x}, call);
   result.labels = tokens.tokens;
-  result.title = fmt::format("no --input, so an example: \"{}\" in rapt explain's model, {} heads of {}", sentence,
-                             layer.config().heads, layer.config().head_size);
+  result.title = fmt::format("no --input; example: \"{}\" with the model of rapt explain, {} heads of size {}",
+                             sentence, layer.config().heads, layer.config().head_size);
   return result;
 }
 

@@ -33,7 +33,7 @@ struct RunOptions {
   std::optional<RotaryOptions> rotary;
   std::int64_t position = 0;
 
-  // All that attention takes and a line of text can say; the rate of dropout is apart, since a layer has its own.
+  // The options of attention that fit on a command line; the dropout rate is separate, because a layer has its own.
   AttentionOptions attention;
   double dropout = 0.0;
   std::optional<DType> dtype;
@@ -51,7 +51,7 @@ struct RunOptions {
 Command add_run(Command& rapt, RunOptions& options);
 void add_attention_flags(Command& command, RunOptions& options);  // attention_options.cc
 void add_rotary_flags(Command& command, RunOptions& options);     // rotary_options.cc
-// Refuses what does not go together, before any file is opened.
+// Rejects invalid combinations before any file is opened.
 void check_run_options(const RunOptions& options);
 
 ExitCode run_run(const RunOptions& options);

@@ -15,8 +15,8 @@ View canonical(const RunOptions& options, const char* name, const View& x, std::
   if (x.rank() == 4) {
     if (heads > 0 && x.size(1) != heads) {
       throw UsageError(
-          fmt::format("{} has shape {}, which is (B, H, L, D) with {} heads, and {} were asked for; leave "
-                      "the number out, or transpose an array that is (B, L, H, D)",
+          fmt::format("{} has shape {}, which is (B, H, L, D) with {} heads, but {} were requested; omit the number, "
+                      "or transpose the array if it is (B, L, H, D)",
                       name, shape_words(x.shape()), x.size(1), heads));
     }
     return x;
@@ -26,9 +26,9 @@ View canonical(const RunOptions& options, const char* name, const View& x, std::
     const View tokens = x.rank() == 2 ? x.unsqueeze(0) : options.length_first ? x.transpose(0, 1) : x;
     if (tokens.size(2) % heads != 0) {
       const bool is_query = std::string_view(name) != "--key" && std::string_view(name) != "--value";
-      throw UsageError(fmt::format("{} has shape {}: tokens of {} numbers do not divide into {} heads{}", name,
+      throw UsageError(fmt::format("{} has shape {}: its embedding size, {}, is not divisible into {} heads{}", name,
                                    shape_words(x.shape()), tokens.size(2), heads,
-                                   is_query ? "" : "; --kv-heads says how many k and v have"));
+                                   is_query ? "" : "; --kv-heads sets the number of k and v heads"));
     }
     return split_heads(tokens, heads);
   }

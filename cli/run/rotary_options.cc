@@ -58,23 +58,24 @@ RotaryScaling scaling_of(const std::string& text) {
 
 void add_rotary_flags(Command& command, RunOptions& options) {
   command.one(
-      "--rotary", "half|interleaved", "The layer turns q and k by their position",
+      "--rotary", "half|interleaved", "Rotary position embedding (RoPE) of q and k: how dimensions are paired",
       [&](const std::string& text) { options.rotary = RotaryOptions{.pairs = chosen("--rotary", text, kPairs)}; });
   const auto more = [&](const char* name, const char* type, const char* help, const auto& set) {
     command.one(name, type, help, [&options, name = std::string(name), set](const std::string& text) {
-      if (!options.rotary) throw BadValue(name, "is about rotary embedding; give --rotary half or interleaved too");
+      if (!options.rotary) throw BadValue(name, "requires --rotary half or --rotary interleaved");
       set(*options.rotary, text);
     });
   };
-  more("--rotary-base", "X", "Its base (default 10000)",
+  more("--rotary-base", "X", "Rotary base (default 10000)",
        [](RotaryOptions& rotary, const std::string& text) { rotary.base = real_number("--rotary-base", text); });
-  more("--rotary-size", "N", "How many numbers of a head are turned (default: all)",
+  more("--rotary-size", "N", "Number of rotated dimensions per head (default: all)",
        [](RotaryOptions& rotary, const std::string& text) {
          rotary.size = whole_number("--rotary-size", text, 2, kMostWhole);
        });
-  more("--rotary-scaling", "KIND:NUMBERS", "Further, by linear, ntk, dynamic, yarn or llama3:8,8192",
+  more("--rotary-scaling", "KIND:NUMBERS",
+       "Context extension: linear, ntk, dynamic, yarn or llama3, such as llama3:8,8192",
        [](RotaryOptions& rotary, const std::string& text) { rotary.scaling = scaling_of(text); });
-  command.one("--position", "N", "Of the first token (default 0)",
+  command.one("--position", "N", "Position of the first token (default 0)",
               [&](const std::string& text) { options.position = whole_number("--position", text, 0, kMostWhole); });
 }
 

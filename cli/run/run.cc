@@ -25,7 +25,7 @@ nlohmann::ordered_json tensor_json(const Tensor& tensor) {
           {"first", first_numbers_json(tensor, kNumbersShown)}};
 }
 
-// Writes what was asked for, and returns its names with the tensors.
+// Writes the requested outputs, and returns their names with the tensors.
 std::vector<std::pair<std::string, const Tensor*>> write_outputs(const RunOptions& options, const RunResult& result) {
   std::vector<std::pair<std::string, const Tensor*>> written;
   const auto write = [&](const std::string& path, const Tensor& tensor) {

@@ -1,4 +1,4 @@
-// What `rapt run` does between its options and its output: arrays in, one of three things run, tensors out.
+// The steps of `rapt run`: load arrays, run attention, a layer or the example, and return tensors.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace rapt::cli {
 
-// What a run gives, and what it says about itself.
+// The results of a run, and its summary.
 struct RunResult {
   std::string title;  // "plain attention", "the layer …"
   Tensor out, weights, lse;

@@ -13,7 +13,7 @@ Interrupt::Interrupt() {
   noted = 0;
   struct sigaction action {};
   action.sa_handler = note;
-  // Reset: the second one finds the default again. Restart: what writes a file is not disturbed.
+  // SA_RESETHAND: the second signal has the default action. SA_RESTART: file writes are not interrupted.
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
   sigaction(SIGINT, &action, &before_int_);
   sigaction(SIGTERM, &action, &before_term_);

@@ -1,11 +1,11 @@
-// Ctrl-C, and a polite request to end, as a question that a loop may ask.
+// SIGINT and SIGTERM as a flag that loops can poll.
 #pragma once
 
 #include <csignal>
 
 namespace rapt::cli {
 
-// While one of these lives, the first SIGINT or SIGTERM is noted; the second ends the process as ever.
+// While one of these lives, the first SIGINT or SIGTERM sets the flag; the second ends the process.
 class Interrupt {
  public:
   Interrupt();

@@ -1,4 +1,4 @@
-// Text to where it belongs: results to stdout, what goes on meanwhile to stderr.
+// Output: results to stdout, progress and messages to stderr.
 #pragma once
 
 #include <cstdio>
@@ -6,7 +6,7 @@
 
 namespace rapt::cli {
 
-// "" ends the line. On anything but a terminal there is no line: a log should not hold a hundred of them.
+// "" ends the line. Only on a terminal: it would fill a log.
 void show_progress(const std::string& now);
 
 void print(const std::string& text);

@@ -37,7 +37,7 @@ void Page::lines(const std::vector<std::string>& texts) {
 }
 
 void Page::flush() {
-  // A plain capture should carry no blanks at line ends: padded cells leave some.
+  // Removes trailing blanks, which padded cells leave.
   std::string trimmed;
   for (std::size_t begin = 0; begin < text_.size();) {
     const std::size_t end = text_.find('\n', begin);

@@ -1,4 +1,4 @@
-// A line on a terminal that says what is going on and for how long, while the work is done elsewhere.
+// A progress line on a terminal, with the elapsed time, while another thread works.
 #pragma once
 
 #include <condition_variable>
@@ -8,7 +8,7 @@
 
 namespace rapt::cli {
 
-// Shows nothing in the first second, nor where stderr is no terminal. Takes its line away at the end.
+// Shows nothing in the first second, or if stderr is not a terminal. Clears its line at the end.
 class Spinner {
  public:
   explicit Spinner(std::string what);

@@ -1,4 +1,4 @@
-// What the terminal can do, and the escape codes that colour it.
+// Terminal capabilities and colour escape codes.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,7 @@ struct Rgb {
   std::uint8_t b = 0;
 };
 
-// Where text goes: how wide it is, and which colours it knows. With ColorMode::none every function returns its text
-// bare.
+// The width and the colours of the output. With ColorMode::none, every function returns its text unchanged.
 class Terminal {
  public:
   Terminal(ColorMode mode, int width) : mode_(mode), width_(width) {}
@@ -29,7 +28,7 @@ class Terminal {
   std::string dim(std::string_view text) const { return wrapped("2", text); }
   std::string colored(Rgb color, std::string_view text) const;
   std::string cell(Rgb background, std::string_view text) const;   // black or white on it, whichever reads better
-  std::string heat(double fraction, std::string_view text) const;  // 0 … 1, night to sun: weights
+  std::string heat(double fraction, std::string_view text) const;  // 0 … 1, dark to bright: weights
   std::string signed_heat(double fraction, std::string_view text) const;  // −1 … 1, blue, grey, red: any number
 
  private:
@@ -41,7 +40,7 @@ class Terminal {
   int width_;
 };
 
-int terminal_width(int descriptor);  // in columns; 0 where it is no terminal
+int terminal_width(int descriptor);  // in columns; 0 if it is not a terminal
 
 // Asks the descriptor (stdout) and the environment: NO_COLOR, TERM, COLORTERM, COLUMNS. --color always wins over
 // NO_COLOR.

@@ -24,7 +24,7 @@
 namespace rapt::cli {
 namespace {
 
-// Of the built-in model: short enough for both of its heads to stand side by side.
+// For the built-in model: short enough to show both heads side by side.
 constexpr const char* kFirstPrompt = "theCATranthe";
 constexpr std::int64_t kFirstAnswer = 4;
 
@@ -50,13 +50,13 @@ Generated generate(const Transformer& model, const train::Prompt& prompt, const 
   return all;
 }
 
-// What was asked for, or as much of it as a task's context has room for.
+// The requested number of tokens, limited by the context.
 std::int64_t tokens_wanted(const GenerateOptions& options, const train::Prompt& prompt,
                            const TransformerConfig& model) {
   if (!options.tokens) return prompt.answer;
   const std::int64_t room = model.context - std::ssize(prompt.tokens) + 1;
   if (prompt.open_ended || *options.tokens <= room) return *options.tokens;
-  fmt::print(stderr, "rapt: {} tokens asked for; the context of {} has room for {} after this prompt\n",
+  fmt::print(stderr, "rapt: {} tokens requested; the context of {} has room for {} after this prompt\n",
              *options.tokens, model.context, room);
   return room;
 }
@@ -80,27 +80,27 @@ void print_json(const std::string& name, const train::ModelCard& card, const tra
 }  // namespace
 
 Command add_generate(Command& rapt, GenerateOptions& options) {
-  Command command = rapt.below("generate", "Let a model of rapt train's go on from a prompt");
-  command.place_or_none("model", "FILE", "A file that rapt train wrote (a trained one is built in)",
+  Command command = rapt.below("generate", "Generate text with a model from rapt train");
+  command.place_or_none("model", "FILE", "Model file written by rapt train (default: the built-in model)",
                         [&](const std::string& file) { options.model = file; });
-  command.one("--prompt", "TEXT", "What to go on from (an example of the model's task)",
+  command.one("--prompt", "TEXT", "Prompt (default: an example of the model's task)",
               [&](const std::string& text) { options.prompt = text; });
-  command.one("--tokens", "N", "How many characters (as many as the task's answer has; 300 of a text)",
+  command.one("--tokens", "N", "Number of characters (default: the length of the task's answer; 300 for a text)",
               [&](const std::string& text) { options.tokens = whole_number("--tokens", text, 1, kMost); });
-  command.one("--temperature", "T", "0 always takes the most likely (0; of a text 0.8)",
+  command.one("--temperature", "T", "Sampling temperature; 0 always takes the most likely (0; for a text 0.8)",
               [&](const std::string& text) { options.temperature = real_number("--temperature", text, 0.0, 100.0); });
-  command.one("--top-k", "K", "Draw from the K most likely only (all)",
+  command.one("--top-k", "K", "Sample only from the K most likely (all)",
               [&](const std::string& text) { options.top_k = whole_number("--top-k", text, 1, kMost); });
-  command.one("--seed", "S", "Of what is drawn (1)", [&](const std::string& text) {
+  command.one("--seed", "S", "Sampling seed (1)", [&](const std::string& text) {
     options.seed =
         static_cast<std::uint64_t>(whole_number("--seed", text, 0, std::numeric_limits<std::int64_t>::max()));
   });
-  command.flag("--json", options.json, "Print data, with the probability of each token");
-  command.choice("--color", options.color, kColors, "When to colour");
+  command.flag("--json", options.json, "Print JSON, with the probability of each token");
+  command.choice("--color", options.color, kColors, "When to use colour");
   command.footer(
-      "Without a file, the built-in model goes on, and shows what its heads look at.\n"
-      "Prompt and answer go to standard output as they come. A text longer than the context goes\n"
-      "on from the newer half of it; the other tasks end with their answer or their context.\n"
+      "Without a file, the built-in model is used, and the attention of its heads is shown.\n"
+      "The prompt and the output are printed as they are generated. If a text exceeds the context,\n"
+      "generation continues from its newer half; other tasks stop after the answer, or at the end of the context.\n"
       "  rapt generate --prompt wordsxyzwor\n"
       "  rapt train text mine.txt && rapt generate text.safetensors");
   return command;
@@ -115,7 +115,7 @@ ExitCode run_generate(const GenerateOptions& options) {
   const train::ModelCard card = train::model_card(file, name);
   const Transformer model = Transformer::load(file, name);
   if (model.config().vocabulary != card.characters.size()) {
-    throw Error(fmt::format("{} is broken: it has {} characters for a vocabulary of {}", name, card.characters.size(),
+    throw Error(fmt::format("{} is corrupt: it has {} characters for a vocabulary of {}", name, card.characters.size(),
                             model.config().vocabulary));
   }
   const bool as_page = builtin && !options.json;

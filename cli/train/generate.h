@@ -1,4 +1,4 @@
-// `rapt generate`: what a trained model says next, token by token through the KV cache.
+// `rapt generate`: generates text with a trained model, token by token with a KV cache.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ std::string cell_of(const Terminal& terminal, double weight, int width) {
   return filled(kShades[std::min<std::size_t>(4, static_cast<std::size_t>(weight * 5.0))], width);
 }
 
-// Row i: where token i looks.
+// Row i: what token i attends to.
 Block map_of(const Terminal& terminal, const std::string& title, const std::vector<std::string>& names,
              const ConstTensorView& weights, int cell) {
   const auto count = static_cast<std::int64_t>(names.size());
@@ -49,7 +49,7 @@ Block map_of(const Terminal& terminal, const std::string& title, const std::vect
   return block;
 }
 
-// Where a token stood before: what came after it then is what should come now.
+// Earlier occurrences of a token: what followed then is the expected next token.
 struct Repeats {
   std::int64_t count = 0;
   double on_match = 0.0;     // layer 2's weight on what came after, the mean over tokens that stood there before
@@ -100,29 +100,31 @@ void show_heads(const HeadsPage& shown, const Terminal& terminal) {
   page.line(shown.prompt.text + " " + terminal.bold(answer));
   const std::set<std::int32_t> different(shown.prompt.tokens.begin(), shown.prompt.tokens.end());
   const bool repeats_something = different.size() < shown.prompt.tokens.size();
-  page.quiet((repeats_something ? "The model goes on with what it saw once before: " : "The model guesses: ") +
+  page.quiet((repeats_something ? "The model continues with what it has seen before: " : "The model guesses: ") +
              chances + ".");
   page.line();
   const int both = 2 * (2 + 2 * static_cast<int>(names.size())) + kGap;
   const int cell = both <= page.room() ? 2 : 1;
-  page.lines(arrange({map_of(terminal, "layer 1: what came before", names, first, cell),
-                      map_of(terminal, "layer 2: what came next, last time", names, second, cell)},
+  page.lines(arrange({map_of(terminal, "layer 1: the previous token", names, first, cell),
+                      map_of(terminal, "layer 2: what came next last time", names, second, cell)},
                      page.room(), kGap));
   page.line();
-  page.quiet(fmt::format("A row is a token, and shows where it looks: {} is all of its weight.",
+  page.quiet(fmt::format("Each row shows what one token attends to; {} is a weight of 1.",
                          terminal.has_color() ? "bright" : "█"));
   if (!repeats_something) {
-    page.prose("Nothing is repeated in the prompt, so nobody can know what comes next. Give one that begins again.");
+    page.prose(
+        "The prompt repeats nothing, so the next token cannot be predicted. Try a prompt that starts to repeat "
+        "itself.");
   } else {
     page.prose(
-        fmt::format("In layer 1 a token looks at the one before it ({} of the weight, where layer 2 looks). So "
-                    "layer 2 can find who came after the token that stands here now ({} of its weight): that is "
-                    "what comes next.",
+        fmt::format("In layer 1, each token attends to the one before it ({} of the weight, at the positions where "
+                    "layer 2 looks). Layer 2 can therefore find the token that followed the current one last time ({} "
+                    "of its weight), and predicts it again.",
                     percent(repeats.on_previous), percent(repeats.on_match)));
   }
   page.heading("next", "");
-  page.line("rapt generate --prompt wordsxyzwor   your own, of letters, digits, + and /");
-  page.line("rapt train induction                 watch one learn it");
+  page.line("rapt generate --prompt wordsxyzwor   your own prompt: letters, digits, + and /");
+  page.line("rapt train induction                 watch a model learn this");
   page.line("rapt explain                         how attention works, step by step");
   page.line("rapt run --help                      attention on arrays of your own");
   page.flush();

@@ -1,4 +1,4 @@
-// The page that people meet first: a trained model goes on with what was repeated, and shows how.
+// The first page a new user sees: a trained model continues a repeated pattern, and shows how.
 #pragma once
 
 #include <vector>

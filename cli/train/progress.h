@@ -1,4 +1,4 @@
-// What a run of training shows while it lasts: a line that changes on a terminal, or a line now and then elsewhere.
+// Training progress: a line that is updated on a terminal, or occasional lines elsewhere.
 #pragma once
 
 #include <chrono>

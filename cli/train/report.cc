@@ -34,7 +34,7 @@ void print_train_report(const TrainReport& report, const Terminal& terminal) {
   for (const train::Point& point : trainer.curve()) points.emplace_back(static_cast<double>(point.step), point.loss);
   const std::vector<std::string> chart =
       line_chart(terminal, points, std::min(terminal.width(), kChartWidth), kChartHeight);
-  if (!chart.empty()) print("loss, on what was not trained on\n");
+  if (!chart.empty()) print("validation loss\n");
   for (const std::string& line : chart) print(line + "\n");
 
   const train::Evaluation now = trainer.evaluate();

@@ -1,4 +1,4 @@
-// What a run of training ends with: how well the model does, its curve, and where it is.
+// The final report of training: measures, loss curve and files.
 #pragma once
 
 #include <string>

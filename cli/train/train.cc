@@ -40,14 +40,14 @@ std::string read_text(const std::string& path) {
 std::unique_ptr<train::Task> make_text(const TrainOptions& options) {
   train::Recipe recipe = options.recipe;
   if (recipe.model.width % recipe.model.heads != 0) {
-    throw UsageError(fmt::format("--heads: {} heads do not divide a width of {}; every head has as many numbers",
+    throw UsageError(fmt::format("--heads: {} heads do not divide a width of {}; choose a divisor of the width",
                                  recipe.model.heads, recipe.model.width));
   }
   recipe.model.hidden = 4 * recipe.model.width;
   const double parameters = 12.0 * static_cast<double>(recipe.model.layers) * static_cast<double>(recipe.model.width) *
                             static_cast<double>(recipe.model.width);
   if (parameters > kMostParameters) {
-    throw UsageError(fmt::format("--width: {} layers of width {} have {:.1e} parameters; at most {:.0e} are taken",
+    throw UsageError(fmt::format("--width: {} layers of width {} have {:.1e} parameters; the limit is {:.0e}",
                                  recipe.model.layers, recipe.model.width, parameters, kMostParameters));
   }
   return std::make_unique<train::Text>(read_text(options.file), options.file, recipe);
@@ -69,7 +69,7 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(path, error);
 }
 
-// Before any work is done: what would be lost, or could not be written at the end.
+// Checks before any work that nothing would be overwritten, and that the output can be written.
 void check_files(const TrainOptions& options) {
   const std::string model = options.model_file(), checkpoint = options.checkpoint_file();
   check_output("--out", model);
@@ -78,18 +78,17 @@ void check_files(const TrainOptions& options) {
       (void)train::model_card(SafetensorsFile(model), model);
     } catch (const Error&) {
       throw Error(
-          fmt::format("--out: {} is there, and is no model of rapt train's; name another file, or remove it", model));
+          fmt::format("--out: {} exists and is not a model from rapt train; choose another file, or remove it", model));
     }
   }
   if (exists(checkpoint) && !options.resume && !options.restart) {
-    throw UsageError(
-        fmt::format("{} is there, of a run that can go on; give --resume to go on from it, --restart to begin again, "
-                    "or another --out",
-                    checkpoint));
+    throw UsageError(fmt::format(
+        "{} exists, from an unfinished run; give --resume to continue it, --restart to start over, or another --out",
+        checkpoint));
   }
 }
 
-// A run that was killed while it wrote leaves .NAME.PID-….tmp beside its file. Those of processes that are no more go.
+// A run that was killed while it wrote leaves .NAME.PID-….tmp beside its file. Those of dead processes are removed.
 void remove_leftovers(const std::string& path) {
   const std::filesystem::path target(path);
   const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
@@ -110,28 +109,28 @@ train::Trainer begin(const TrainOptions& options, const train::Task& task) {
   const std::string checkpoint = options.checkpoint_file();
   if (!options.resume) return {task, options.seed};
   if (!exists(checkpoint)) {
-    fmt::print(stderr, "there is no {}; this run begins at step 0\n", checkpoint);
+    fmt::print(stderr, "{} not found; starting at step 0\n", checkpoint);
     return {task, options.seed};
   }
   try {
     train::Trainer trainer(task, options.seed, checkpoint);
-    fmt::print(stderr, "{} is at step {}; going on from there\n", checkpoint, trainer.steps());
+    fmt::print(stderr, "{}: resuming at step {}\n", checkpoint, trainer.steps());
     return trainer;
   } catch (const Error& error) {
-    throw Error(fmt::format("--resume: {} (--restart begins again)", error.what()));
+    throw Error(fmt::format("--resume: {} (--restart starts over)", error.what()));
   }
 }
 
 void say_what_next(const TrainReport& report, std::int64_t steps) {
   if (report.interrupted) {
-    fmt::print(stderr, "saved in {}\nthe same command with --resume goes on from step {}\n", report.checkpoint_file,
+    fmt::print(stderr, "saved {}\nthe same command with --resume continues from step {}\n", report.checkpoint_file,
                report.trainer.steps());
     return;
   }
   fmt::print(stderr, "wrote {}; now try: rapt generate {}\n", report.model_file, report.model_file);
   if (!report.checkpoint_file.empty()) {
-    fmt::print(stderr, "kept {}\nthe same command with --resume --steps {} trains on\n", report.checkpoint_file,
-               2 * steps);
+    fmt::print(stderr, "kept {}\nthe same command with --resume --steps {} continues training\n",
+               report.checkpoint_file, 2 * steps);
   }
 }
 

@@ -1,4 +1,4 @@
-// `rapt train`: a small transformer learns a task, with checkpoints that a kill at any moment leaves whole.
+// `rapt train`: trains a small transformer on a task, with checkpoints that survive a kill at any moment.
 #pragma once
 
 #include <cstdint>

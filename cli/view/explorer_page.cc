@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// In the page, the place of a result.
+// The placeholder for a result in the page.
 constexpr std::string_view kPlace = "<!--RESULT-->";
-// More than this as text, and browsers take seconds to read the page.
+// Beyond this size, browsers take seconds to parse the page.
 constexpr std::size_t kMostBytes = 96'000'000;
 
 fs::path this_program() {
@@ -39,7 +39,7 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-// A script element may hold JSON in which no "<" can end it.
+// JSON inside a script element; "<" is escaped so that it cannot end the element.
 std::string result_element(const PageResult& result) {
   nlohmann::ordered_json json = {{"title", result.title}, {"files", nlohmann::ordered_json::array()}};
   for (const PageFile& file : result.files)
@@ -79,8 +79,8 @@ std::string find_page() {
     if (fs::is_regular_file(place, error)) return fs::weakly_canonical(place).string();
   }
   throw Error(
-      "the explorer's page is not here; `make explorer` in rapt's sources builds it, and RAPT_EXPLORER=rapt.html "
-      "says where it lies");
+      "the explorer page was not found; build it with `make explorer` in rapt's source tree, or set RAPT_EXPLORER to "
+      "its path");
 }
 
 std::string page_with(const PageResult& result) {
@@ -91,12 +91,13 @@ std::string page_with(const PageResult& result) {
   for (const PageFile& file : result.files) bytes += file.bytes.size();
   if (bytes > kMostBytes) {
     throw Error(
-        fmt::format("the page can carry {} MB, and these are {}; open the page with rapt view and drop the "
-                    "file into it",
+        fmt::format("the page can embed at most {} MB, and the files have {} MB; open the page with rapt view and drop "
+                    "the files into it",
                     kMostBytes / 1'000'000, bytes / 1'000'000));
   }
   const std::size_t place = page.find(kPlace);
-  if (place == std::string::npos) throw Error(fmt::format("{}: no page of rapt's: it has no place for a result", path));
+  if (place == std::string::npos)
+    throw Error(fmt::format("{}: not a page of the rapt explorer: the placeholder for results is missing", path));
   page.replace(place, kPlace.size(), result_element(result));
   return page;
 }

@@ -1,5 +1,5 @@
-// The explorer, one HTML file that `make explorer` builds and the package installs: where it lies, and how a result
-// gets inside.
+// The explorer, one HTML file that `make explorer` builds and the package installs: its path, and how results are
+// embedded.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ struct PageResult {
   std::vector<std::string> labels;  // of tokens; may be empty
 };
 
-// The page's path: RAPT_EXPLORER, or beside this command. Throws where it is not, and says what to do.
+// The page's path: RAPT_EXPLORER, or beside this command. Throws if it is not found, with what to do.
 std::string find_page();
 // The page as text, with the result inside it where that has files.
 std::string page_with(const PageResult& result);
-// Writes it. The file is whole or as it was before.
+// Writes the page atomically.
 void write_page(const std::string& path, const PageResult& result);
 
 std::string base64(std::span<const std::byte> bytes);

@@ -6,7 +6,7 @@
 import {numbersOf, partOf} from './source.mjs';
 
 const KEPT = 4;      // heads whose q and k stay in the engine
-const BAND = 4 << 20;  // weights between two looks at whether somebody asked for something newer
+const BAND = 4 << 20;  // weights between two checks for a newer request
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 0));
 
@@ -80,7 +80,7 @@ export class Heads {
     let pair = this.kept.get(head);
     if (!pair) {
       pair = await this.both(head);
-      if (this.freed || this.kept.has(head)) {  // somebody else asked meanwhile
+      if (this.freed || this.kept.has(head)) {  // another request came first
         pair.q.free(), pair.k.free();
         if (this.freed) throw new Error('stopped');
         return this.kept.get(head);

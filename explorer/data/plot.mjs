@@ -1,4 +1,4 @@
-// The large map as a picture: cells, axes, a legend. Everything is drawn from what is at hand, at once; the same
+// The large map as a picture: cells, axes, a legend. Everything is drawn at once from the available data; the same
 // drawing goes to the screen and into files.
 import {css, weightColor} from '../paint.mjs';
 

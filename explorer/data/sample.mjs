@@ -1,5 +1,5 @@
-// A layer to look at when no file is at hand: eight heads made by hand, each of which does one thing that heads of
-// trained models are known for, and 512 words that it reads. (In a worker.)
+// An example layer for users without a file: eight hand-made heads, each of which does one thing that heads of trained
+// models are known for, and 512 words that it reads. (In a worker.)
 
 const LENGTH = 512, SIZE = 32, HEADS = 8;
 const WAVES = 16;                    // the place of a token: cosine and sine of as many frequencies

@@ -1,5 +1,5 @@
-// What there is to look at in the files that were dropped: plain functions from lists of arrays to subjects.
-// A subject has what heads.mjs needs, and `title`, `choices`: what the reader may decide, each with a default.
+// Finds what can be shown in the dropped files: plain functions from lists of arrays to subjects. A subject has what
+// heads.mjs needs, and `title`, `choices`: what the reader may decide, each with a default.
 
 const LAST = /(?:^|[._/ -])(q|k|query|key|queries|keys)$/i;
 const INPUTS = /(^|[._/ -])(x|input|inputs|hidden|hidden_states|embeddings|embedding)$/i;

@@ -132,9 +132,9 @@ def test_broken_files_are_refused_and_the_page_goes_on(page_at, kind):
 def test_other_files_and_files_with_nothing_to_see_say_so(page_at):
     page = page_at("#data?lang=en")
     drop(page, picture=b"GIF89a")
-    until(page, "document.querySelector('.data-alerts').textContent.includes('picture is none of')")
+    until(page, "document.querySelector('.data-alerts').textContent.includes('picture: unknown file extension')")
     drop(page, scores_npy=npy(numbers(3, 8, 8)))
-    until(page, "document.querySelector('.data-lacking')?.textContent.includes('nothing here')")
+    until(page, "document.querySelector('.data-lacking')?.textContent.includes('nothing to show')")
     drop(page, layer_safetensors=safetensors(layer_of("torch")[0]), wrong_npy=npy(numbers(9, 23)))
     until(page, "document.querySelector('.data-lacking')?.textContent.includes('(length, 24)')")
 

@@ -45,10 +45,10 @@ def test_the_language_is_switched_on_the_page_and_kept(page_at):
     page = page_at("#walk?lang=en")
     page.click("#lang")
     assert page.get_attribute("html", "lang") == "zh-CN"
-    assert "带一句话走过注意力" in page.inner_text("h1")
+    assert "跟着一句话，走完注意力的每一步" in page.inner_text("h1")
     page.reload()
     page.wait_for_selector("main h1")
-    assert "带一句话走过注意力" in page.inner_text("h1")
+    assert "跟着一句话，走完注意力的每一步" in page.inner_text("h1")
 
 
 def test_every_word_is_there_in_both_languages():

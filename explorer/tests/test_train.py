@@ -29,7 +29,7 @@ def test_induction_is_learned_in_the_page_while_the_maps_move(page_at):
     took = time.monotonic() - began
     print(f"learned in {took:.1f} s, {len(pictures)} different maps seen")
     assert len(pictures) > 10
-    assert measure(page, "letters of the second block") >= 99
+    assert measure(page, "accuracy on the second block") >= 99
     assert measure(page, "letter that followed last time") >= 90
     assert serious_violations(page) == []
 
@@ -65,10 +65,10 @@ def test_without_the_mask_it_cheats_and_that_is_said(page_at):
     page.wait_for_selector("tbody tr")
     page.locator("#train-start").click()
     until(page, """
-        [...document.querySelectorAll('tbody tr')].some((row) => row.textContent.startsWith('letters of the second block')
+        [...document.querySelectorAll('tbody tr')].some((row) => row.textContent.startsWith('accuracy on the second block')
           && parseFloat(row.querySelector('td').textContent) > 95)""", seconds=90)
     page.get_by_role("button", name="Pause").or_(page.get_by_role("button", name="Start", exact=True)).click()
-    honest = measure(page, "the same with the future hidden")
-    print(f"with the future hidden: {honest} %")
+    honest = measure(page, "the same with the future masked")
+    print(f"with the future masked: {honest} %")
     assert honest < 60
-    assert "it cheats" in page.inner_text(".mood-wrong")
+    assert "cheats" in page.inner_text(".mood-wrong")

@@ -139,7 +139,7 @@ def test_a_sentence_that_is_none_or_too_long_is_refused_in_words(page_at):
     page.wait_for_selector("[role=gridcell]")
     page.fill("#sentence", "   ")
     until(page, "document.querySelector('#sentence-error').textContent !== ''")
-    assert page.inner_text("#sentence-error") == "There is no word in it yet."
+    assert page.inner_text("#sentence-error") == "Enter at least one word."
     page.fill("#sentence", "a " * 70)
     until(page, "document.querySelector('#sentence-error').textContent.includes('70')")
     page.fill("#sentence", "good again")

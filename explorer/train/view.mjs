@@ -74,7 +74,7 @@ class TrainView {
     this.rateField.setAttribute('aria-valuetext', this.rate.toPrecision(2));
   }
 
-  // Whoever starts or steps meanwhile waits until it has begun.
+  // Starting or stepping meanwhile waits until it has begun.
   begin() {
     this.begun = this.beginNow();
     this.heed(this.begun);

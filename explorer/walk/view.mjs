@@ -76,7 +76,7 @@ class WalkView {
   }
   refusal({message}) {
     if (message.includes('no word')) return this.app.say('walk.empty');
-    const tokens = message.match(/(\d+) tokens; at most (\d+)/);
+    const tokens = message.match(/(\d+) tokens; the maximum is (\d+)/);
     return tokens ? this.app.say('walk.long', tokens[1], tokens[2]) : message;
   }
 

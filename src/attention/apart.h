@@ -1,4 +1,4 @@
-// The tensors of a call: what it writes must stand clear of what it reads, and of one another.
+// Overlap checks for the tensors of a call: outputs must not overlap inputs or each other.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ class Apart {
  public:
   explicit Apart(const Checks& checks) : checks_(checks) {}
 
-  // Something that is only read: inputs may overlap one another.
+  // Adds a tensor that is only read: inputs may overlap each other.
   template <bool kMutable>
   void add_input(const Name& name, const BasicTensorView<kMutable>& tensor) {
     if (tensor.defined()) take(taken(name, tensor));
@@ -23,8 +23,8 @@ class Apart {
   template <bool kMutable>
   void add_input(const Name& name, BasicTensorView<kMutable>&& tensor) = delete;
 
-  // Something that is written. Throws if it overlaps itself or anything that was added before it, except that it may
-  // be the same tensor as the input of the name `in_place`.
+  // Adds a tensor that is written. Throws if it overlaps itself or anything that was added before it, except that it
+  // may be the same tensor as the input of the name `in_place`.
   template <bool kMutable>
   void add_output(const Name& name, const BasicTensorView<kMutable>& tensor, std::string_view in_place = {}) {
     if (!tensor.defined()) return;
@@ -68,7 +68,7 @@ class Apart {
   void check(const Taken& written, const Taken& other) const {
     if (!written.bytes.meets(other.bytes)) return;
     checks_.require(!overlap(written.tensor(), other.tensor()), written.name, " overlaps ", other.name,
-                    "; it needs memory of its own");
+                    "; it needs separate memory");
   }
 
   void take(const Taken& tensor) {

@@ -1,7 +1,6 @@
 // The public calls: validate and resolve, choose an engine, plan, find a workspace, run.
 #include "rapt/attention.h"
 
-
 #include "attention/engines.h"
 #include "attention/planned.h"
 #include "attention/resolve.h"

@@ -28,7 +28,7 @@ void Checks::usable(std::string_view name, const ConstTensorView& tensor) const 
           " has no memory: its pointer is null");
   const std::size_t size = size_of(tensor.dtype());
   require(reinterpret_cast<std::uintptr_t>(tensor.data()) % size == 0, name,
-          " begins at an address that is no multiple of ", size, ", the size of ", tensor.dtype());
+          " starts at an address that is not a multiple of ", size, ", the size of ", tensor.dtype());
 }
 
 void Checks::check_device(std::string_view name, const ConstTensorView& tensor) const {
@@ -73,7 +73,7 @@ void Checks::writable(std::string_view name, const ConstTensorView& tensor) cons
   std::int64_t extent = 0;  // from the first to the last element of the inner dimensions
   for (const auto& [distance, size] : std::span(steps).first(count)) {
     require(distance > extent, name, " has strides ", tensor.strides(), " for shape ", tensor.shape(),
-            ", which put several elements in one place; it is written to, so each needs its own");
+            ", so that several elements share an address; an output must not overlap itself");
     extent += distance * (size - 1);
   }
 }

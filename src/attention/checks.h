@@ -1,4 +1,4 @@
-// The checks that tensors of a call share, and the words in which they fail.
+// Checks shared by the tensors of a call, and their error messages.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace rapt {
 class Name {
  public:
   Name() = default;
-  // A name is as good as the words it is made of, and the other way round.
+  // Implicit conversions from strings.
   // NOLINTNEXTLINE(google-explicit-constructor)
   Name(const char* plain) : size_(std::string_view(plain).copy(text_.data(), text_.size())) {}
   Name(std::string_view list, std::size_t place, std::string_view rest = {});
@@ -30,7 +30,7 @@ class Name {
   std::size_t size_ = 0;
 };
 
-// Refusals begin with the name of the function that was called, so that a user finds the call.
+// Messages start with the name of the function that was called, so that a user can find the call.
 class Checks {
  public:
   // All tensors that are checked must be on `device`.
@@ -50,7 +50,7 @@ class Checks {
   // Usable, of exactly this shape; `meaning` spells it: "(B, Hq, Lq, Dv)".
   void shaped(std::string_view name, const ConstTensorView& tensor, const Dims& shape, std::string_view meaning) const;
   void typed(std::string_view name, const ConstTensorView& tensor, std::initializer_list<DType> allowed) const;
-  // No two elements of something that will be written may share a place.
+  // No two elements of a tensor that will be written may share an address.
   void writable(std::string_view name, const ConstTensorView& tensor) const;
 
  private:

@@ -11,10 +11,10 @@ namespace rapt {
 
 namespace {
 
-// Positions stay far from where sums of them would overflow.
+// Limits positions so that sums of them cannot overflow.
 constexpr std::int64_t kLargestOffset = std::int64_t{1} << 40;
 
-// Whether a number keeps its meaning in the type that scores are summed in: 1e39 would be infinite in f32.
+// Whether a number is finite in the accumulation type: 1e39 would be infinite in f32.
 bool fits_sums(const AttentionProblem& problem, double value) {
   return problem.sums_in_f64() || !(std::abs(value) > static_cast<double>(std::numeric_limits<float>::max()));
 }
@@ -26,7 +26,7 @@ void resolve_inputs(const Checks& checks, const AttentionOptions& options, Atten
   const auto check_input = [&](std::string_view name, const ConstTensorView& tensor, std::string_view meaning) {
     checks.usable(name, tensor);
     checks.require(tensor.rank() != 3, name, " has shape ", tensor.shape(), "; it must be ", meaning,
-                   ": split_heads(x, heads) makes that of a (B, L, E) tensor");
+                   "; split_heads(x, heads) converts a (B, L, E) tensor");
     checks.require(tensor.rank() == 4, name, " has shape ", tensor.shape(), "; it must be ", meaning);
   };
   const bool paged = has_pages(options);
@@ -73,10 +73,10 @@ void check_starts(const Checks& checks, std::string_view name, const std::vector
                   std::int64_t length, std::string_view of) {
   checks.require(starts.size() >= 2, "packed.", name, " has ", starts.size(),
                  " values; N sequences need N + 1, from 0 to the length");
-  checks.require(starts.front() == 0, "packed.", name, " begins with ", starts.front(), "; it must begin with 0");
+  checks.require(starts.front() == 0, "packed.", name, " starts with ", starts.front(), "; it must start with 0");
   for (std::size_t n = 1; n < starts.size(); ++n) {
-    checks.require(starts[n] >= starts[n - 1], "packed.", name, " falls from ", starts[n - 1], " to ", starts[n],
-                   " at place ", n, "; it must ascend");
+    checks.require(starts[n] >= starts[n - 1], "packed.", name, " decreases from ", starts[n - 1], " to ", starts[n],
+                   " at index ", n, "; it must not decrease");
   }
   checks.require(starts.back() == length, "packed.", name, " ends with ", starts.back(), ", ", of, " has length ",
                  length, "; they must be equal");
@@ -90,11 +90,11 @@ void resolve_sequences(const Checks& checks, const AttentionOptions& options, At
   const std::int64_t keys = problem.key_length;
 
   if (is_packed) {
-    checks.require(problem.query.size(0) == 1, "packed sequences lie in one batch row; query has batch size ",
+    checks.require(problem.query.size(0) == 1, "packed sequences must be in one batch row; query has batch size ",
                    problem.query.size(0));
     check_starts(checks, "query_starts", packed.query_starts, queries, "query");
     check_starts(checks, "key_starts", packed.key_starts, keys, "key");
-    checks.require(packed.query_starts.size() == packed.key_starts.size(), "packed.query_starts names ",
+    checks.require(packed.query_starts.size() == packed.key_starts.size(), "packed.query_starts defines ",
                    packed.query_starts.size() - 1, " sequences, packed.key_starts ", packed.key_starts.size() - 1,
                    "; they must be equal");
     for (std::size_t n = 0; n < problem.sequences.size(); ++n) {
@@ -162,12 +162,12 @@ void resolve_window(const Checks& checks, const AttentionOptions& options, Atten
   const auto side = [&](std::string_view name, std::optional<std::int64_t> width) {
     if (!width) return AttentionProblem::kOpen;
     checks.require(*width >= 0, "window.", name, " is ", *width,
-                   "; it must not be negative (leave it absent for an open side)");
+                   "; it must not be negative (leave it unset for no limit)");
     return std::min(*width, AttentionProblem::kOpen);
   };
   problem.left = side("left", options.window.left);
   problem.right = side("right", options.window.right);
-  if (options.causal) problem.right = 0;  // a window never looks behind by less than 0, so causal is the tighter side
+  if (options.causal) problem.right = 0;  // a window is never negative, so causal is the tighter limit
 }
 
 void resolve_masks(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
@@ -188,17 +188,17 @@ void resolve_masks(const Checks& checks, const AttentionOptions& options, Attent
     }
     if (mask.kind == Mask::Kind::add) {
       checks.require(mask.view.dtype() != DType::boolean, name,
-                     " is a Mask::add of bool; use Mask::keep or Mask::drop to say what true means");
+                     " is a Mask::add of bool; use Mask::keep or Mask::drop to define the meaning of true");
       checks.typed(name, mask.view, {DType::f32, DType::f64, DType::bf16, DType::f16});
     } else {
       checks.require(mask.view.dtype() == DType::boolean, name, " is ", mask.view.dtype(),
-                     " and says which keys; it must be bool (a float mask is a Mask::add)");
+                     "; a mask that selects keys must be bool (a float mask is a Mask::add)");
     }
     if (mask.kind == Mask::Kind::fill) {
       checks.require(!std::isnan(mask.value) && mask.value < std::numeric_limits<double>::infinity(), name,
                      " fills with ", mask.value, "; it must be finite or −inf");
       checks.require(std::isinf(mask.value) || fits_sums(problem, mask.value), name, " fills with ", mask.value,
-                     ", which is not finite in f32, the type of these sums");
+                     ", which overflows f32, the accumulation type");
     }
     problem.masks[n] = {mask.kind, mask.view.expand(full), mask.value};
   }
@@ -251,7 +251,7 @@ void resolve_dropout(const Checks& checks, const AttentionOptions& options, Atte
 }  // namespace
 
 ProblemLists::ProblemLists(Arena& arena, const ConstTensorView& query, const AttentionOptions& options) {
-  // A call that is wrong may have any numbers here; it is refused before they matter.
+  // An invalid call may give any numbers here; it is rejected before they are used.
   const bool packed = options.packed.query_starts.size() > 1;
   const std::int64_t batch = query.rank() > 0 ? std::max<std::int64_t>(0, query.size(0)) : 0;
   sequences =
@@ -269,13 +269,13 @@ void resolve_options(const Checks& checks, const ConstTensorView& query, const C
 
   const double scale = options.scale.value_or(0.0);
   checks.require(std::isfinite(scale), "scale is ", scale, "; it must be finite");
-  checks.require(fits_sums(problem, scale), "scale is ", scale, ", which is not finite in f32, the type of these sums");
+  checks.require(fits_sums(problem, scale), "scale is ", scale, ", which overflows f32, the accumulation type");
   problem.scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(problem.head_size)));
   checks.require(std::isfinite(options.softcap) && options.softcap >= 0.0, "softcap is ", options.softcap,
                  "; it must be positive, or 0 for none");
   checks.require(
       options.softcap == 0.0 || (fits_sums(problem, options.softcap) && fits_sums(problem, 1.0 / options.softcap)),
-      "softcap is ", options.softcap, "; it and 1/softcap must be finite in f32, the type of these sums");
+      "softcap is ", options.softcap, "; it and 1/softcap must be finite in f32, the accumulation type");
   problem.softcap = options.softcap;
 
   resolve_sequences(checks, options, problem);

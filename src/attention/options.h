@@ -1,4 +1,4 @@
-// What the inputs and the options of a call mean.
+// Resolves the inputs and options of a call.
 #pragma once
 
 #include "attention/checks.h"

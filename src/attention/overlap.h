@@ -11,7 +11,7 @@ namespace rapt {
 struct ByteRange {
   std::uintptr_t begin = 0, end = 0;
 
-  // Tensors that are apart as a whole, which is nearly always so and takes no more than this look.
+  // Fast path: tensors whose address ranges do not intersect, which is nearly always so.
   bool meets(const ByteRange& other) const { return begin < other.end && other.begin < end; }
 };
 ByteRange byte_range(const void* data, DType dtype, const Dims& shape, const Dims& strides);
@@ -19,9 +19,9 @@ inline ByteRange byte_range(const ConstTensorView& tensor) {
   return byte_range(tensor.data(), tensor.dtype(), tensor.shape(), tensor.strides());
 }
 
-// Whether some byte belongs to an element of each. Exact for tensors that interleave, such as q, k and v in one
-// (B, L, 3, H, D) tensor. The search is bounded: strides that it cannot decide within the bound count as overlap, which
-// takes strides that do not nest.
+// Whether some byte belongs to elements of both. Exact for tensors that interleave, such as q, k and v in one (B, L, 3,
+// H, D) tensor. The search is bounded: strides that it cannot decide within the bound count as overlap; this happens
+// only with strides that do not nest.
 bool overlap(const ConstTensorView& a, const ConstTensorView& b);
 
 }  // namespace rapt

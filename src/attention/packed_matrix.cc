@@ -37,7 +37,7 @@ void check_call(const Checks& checks, const PackedWeights& weights, const ConstT
     check_types(checks, "bias", bias, weights.dtype);
   }
   if (start.defined()) {
-    checks.require(!bias.defined(), "bias and start are both given; sums start from one of them");
+    checks.require(!bias.defined(), "bias and start are both given; give only one");
     checks.shaped("start", start, {x.size(0), weights.outputs}, "(M, N)");
     check_types(checks, "start", start, weights.dtype);
   }

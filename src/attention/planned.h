@@ -25,7 +25,7 @@ struct PlannedBackward {
   void run(const Buffers& buffers) const { engine.attention.run_backward(problem, plan, buffers); }
 };
 
-// Each throws rapt::Error on the first thing that is wrong, in the name of `function`, before anything is written. The
+// Each throws rapt::Error on the first invalid argument, in the name of `function`, before anything is written. The
 // problem's lists come from the arena, which must have problem_bytes (attention/resolve.h) of memory; the problem
 // refers to the options and outputs.
 PlannedForward plan_forward(const char* function, const AttentionOutputs& outputs, const ConstTensorView& query,

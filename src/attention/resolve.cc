@@ -11,7 +11,7 @@ namespace rapt {
 
 namespace {
 
-// The shape of weights or scores cut to a selection, and how to spell it.
+// The shape of the selected weights or scores, and its notation in messages.
 struct SelectedShape {
   Dims shape;
   const char* meaning;
@@ -21,7 +21,8 @@ SelectedShape selected_shape(const Checks& checks, std::string_view name, const 
                              const AttentionProblem& problem) {
   const auto check_indices = [&](std::string_view list, const std::vector<std::int64_t>& indices, std::int64_t size) {
     for (const std::int64_t index : indices) {
-      checks.require(index >= 0 && index < size, name, ".of.", list, " names ", index, "; there are 0 to ", size - 1);
+      checks.require(index >= 0 && index < size, name, ".of.", list, " contains ", index, "; valid indices are 0 to ",
+                     size - 1);
     }
   };
   check_indices("heads", of.heads, problem.query_heads);
@@ -93,7 +94,7 @@ void check_selections(const Checks& checks, const ForwardProblem& problem) {
 void check_upstream(const Checks& checks, const BackwardProblem& problem) {
   const BackwardProblem::Upstream& upstream = problem.upstream;
   checks.require(upstream.dout.defined() || upstream.dlse.defined() || !upstream.dweights.empty(),
-                 "no gradient arrives; give dout, dlse or dweights");
+                 "no upstream gradient; give dout, dlse or dweights");
   const auto check_out = [&](std::string_view name, const ConstTensorView& tensor) {
     if (!tensor.defined()) return;
     checks.shaped(name, tensor, out_shape(problem), "(B, Hq, Lq, Dv)");
@@ -111,8 +112,9 @@ void check_upstream(const Checks& checks, const BackwardProblem& problem) {
   for (std::size_t n = 0; n < upstream.dweights.size(); ++n) {
     const WeightsGradient& gradient = upstream.dweights[n];
     const Name name("dweights", n);
-    checks.require(is_weights(gradient.stage), name,
-                   " arrives at a stage of scores; gradients are taken at Stage::weights and Stage::dropped_weights");
+    checks.require(
+        is_weights(gradient.stage), name,
+        " is a gradient of scores; only gradients at Stage::weights and Stage::dropped_weights are supported");
     const SelectedShape selected = selected_shape(checks, name, gradient.of, problem);
     checks.shaped(Name("dweights", n, ".from"), gradient.from, selected.shape, selected.meaning);
     checks.require(is_float(gradient.from.dtype()), name, ".from is ", gradient.from.dtype(),
@@ -140,7 +142,7 @@ void check_gradients(const Checks& checks, const BackwardProblem& problem, const
   if (gradients.dkey.defined()) check_like("dkey", gradients.dkey, problem.key, "the key's");
   if (gradients.dvalue.defined()) check_like("dvalue", gradients.dvalue, problem.value, "the value's");
   if (gradients.dsinks.defined()) {
-    checks.require(problem.sinks.defined(), "dsinks is asked for, but the call has no sinks");
+    checks.require(problem.sinks.defined(), "dsinks is requested, but the call has no sinks");
     check_like("dsinks", gradients.dsinks, problem.sinks, "the sinks'");
   }
   for (std::size_t n = 0; n < gradients.dmasks.size(); ++n) {

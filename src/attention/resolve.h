@@ -1,4 +1,4 @@
-// Validation, once and at the edge: from what a caller asked to a problem that an engine may trust.
+// Validation, once, at the API boundary: turns the arguments of a call into a problem that engines can trust.
 #pragma once
 
 #include <string_view>
@@ -12,8 +12,8 @@ namespace rapt {
 // Bytes that a problem's lists need.
 std::size_t problem_bytes(const ConstTensorView& query, const AttentionOptions& options);
 
-// Each throws rapt::Error on the first thing that is wrong, before anything is written. The problem's lists come from
-// the arena, which must have problem_bytes of memory.
+// Each throws rapt::Error on the first invalid argument, before anything is written. The problem's lists come from the
+// arena, which must have problem_bytes of memory.
 ForwardProblem resolve_forward(std::string_view function, const AttentionOutputs& outputs, const ConstTensorView& query,
                                const ConstTensorView& key, const ConstTensorView& value,
                                const AttentionOptions& options, Arena& arena, Outputs checked);

@@ -6,7 +6,7 @@ namespace rapt {
 
 namespace {
 
-// Keys of a row stay far from where sums of positions would overflow.
+// Limits the keys of a row so that sums of positions cannot overflow.
 constexpr std::int64_t kMostKeys = std::int64_t{1} << 40;
 constexpr std::int64_t kSmallestPage = 16;
 
@@ -26,14 +26,14 @@ void resolve_pages(const Checks& checks, const AttentionOptions& options, Attent
   checks.require(size == 0 || pages.per_row <= kMostKeys / size, "pages.per_row is ", pages.per_row, "; with pages of ",
                  size, " keys a row must stay within 2^40 of them");
   checks.require(options.packed.query_starts.empty() && options.packed.key_starts.empty(),
-                 "pages and packed sequences are both given; keys lie in one or the other");
+                 "pages and packed sequences cannot be combined");
   checks.require(batch == 0 || !options.key_lengths.empty(),
                  "pages need key_lengths, one for each batch row: how many of its keys exist");
 
   problem.pages = {true, pages.table, pages.per_row, PagesInUse::kOnePage};
   if (pages.per_row > 1) problem.pages.shift = std::countr_zero(static_cast<std::uint64_t>(size));
   const std::int64_t most = pages.per_row * size;
-  checks.require(pages.keys >= 0 && pages.keys <= most, "pages.keys is ", pages.keys, "; it must lie between 0 and ",
+  checks.require(pages.keys >= 0 && pages.keys <= most, "pages.keys is ", pages.keys, "; it must be between 0 and ",
                  most, ", per_row · page size");
   problem.key_length = pages.keys > 0 ? pages.keys : most;
 }
@@ -70,8 +70,8 @@ void check_page_table(const Checks& checks, const AttentionProblem& problem) {
     for (std::int64_t n = 0; n < in_use; ++n) {
       const std::int32_t page =
           problem.pages.table[static_cast<std::size_t>(sequence.batch * problem.pages.per_row + n)];
-      checks.require(page >= 0 && page < pages, "pages.table names page ", page, " for batch row ", sequence.batch,
-                     ", place ", n, "; there are ", pages, ", from 0");
+      checks.require(page >= 0 && page < pages, "pages.table contains page ", page, " for batch row ", sequence.batch,
+                     ", index ", n, "; valid pages are 0 to ", pages - 1);
     }
   }
 }

@@ -10,13 +10,13 @@ inline bool has_pages(const AttentionOptions& options) {
   return !options.pages.table.empty() || options.pages.per_row != 0;
 }
 
-// The problem's pages, key length and scales. Its query, key and value are good tensors of rank 4 by then.
+// The problem's pages, key length and scales. Its query, key and value have already been checked.
 void resolve_storage(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem);
 
-// Every page that will be read, once the sequences have their key counts.
+// Checks every page that will be read, once the key counts of the sequences are known.
 void check_page_table(const Checks& checks, const AttentionProblem& problem);
 
-// For backward, which has gradients only for plain tensors.
+// For backward, which supports only plain tensors.
 void require_plain_storage(const Checks& checks, const ConstTensorView& key, const ConstTensorView& value,
                            const AttentionOptions& options);
 

@@ -31,7 +31,7 @@ class CallMemory {
     return (on_host_ ? problem_bytes_ + engine.host : engine.device) + kSlack;
   }
 
-  // A workspace without room even for the lists is refused later, when it is known how much the call needs.
+  // A workspace too small even for the lists is rejected later, when the needed size is known.
   std::span<std::byte> for_problem() {
     if (on_host_ && workspace_.size() >= problem_bytes_ + kSlack) return aligned(workspace_).first(problem_bytes_);
     return allocate(own_problem_, problem_bytes_, {});

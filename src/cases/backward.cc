@@ -20,7 +20,7 @@ Tensor random_tensor(const CaseSpec& spec, std::uint32_t number, const Dims& sha
 
 bool holds_weights(Stage stage) { return stage == Stage::weights || stage == Stage::dropped_weights; }
 
-// What arrives: at out always, at lse and at weights where the case asks for them.
+// Upstream gradients: always of out, and of lse and weights if the case requests them.
 struct Upstream {
   explicit Upstream(const CaseSpec& spec) {
     const DType sums = spec.query_type == DType::f64 ? DType::f64 : DType::f32;

@@ -144,7 +144,7 @@ TensorView Case::own(const Dims& shape, DType dtype) {
   return buffer.view;
 }
 
-// Some pages more than are needed, in any order. A place past the key length names a page that is not there.
+// A few more pages than needed, in random order. Table entries past the key length are invalid page numbers.
 void Case::make_page_table() {
   Stream stream(spec.seed, 9);
   const std::int64_t per_row = pages_per_row();
@@ -190,7 +190,7 @@ void Case::store_keys(const Tensor& numbers, const TensorView& to, ConstTensorVi
       }
     }
   };
-  // What lies past a key length keeps what was there before any number: NaN, in k and v or in their scales.
+  // Memory past a key length stays NaN, in k and v or in their scales.
   for (std::int64_t b = 0; b < (packed ? 0 : spec.batch); ++b) {
     store(b, 0, spec.key_lengths.empty() ? spec.keys : spec.key_lengths[static_cast<std::size_t>(b)]);
   }
@@ -217,7 +217,7 @@ void Case::make_inputs() {
     Tensor& packed =
         memory_.emplace_back(Dims{spec.batch, spec.queries, 3, spec.query_heads, spec.head_size}, spec.query_type);
     fill(packed.view(), kNaN);
-    const TensorView parts = packed.view().permute({2, 0, 3, 1, 4});  // the notes' (3, B, H, L, D)
+    const TensorView parts = packed.view().permute({2, 0, 3, 1, 4});  // (3, B, H, L, D)
     q = parts.select(0, 0), k = parts.select(0, 1), v = parts.select(0, 2);
   } else {
     q = own(query_shape, spec.query_type), k = own(key_shape, spec.kv_type), v = own(value_shape, spec.kv_type);
@@ -272,7 +272,7 @@ Answer call(const CaseSpec& spec, const ConstTensorView& query, const ConstTenso
     captures.emplace_back(capture_shape(spec, of), sums == DType::f64 ? DType::f64 : spec.type_of(stage));
     outputs.captures.push_back({stage, captures.back(), of});
   }
-  // A Tensor's memory stays where it is when the vector grows, so the views above remain good.
+  // A Tensor's memory does not move when the vector grows, so the views above stay valid.
   attention(outputs, query, key, value, options);
 
   Answer answer{Tensor::copy_of(out.view, DType::f64), lse.to(DType::f64), {}};

@@ -15,13 +15,13 @@
 
 namespace rapt::cases {
 
-// How q, k, v and out lie in memory. All are (B, H, L, D) views.
+// Memory layout of q, k, v and out. All are (B, H, L, D) views.
 enum class MemoryLayout : std::uint8_t {
   bhld,        // contiguous
-  blhd,        // each token's heads side by side
+  blhd,        // the heads of a token are contiguous
   lbhd,        // batch second
   packed_qkv,  // one (B, L, 3, H, D) tensor; where shapes differ, blhd
-  gaps,        // a last stride of 2, and rows further apart than they need be
+  gaps,        // a last stride of 2, and gaps between rows
   backwards,   // keys and queries in reverse order: negative strides
   shifted,     // contiguous, one element past an aligned address
 };
@@ -33,7 +33,7 @@ struct MaskSpec {
   DType dtype = DType::f32;  // of a Mask::add
   double value = -1e9;       // of a Mask::fill
   double chance = 0.3;       // of a key to be dropped or filled, of a bias to be `special`
-  double special = 0.0;      // what a Mask::add holds now and then: −inf, −1e9, …; 0: nothing special
+  double special = 0.0;      // an occasional value of a Mask::add: −inf, −1e9, …; 0: none
 };
 
 struct CaseSpec {
@@ -73,7 +73,7 @@ struct CaseSpec {
 std::string describe(const CaseSpec& spec);
 inline void PrintTo(const CaseSpec& spec, std::ostream* stream) { *stream << describe(spec); }  // for GoogleTest
 
-// The inputs of a case, and the memory they lie in. Everything outside the views, and keys past a key length, is NaN.
+// The inputs of a case, and their memory. Everything outside the views, and keys past a key length, is NaN.
 struct Case {
   explicit Case(CaseSpec from);
   Case(const Case&) = delete;
@@ -89,7 +89,7 @@ struct Case {
   void make_inputs();
   void make_page_table();
   TensorView own(const Dims& shape, DType dtype);
-  // k or v from (B, Hkv, Lk, width) numbers, of which only keys that exist are looked at.
+  // k or v from (B, Hkv, Lk, width) numbers, of which only existing keys are read.
   void store_keys(const Tensor& numbers, const TensorView& to, ConstTensorView& scales);
   std::int64_t pages_per_row() const { return spec.page_size > 0 ? spec.keys / spec.page_size : 1; }
   void make_masks();
@@ -105,13 +105,13 @@ struct Answer {
 // bits.
 Answer run(const Case& test, bool* untouched = nullptr);
 
-// The same call on the same inputs in f64, by the reference engine: the truth.
+// The same call on the same inputs in f64, by the reference engine: the expected result.
 Answer truth(const Case& test);
 
 // Whether a case has gradients: k and v are neither in pages nor in i8.
 bool has_backward(const CaseSpec& spec);
 
-// What a case's backward is handed of its forward: that depends on the seed.
+// Which results of forward a case passes to backward; it depends on the seed.
 enum class Handed : std::uint8_t { nothing, lse, out_and_lse };
 Handed handed_to_backward(const CaseSpec& spec);
 
@@ -123,7 +123,7 @@ struct Gradient {
 };
 using Gradients = std::vector<Gradient>;
 
-// The gradients of everything a case has, from made-up gradients of out, of lse and of the weights that it asks for.
+// The gradients of everything a case has, from random gradients of out, of lse and of the requested weights.
 // `untouched` as for run().
 Gradients run_backward(const Case& test, bool* untouched = nullptr);
 Gradients true_gradients(const Case& test);
@@ -137,7 +137,7 @@ struct Buffer {
   TensorView view;
   MemoryLayout layout = MemoryLayout::bhld;
 
-  // Whether all around the view is as it was made.
+  // Whether all memory around the view is unchanged.
   bool is_untouched() const;
 };
 Buffer make_buffer(MemoryLayout layout, const Dims& shape, DType dtype);

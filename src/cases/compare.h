@@ -1,4 +1,4 @@
-// How far an answer is from the truth.
+// The error of a result relative to the expected one.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace rapt::cases {
 // the very same there (NaN for NaN, −inf for −inf): if not, the error is infinite. Of two zeros it is 0.
 double relative_error(const ConstTensorView& got, const ConstTensorView& wanted);
 
-// One output of a case: how far it is from the truth, and how far it may be.
+// One output of a case: its error and the limit.
 struct Comparison {
   std::string output;
   double error = 0.0;
@@ -23,7 +23,7 @@ std::vector<Comparison> compare(const CaseSpec& spec, const Answer& got, const A
 // than the gradient itself.
 std::vector<Comparison> compare(const CaseSpec& spec, const Gradients& got, const Gradients& wanted);
 
-// Empty when the answer is good; otherwise says which output is off, and by how much.
+// Empty if the result is good; otherwise names the output that is off, and the error.
 std::string mismatch(const CaseSpec& spec, const Answer& got, const Answer& wanted);
 std::string mismatch(const std::vector<Comparison>& all);
 

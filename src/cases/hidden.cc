@@ -13,12 +13,12 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::uint32_t kDraws = 40;
 
-// The same bits of an f64 that came from a narrower type. Any NaN is as good as another.
+// The same bits of an f64 that came from a narrower type. All NaNs are equal.
 bool same(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) || (std::isnan(a) && std::isnan(b));
 }
 
-// Where a number that is to be spoilt lies.
+// The address of a number to be replaced.
 TensorView place_of(const Case& test, const Spoilt& spoilt) {
   const auto writable = [](const ConstTensorView& view) {  // the case made these tensors, and owns them
     return TensorView(const_cast<void*>(view.data()), view.dtype(), view.shape(), view.strides());
@@ -41,7 +41,7 @@ TensorView place_of(const Case& test, const Spoilt& spoilt) {
       .select(0, spoilt.column);
 }
 
-// What spoilt numbers may change: rows that see one, and what such a row hands on to the keys that it sees.
+// What replaced numbers may change: rows that see one, and the gradients of the keys that such a row sees.
 class Reach {
  public:
   Reach(const CaseSpec& spec, const SeenKeys& seen, const std::vector<Spoilt>& spoilt) : spec_(spec), seen_(seen) {

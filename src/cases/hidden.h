@@ -1,7 +1,7 @@
-// Hidden means hidden: what a row does not see has no influence on it, be it NaN or infinite.
+// Masked keys have no influence: a row does not depend on keys that it does not see, even if they are NaN or infinite.
 //
-// A case is run twice, once as it is and once with a few numbers of k and v spoilt. Every result that depends on none
-// of them must keep its bits; every output that sees a NaN in v must be NaN.
+// A case is run twice, once as it is and once with a few numbers of k and v replaced by NaN or infinity. Every result
+// that depends on none of them must keep its bits; every output that sees a NaN in v must be NaN.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ class SeenKeys {
   std::vector<bool> seen_;
 };
 
-// A number of k or v that is spoilt; of an i8 row its scale is, and with it the whole row.
+// A number of k or v that is replaced; in an int8 row the scale is replaced, and with it the whole row.
 struct Spoilt {
   bool in_value = false;
   std::int64_t batch = 0, kv_head = 0, key = 0, column = 0;

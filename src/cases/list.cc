@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kHide = -std::numeric_limits<double>::infinity();
 
-// A list that reads as "start from plain, change this".
+// Builds the list: each case starts from a plain call and changes one thing.
 class List {
  public:
   template <class Change>

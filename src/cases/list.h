@@ -7,7 +7,7 @@
 
 namespace rapt::cases {
 
-// Every option alone and in telling company, at sizes that meet every edge of a tile.
+// Every option alone and in relevant combinations, at sizes that cover every edge of a tile.
 std::vector<CaseSpec> all_cases();
 
 // The list once more in every pair of storage types that q and k, v may have, with weights and scores at every stage

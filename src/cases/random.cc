@@ -126,7 +126,7 @@ CaseSpec random_case(std::uint64_t seed) {
   spec.sinks = stream.chance(0.15);
   if (stream.chance(0.2)) {
     spec.dropout = {.rate = stream.uniform() * 0.9, .seed = seed * 77, .head_start = stream.integer(0, 5)};
-    // Not drawn: what follows stays what it was for every seed.
+    // Not random, so that later draws stay the same for every seed.
     spec.dropout.batch_start = static_cast<std::int64_t>(seed % 5);
     spec.dropout.query_start = static_cast<std::int64_t>(seed % 7);
   }

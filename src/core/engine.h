@@ -18,7 +18,7 @@
 
 namespace rapt {
 
-// Bytes of workspace, by where it lies.
+// Bytes of workspace, by memory.
 struct Sizes {
   std::size_t host = 0;
   std::size_t device = 0;

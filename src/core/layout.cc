@@ -67,7 +67,7 @@ Layout Layout::contiguous(const Dims& shape) {
     if (shape[dim] < 0) throw Error(text("tensor: shape ", shape, " has a negative size"));
     layout.strides[dim] = stride;
     if (shape[dim] > 0 && __builtin_mul_overflow(stride, shape[dim], &stride)) {
-      throw Error(text("tensor: shape ", shape, " has more elements than can be counted"));
+      throw Error(text("tensor: shape ", shape, " has more elements than a 64-bit integer can count"));
     }
   }
   return layout;
@@ -98,14 +98,14 @@ Layout Layout::permute(std::span<const int> order) const {
   Layout result = *this;
   std::array<bool, Dims::kMaxRank> seen{};
   if (static_cast<int>(order.size()) != shape.rank()) {
-    throw Error(text("permute: ", order.size(), " dimensions named for shape ", shape, "; name each of its ",
+    throw Error(text("permute: ", order.size(), " dimensions given for shape ", shape, "; give each of its ",
                      shape.rank(), " once"));
   }
   for (int i = 0; i < shape.rank(); ++i) {
     const int from = order[static_cast<std::size_t>(i)];
     require_dim(*this, from, "permute");
     if (std::exchange(seen[static_cast<std::size_t>(from)], true)) {
-      throw Error(text("permute: dimension ", from, " is named twice; name each of the ", shape.rank(), " once"));
+      throw Error(text("permute: dimension ", from, " is given twice; give each of the ", shape.rank(), " once"));
     }
     result.shape[i] = shape[from];
     result.strides[i] = strides[from];
@@ -135,7 +135,7 @@ Layout Layout::select(int dim, std::int64_t index) const {
 
 Layout Layout::unsqueeze(int dim) const {
   if (dim < 0 || dim > shape.rank()) {
-    throw Error(text("unsqueeze: place ", dim, " in shape ", shape, "; 0 to ", shape.rank(), " can be used"));
+    throw Error(text("unsqueeze: position ", dim, " in shape ", shape, "; 0 to ", shape.rank(), " can be used"));
   }
   return {with(shape, dim, 1), with(strides, dim, 0), offset};
 }
@@ -158,7 +158,7 @@ Layout Layout::merge(int dim) const {
   const bool side_by_side = shape[dim] <= 1 || shape[dim + 1] == 0 || strides[dim] == strides[dim + 1] * shape[dim + 1];
   if (!side_by_side && shape[dim + 1] != 1) {
     throw Error(text("merge: dimensions ", dim, " and ", dim + 1, " of shape ", shape, " with strides ", strides,
-                     " do not lie side by side; a copy is needed"));
+                     " are not adjacent in memory; a copy is needed"));
   }
   Layout result{without(shape, dim), without(strides, dim), offset};
   result.shape[dim] = shape[dim] * shape[dim + 1];

@@ -23,7 +23,7 @@ namespace {
 
 void check_thread_count(int threads) {
   if (threads >= 0 && threads <= core::kMaxThreads) return;
-  throw Error("set_thread_count: " + std::to_string(threads) + " threads were asked for; give 1 to " +
+  throw Error("set_thread_count: " + std::to_string(threads) + " threads were requested; give 1 to " +
               std::to_string(core::kMaxThreads) + ", or 0 for the default");
 }
 

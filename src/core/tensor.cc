@@ -26,15 +26,14 @@ Layout BasicTensorView<kMutable>::checked(const Dims& shape, const Dims& strides
     const bool overflows = shape[dim] > 1 && (strides[dim] == std::numeric_limits<std::int64_t>::min() ||
                                               __builtin_mul_overflow(std::abs(strides[dim]), shape[dim] - 1, &steps) ||
                                               __builtin_add_overflow(extent, steps, &extent));
-    if (overflows)
-      throw Error(text("tensor: strides ", strides, " of shape ", shape, " reach further than can be counted"));
+    if (overflows) throw Error(text("tensor: strides ", strides, " of shape ", shape, " overflow a 64-bit offset"));
   }
   return {shape, strides, 0};
 }
 
 template <bool kMutable>
 void BasicTensorView<kMutable>::require_dtype(DType wanted) const {
-  if (dtype_ != wanted) throw Error(text("tensor: holds ", dtype_, ", was asked for as ", wanted));
+  if (dtype_ != wanted) throw Error(text("tensor: holds ", dtype_, ", but was accessed as ", wanted));
   if (device_.kind != Device::Kind::cpu) throw Error(text("tensor is on ", device_, "; copy it to the CPU first"));
 }
 
@@ -89,7 +88,7 @@ Tensor::Tensor(const Dims& shape, DType dtype, Device device)
     : memory_(nullptr, Free{device}), shape_(shape), dtype_(dtype) {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(Layout::contiguous(shape).count(), size_of(dtype), &bytes)) {
-    throw Error(text("tensor: shape ", shape, " of ", dtype, " has more bytes than can be counted"));
+    throw Error(text("tensor: shape ", shape, " of ", dtype, " has more bytes than a 64-bit integer can count"));
   }
   if (find_device(device) == nullptr) {
     throw Error(text("tensor: asked for on ", device, "; no engine of this build has memory there"));
@@ -195,7 +194,7 @@ View combine(const View& x) {
     return tokens.merge(2);
   } catch (const Error&) {
     throw Error(text("combine_heads: shape ", x.shape(), " with strides ", x.strides(),
-                     " does not hold a token's heads side by side; use combine_heads_copy"));
+                     " does not store the heads of a token contiguously; use combine_heads_copy"));
   }
 }
 

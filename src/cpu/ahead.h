@@ -1,7 +1,7 @@
-// Memory that will be read soon, asked for a few lines at a time while other work is done.
+// Software prefetch: a few cache lines at a time, issued between other work.
 //
-// Few rows read k and v faster than a core's own guesses bring them, since several rows are read side by side. Asking
-// in the order of addresses, at an even pace and some kilobytes ahead, makes memory as fast as a plain read of it.
+// With few query rows the hardware prefetcher cannot keep up: several K or V rows are streamed at once. Prefetching in
+// address order, at an even pace and some kilobytes ahead, reaches the bandwidth of a plain streaming read.
 #pragma once
 
 #include <algorithm>
@@ -12,20 +12,20 @@
 
 namespace rapt::cpu {
 
-// How rows come from memory.
+// Where rows are expected to be.
 enum class Source : std::uint8_t {
-  cache,   // they may still be in some cache
-  memory,  // they are not, and will not stay in one: they are asked for twice, first into the second-level cache
+  cache,   // they may still be in a cache
+  memory,  // they are in memory and will not stay in a cache: prefetched twice, first into L2
 };
 
 class Ahead {
  public:
   static constexpr std::int64_t kLine = 64;
-  static constexpr std::int64_t kDistance = 4096;  // bytes; with what is at hand, less than half a first-level cache
-  static constexpr std::int64_t kFar = 12288;      // beyond that, into the second-level cache
+  static constexpr std::int64_t kDistance = 4096;  // bytes; with the current rows, less than half of L1
+  static constexpr std::int64_t kFar = 12288;      // beyond that, into L2
 
-  Ahead() = default;  // nothing to ask for
-  // Rows of row_bytes, `stride` bytes apart; what comes from memory is also asked for `far` bytes further.
+  Ahead() = default;  // nothing to prefetch
+  // Rows of row_bytes, `stride` bytes apart; rows in memory are also prefetched into L2, `far` bytes ahead.
   Ahead(const std::byte* rows, std::int64_t row_bytes, std::int64_t stride, std::int64_t count, Source source,
         std::int64_t far)
       : at_(rows), row_bytes_(row_bytes), stride_(stride), left_(count), far_(far), source_(source) {
@@ -37,7 +37,7 @@ class Ahead {
     if (count <= 0 || row_bytes <= 0) at_ = nullptr;
   }
 
-  // The next lines: as many as are read meanwhile.
+  // Prefetches the next lines: as many as are read meanwhile.
   template <int kLines>
   [[gnu::always_inline]] void fetch() {
     if (at_ == nullptr) return;

@@ -36,8 +36,8 @@ inline void PackValues(const ForwardProblem& problem, const RowBlock& block, Key
   }
 }
 
-// Values [range) of a chunk for WeightedSum. They are packed so that a panel lies side by side in the first cache,
-// unless all of them are f32 without gaps and fit there as they are.
+// Values [range) of a chunk for WeightedSum. They are packed so that a panel is contiguous in L1, unless they are
+// contiguous f32 and fit in L1 as they are.
 inline ValueRows LoadValues(const ForwardProblem& problem, const RowBlock& block, KeyRange range,
                             const Scratch& scratch) {
   constexpr std::int64_t kFits = std::int64_t{32} << 10;
@@ -48,7 +48,7 @@ inline ValueRows LoadValues(const ForwardProblem& problem, const RowBlock& block
     const KvRows rows = KvRows::values(problem, *block.sequence, block.kv_head);
     if (rows.run(range.first, count) == count) {
       const float* first = static_cast<const float*>(view.data()) + rows.offset(range.first);
-      // Asked for now, row after row: the product goes through them in columns.
+      // Prefetched here, row by row: the product reads them in columns.
       for (std::int64_t n = 0; n < count * size; n += 16) hwy::Prefetch(first + n);
       return {first, size, kBroadcasts};
     }
@@ -64,7 +64,7 @@ struct TileWeights {
   float* max = nullptr;  // (kTileRows)
 };
 
-// One tile against one chunk of keys. `weights` says where these go; its keys are set here.
+// One tile against one chunk of keys. `weights` gives the destination; its keys are set here.
 template <int kV>
 void AttendChunk(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk, const float* q,
                  const KeyRows& key_rows, const ValueRows& values, const Scratch& scratch, TileWeights& weights,
@@ -113,7 +113,7 @@ struct Tiles {
   KeyRange any = {AttentionProblem::kOpen, 0};  // keys that some row sees
 
  private:
-  // Of even width: a last tile of one vector would leave the multipliers waiting.
+  // Tiles of similar width: a last tile of one vector would leave FMA units idle.
   template <class RowsOf>
   Tiles(const ForwardProblem& problem, std::int64_t row_count, const Scratch& scratch, const RowsOf& rows_of) {
     const std::int64_t vectors = (row_count + kLanes - 1) / kLanes;
@@ -145,7 +145,7 @@ void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Til
   }
 }
 
-// The same where nobody needs the weights afterwards.
+// The same if the weights are not needed afterwards.
 inline void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Tiles& tiles, std::int64_t chunk,
                         const Scratch& scratch) {
   HWY_ALIGN float max[TileRows::kMax];

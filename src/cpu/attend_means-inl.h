@@ -31,8 +31,8 @@ struct KeptWeights {
   void clear() const {
     for (std::int64_t t = 0; t < tiles; ++t) {
       for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-        // A chunk's last scores are written in whole register tiles: what is past them belongs to the next chunk, whose
-        // turn comes later.
+        // A chunk's last scores are written in whole register tiles: what is past them belongs to the next chunk, which
+        // is written later.
         of(t, chunk) = {.p = p.data() + t * floats() + chunk * kChunk * kTileRows,
                         .max = max.data() + (t * chunks + chunk) * kTileRows};
       }
@@ -70,7 +70,7 @@ HWY_NOINLINE void AddToMean(std::int64_t count, const float* HWY_RESTRICT p, con
   }
 }
 
-// A row with a score that is NaN or +inf is NaN at every key, those that it does not see among them.
+// A row with a NaN or +inf score is NaN at every key, including those that it does not see.
 inline void SpoilMean(const TileRows& rows, const float* l, std::int64_t count, float* mean) {
   bool spoilt = false;
   for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
@@ -83,7 +83,7 @@ inline void SpoilMean(const TileRows& rows, const float* l, std::int64_t count, 
   });
 }
 
-// Joins the weights of the head at hand, whose sums are known now, to the mean of a tile.
+// Adds the weights of the current head, whose sums are now known, to the mean of a tile.
 inline void AddHead(const TileRows& rows, const TileState& state, std::int64_t tile, float share,
                     const KeptWeights& kept) {
   for (std::int64_t chunk = rows.any.first / kChunk; chunk * kChunk < rows.any.last; ++chunk) {

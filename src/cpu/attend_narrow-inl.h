@@ -12,14 +12,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Few rows, or a tile of them on so many keys that reading those counts. With one lane there is nothing to gain.
+// Few rows, or one tile of rows on so many keys that reading the keys dominates. With one lane there is nothing to
+// gain.
 inline bool IsNarrow(const RowBlock& block) {
   constexpr std::int64_t kManyKeys = 1024;
   const std::int64_t few = block.sequence->key_count < kManyKeys ? 8 : kNarrowRows;
   return kLanes > 1 && block.row_count <= few;
 }
 
-// Calls run with an element of the type in which a tensor's rows are read where they lie; false if they must be
+// Calls run with an element of the type in which a tensor's rows can be read in place; returns false if they must be
 // converted first.
 template <class Run>
 bool WithTypeInPlace(const ConstTensorView& view, const Run& run) {
@@ -33,7 +34,7 @@ bool WithTypeInPlace(const ConstTensorView& view, const Run& run) {
   }
 }
 
-// What numbers of up to kRun rows from row j on count times; null where they count as they are.
+// The dequantization scales of up to kRun rows, starting at row j; null if the type has no scales.
 class RunScales {
  public:
   const float* operator()(const CacheRows& rows, std::int64_t j, std::int64_t count) {
@@ -46,7 +47,7 @@ class RunScales {
   HWY_ALIGN float scales_[kRun];
 };
 
-// Rows whose scores are computed together, where so many are left.
+// Number of rows whose scores are computed together, if so many are left.
 constexpr std::int64_t RowsAtOnce(std::int64_t left) { return left > 4 ? 8 : left > 2 ? 4 : left; }
 
 // Scores of all rows with some keys, a multiple of kKeyBlock.
@@ -63,8 +64,8 @@ void NarrowRowScores(const float* q, std::int64_t head_size, std::int64_t rows, 
   }
 }
 
-// Rows before the first that stands at a multiple of `step` in its page, where keys [range) reach into another page.
-// From there on all pages but the last are read in whole steps.
+// Number of rows before the first that is at a multiple of `step` in its page, if keys [range) extend into another
+// page. From there on, all pages but the last are read in whole steps.
 inline std::int64_t RowsToEven(const CacheRows& rows, KeyRange range, std::int64_t step) {
   const std::int64_t count = range.last - range.first;
   const std::int64_t run = rows.run(range.first, count);
@@ -78,7 +79,7 @@ inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64
   const std::int64_t padded = RoundUp(head_size, 16);
   RunScales scales;
   std::int64_t j = range.first;
-  // Converts rows first; what is past the end repeats the last, and its scores are written over or not looked at.
+  // Converts rows first; rows past the end repeat the last one, and their scores are overwritten or ignored.
   const auto convert_until = [&](std::int64_t last) {
     while (j < last) {
       order.while_reading(j, kKeyBlock).fetch_all();
@@ -185,12 +186,12 @@ class NarrowBlock {
   const TileRows& rows() const { return rows_; }
 
   // Works on some chunks, in order: state_of(chunk, r) becomes row r's state after this chunk alone, then done(chunk)
-  // is called. Keys of several chunks are read before their values: going back and forth costs time, since the
-  // processor must find out anew what is read in order.
+  // is called. Keys of several chunks are read before their values: alternating between them is slower, because the
+  // hardware prefetcher has to detect each stream again.
   template <class StateOf, class Done>
   void attend(KeyRange chunks, const StateOf& state_of, const Done& done) const {
     fetch_first(chunks.first);
-    const std::int64_t at_once = rows_.count <= 8 ? kChunksAtOnce : 1;  // with more rows, memory is not the limit
+    const std::int64_t at_once = rows_.count <= 8 ? kChunksAtOnce : 1;  // with more rows, bandwidth is not the limit
     for (std::int64_t first = chunks.first; first < chunks.last; first += at_once) {
       const KeyRange some = {first, std::min(first + at_once, chunks.last)};
       ChunkWeights weights[kChunksAtOnce];
@@ -246,11 +247,11 @@ class NarrowBlock {
     }
   }
 
-  // Scores to weights by way of a tile with rows in lanes, as masks and dropout want them.
+  // Turns scores into weights through a tile with rows in lanes, the layout that masks and dropout use.
   void weigh_tile(const TileKeys& keys, float* p, float* max, float* sum) const {
     const std::int64_t count = keys.range.last - keys.range.first;
     float* s = scratch_.s.data();
-    // Lanes without a row take part, for nothing: they need some number.
+    // Lanes without a row are computed too, and ignored: they need a valid number.
     std::fill_n(s, count * kTileRows, 0.0F);
     for (std::int64_t r = rows_.count; r % 4 != 0; ++r) std::fill_n(p + r * kScoreRow, RoundUp(count, kLanes), 0.0F);
     for_each_four(count, p, [&](float* row, std::int64_t j, float* const* tile, std::int64_t r) HWY_ATTR {
@@ -301,7 +302,7 @@ inline void AttendNarrow(const ForwardProblem& problem, const RowBlock& block, c
   const NarrowBlock narrow(problem, block, scratch);
   const TileRows& rows = narrow.rows();
   RowState whole[kNarrowRows];
-  RowState part[kNarrowRows];  // of the chunk at hand
+  RowState part[kNarrowRows];  // of the current chunk
   for (std::int64_t r = 0; r < rows.count; ++r) {
     const std::int64_t floats = RowState::floats(problem.value_size);
     whole[r] = RowState(scratch.row_states.data() + r * floats, problem.value_size);

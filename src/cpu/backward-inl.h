@@ -55,17 +55,17 @@ inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const 
   }
 }
 
-// Whether the caller knows what a row needs: forward's lse, and its output unless nothing arrives there.
+// Whether the caller gave what a row needs: forward's lse, and its output unless dout is absent.
 HWY_INLINE bool IsKnown(const BackwardProblem& problem) {
   return problem.upstream.lse.defined() && problem.upstream.dweights.empty() &&
          (problem.upstream.out.defined() || !problem.upstream.dout.defined());
 }
 
-// The caller's lse of a row stands for m, with a sum of 1, up to this size: there it says p as exactly as scores in f32
-// do. Beyond, where it may have lost its logarithm (in f32, −1e9 + log n is −1e9), the row is summed again.
+// Up to this size, the caller's lse of a row is used as m, with a sum of 1: p is then as exact as scores in f32 are.
+// Beyond it, lse may have lost its log term (in f32, −1e9 + log n is −1e9), so the row is summed again.
 constexpr float kLargestLse = 16.0F;
 
-// delta = dout · out: one chain, d ascending, as dout · v is. Of a row that sees one key the two are then equal, and
+// delta = dout · out: one chain, d ascending, as dout · v is. For a row that sees one key, the two are then equal, and
 // the gradient of its score is exactly 0.
 inline void DeltaFromOut(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch,
                          TileStats& stats) {
@@ -115,7 +115,7 @@ inline void SumDelta(const BackwardProblem& problem, const TileRows& rows, const
   }
 }
 
-// m, 1 / l and Σ_j p_j g_j of a tile's rows: from what the caller knows, or from all their keys.
+// m, 1 / l and Σ_j p_j g_j of a tile's rows: from what the caller gave, or from all their keys.
 inline void KnownRows(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch,
                       TileStats& stats) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -145,8 +145,8 @@ inline void KnownRows(const BackwardProblem& problem, const TileRows& rows, cons
     }
   }
   for (std::int64_t lane = 0; lane < rows.vectors * kLanes; ++lane) {
-    // A row that sees nothing has m −inf, and one with a NaN may have anything: of both e^(s − m) shall be 0 at least
-    // where s is −inf. The sum of a row with a NaN is NaN.
+    // A row that sees nothing has m = −inf, and one with a NaN may have any m: for both, e^(s − m) must be 0 where s is
+    // −inf. The sum of a row with a NaN is NaN.
     const float m = stats.m[lane];
     stats.inverse[lane] = m == -kInfinity && !std::isnan(l[lane]) ? 0.0F
                           : std::isfinite(m)                      ? 1.0F / l[lane]
@@ -205,8 +205,8 @@ inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::
 // ---------------------------------------------------------------- the products that sum over rows and keys
 
 // to[r] += Σ_k a[r · kRowStep + k · kStep] · b[k], for `count` rows of `to` and kV vectors of columns: for each number
-// one chain, k ascending, begun at 0 and then added to what `to` holds. A chain over thousands of rows would end with
-// an error that grows with it; over a tile of rows, or a chunk of keys, it does not. There is at least one step.
+// one chain, k ascending, begun at 0 and then added to what `to` holds. The rounding error of a chain over thousands of
+// rows would grow with its length; over a tile of rows, or a chunk of keys, it does not. There is at least one step.
 template <int kV, std::int64_t kRowStep, std::int64_t kStep>
 HWY_NOINLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const float* HWY_RESTRICT b,
                            std::int64_t b_stride, float* HWY_RESTRICT to, std::int64_t to_stride, std::int64_t count) {
@@ -214,7 +214,7 @@ HWY_NOINLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const fl
   SetZero<kV>(sums);
   a += steps.first * kStep;
   b += steps.first * b_stride;
-  // A loop that may be skipped, or sums that a condition chooses from, would make compilers keep sums in memory.
+  // A loop that may be skipped, or a conditional choice of sums, would make compilers spill the sums to memory.
   std::int64_t k = steps.first;
   do {
     Columns<kV> columns;
@@ -277,8 +277,8 @@ inline void AddToKeys(const TileRows& rows, KeyRange range, const float* w, cons
   }
 }
 
-// What AddToKeys left out of dv, since it takes rows of dout with 0 for what is not finite: w · dout where a row has a
-// weight. Multiplied by a weight of 0 it would reach keys that the row does not see.
+// Adds what AddToKeys leaves out of dv, because it uses dout with 0 in place of non-finite numbers: w · dout where a
+// row has a weight. Multiplied by a weight of 0 it would reach keys that the row does not see.
 HWY_NOINLINE inline void AddNotFinite(const TileRows& rows, KeyRange range, const GradientScratch& scratch,
                                       std::int64_t size, float* to) {
   for (std::int64_t row = 0; row < rows.count; ++row) {
@@ -308,8 +308,8 @@ inline void AddToQueries(const TileRows& rows, KeyRange range, const float* w, c
 
 // ---------------------------------------------------------------- dk, dv and dq
 
-// One tile, loaded, against one chunk of keys. `part` says where its part of dq goes; it has no turn where dq is not
-// wanted.
+// One tile, loaded, against one chunk of keys. `part` says where its part of dq goes; it has no turn if dq is not
+// requested.
 inline void DifferentiateTile(const BackwardProblem& problem, const TileRows& rows, KeyRange range,
                               const ChunkRows& chunks, const TileStats& stats, const QueryPart& part,
                               WaitingParts& waiting, const GradientScratch& scratch) {
@@ -397,8 +397,8 @@ inline void StoreQueries(const BackwardProblem& problem, const HeadRows& where, 
 
 // ---------------------------------------------------------------- the gradient of a mask
 
-// Sums over b, over h within b, and over i within h, each begun afresh and added in ascending order: what a batch gives
-// is what its rows give, added up.
+// Sums over b, over h within b, and over i within h, each started at 0 and added in ascending order: the result of a
+// batch is the sum of the results of its rows.
 class MaskSums {
  public:
   MaskSums(const BackwardProblem& problem, const MaskBlock& block, const BackwardState& state,
@@ -419,7 +419,7 @@ class MaskSums {
   }
 
  private:
-  // Everything that these chunks add to one piece of the gradient: (keys, kTileRows), of which only the first key is
+  // Everything that these chunks add to one part of the gradient: (keys, kTileRows), of which only the first key is
   // used if keys are summed over, and only the first lane if queries are.
   void sum(KeyRange chunks) const {
     const KeyRange range = {chunks.first * kChunk, std::min(chunks.last * kChunk, key_count_)};

@@ -46,7 +46,7 @@ void for_each_tile(const BackwardProblem& problem, const Kernels& kernels, const
 
 // How many chunks a KeyBlock has, the last of a sequence aside: one or two. A tile of rows is loaded once for them.
 std::int64_t chunks_at_once(const BackwardProblem& problem) {
-  // k, v, dk and dv of two chunks: 512 KiB, of what a core has for itself.
+  // k, v, dk and dv of two chunks: 512 KiB of the L2 of a core.
   constexpr std::int64_t kWidest = 128;
   if (problem.head_size + problem.value_size > kWidest) return 1;
   std::int64_t chunks = 0, pairs = 0, least = std::numeric_limits<std::int64_t>::max(), most = 0;
@@ -58,9 +58,9 @@ std::int64_t chunks_at_once(const BackwardProblem& problem) {
   }
   if (most < 2) return 1;
   if (problem.threads == 1) return 2;
-  // Only where threads still end together: each has as many heads, of one length, or, of work that is the same for
-  // every chunk, as many pairs. Under a causal mask one head alone is divided more evenly in single chunks, and they
-  // wait less for one another.
+  // Only if threads still finish together: each gets the same number of heads of one length, or the same number of
+  // pairs if every chunk has the same work. Under a causal mask, a single head is divided more evenly into single
+  // chunks, which also wait less for each other.
   const auto rounds = [&](std::int64_t items) { return (items + problem.threads - 1) / problem.threads; };
   const auto heads = static_cast<std::int64_t>(problem.sequences.size()) * problem.kv_heads;
   const bool same_work = problem.left == AttentionProblem::kOpen && problem.right == AttentionProblem::kOpen;
@@ -68,8 +68,8 @@ std::int64_t chunks_at_once(const BackwardProblem& problem) {
   return even_heads || (same_work && 2 * rounds(pairs) <= rounds(chunks)) ? 2 : 1;
 }
 
-// Calls visit(block) for each block of keys. Those of one kv head ascend. Heads go side by side, as many as there are
-// threads, so that a worker rarely has to wait for another that holds the chunk before its own.
+// Calls visit(block) for each block of keys. Those of one kv head ascend. As many heads as there are threads are
+// interleaved, so that a worker rarely waits for the worker that has the previous chunk.
 template <class Visit>
 void for_each_key_block(const BackwardProblem& problem, const Kernels& kernels, std::int64_t at_once,
                         const Visit& visit) {
@@ -78,7 +78,7 @@ void for_each_key_block(const BackwardProblem& problem, const Kernels& kernels, 
     return KeyBlock{
         &problem.sequences[static_cast<std::size_t>(n / problem.kv_heads)], n % problem.kv_heads, {0, 0}, 0};
   };
-  std::int64_t turn = 0;  // of the first of the heads side by side
+  std::int64_t turn = 0;  // of the first of the interleaved heads
   for (std::int64_t first = 0; first < heads; first += problem.threads) {
     const std::int64_t last = std::min(heads, first + problem.threads);
     std::int64_t most = 0;
@@ -110,7 +110,7 @@ void for_each_mask_block(const BackwardProblem& problem, const Kernels& kernels,
     const bool one_key = to.size(rank - 1) == 1;
     const bool one_head = rank < 4 || to.size(1) == 1;
     const bool one_batch = rank < 4 || to.size(0) == 1;
-    // Packed sequences stand in places of their own, unless the mask has but one.
+    // Packed sequences have separate places in the mask, unless it has only one.
     const std::size_t together = packed ? (one_query && one_key ? all.size() : 1) : one_batch ? all.size() : 1;
     const std::int64_t heads = one_head ? problem.query_heads : 1;
     for (std::size_t s = 0; s < all.size() && together > 0; s += together) {
@@ -142,7 +142,7 @@ std::int64_t padded_row(const BackwardProblem& problem, const Kernels& kernels) 
   return (problem.head_size + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
 }
 
-// How a call is divided. None of it shows in the result.
+// How a call is divided. It does not affect the result.
 struct Division {
   Division(const BackwardProblem& problem, const Kernels& kernels) : chunks_at_once(cpu::chunks_at_once(problem)) {
     for_each_tile(problem, kernels, [&](const HeadRows&, std::int64_t) { ++tiles; });
@@ -173,7 +173,7 @@ struct Workspace {
     worker_bytes = kernels.backward.scratch_bytes(problem, division.chunks_at_once);
     scratch_ = arena.take<std::byte>(workers * static_cast<std::int64_t>(worker_bytes));
     waiting = arena.make<WaitingParts>(workers);
-    // One worker alone never finds that it is another's turn.
+    // A single worker never has to wait for its turn.
     const std::int64_t row = padded_row(problem, kernels);
     const std::int64_t parts = workers > 1 && problem.gradients.dquery.defined() ? WaitingParts::kMost : 0;
     for (std::int64_t n = 0; n < workers; ++n) {

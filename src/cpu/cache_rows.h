@@ -16,7 +16,7 @@ class CacheRows : public KvRows {
         in_pages_(paged() && page_size() < kLong),
         source_(view().count() * bytes_ <= kStays ? Source::cache : Source::memory) {
     if (!in_pages_) return;
-    // Pages end at multiples of 16 rows, most often of 64: a stretch to read then ends seldom.
+    // Pages end at multiples of 16 rows, usually of 64, so contiguous runs of rows are long.
     ahead_ = ahead_ / 16 * 16;
     far_ = (ahead_ + far_ + 63) / 64 * 64 - ahead_;
   }
@@ -38,9 +38,9 @@ class CacheRows : public KvRows {
             source_,
             far};
   }
-  // How many rows to ask ahead: no fewer than are read side by side.
+  // How many rows to prefetch ahead: at least as many as are read at once.
   std::int64_t rows_ahead() const { return ahead_; }
-  // How many rows from row j on, at most `count`, are evenly spaced, and so are those asked for while they are read.
+  // How many rows from row j on, at most `count`, are evenly spaced, and so are those prefetched while they are read.
   std::int64_t even_run(std::int64_t j, std::int64_t count) const {
     return in_pages_ ? run(j + ahead_ + far_, run(j + ahead_, run(j, count))) : count;
   }
@@ -48,7 +48,7 @@ class CacheRows : public KvRows {
  private:
   // Tensors up to this size may still be in a cache when they are read again.
   static constexpr std::int64_t kStays = std::int64_t{2} << 20;
-  // Pages of so many rows are as good as one piece. In smaller ones the processor does not see what comes next.
+  // Pages of so many rows behave like contiguous memory. In smaller ones the hardware prefetcher does not help.
   static constexpr std::int64_t kLong = 1024;
 
   static KvRows joined(KvRows rows, std::int64_t count) {
@@ -63,8 +63,8 @@ class CacheRows : public KvRows {
   Source source_;
 };
 
-// Two stretches of rows that are read one after the other, `now` from `first` to `last`, then `next` from its own first
-// row: what to ask for while rows j … are worked on.
+// Two runs of rows that are read one after the other, `now` from `first` to `last`, then `next` from its own first row:
+// what to prefetch while rows j … are processed.
 struct ReadingOrder {
   const CacheRows& now;
   KeyRange range;

@@ -35,7 +35,7 @@ struct CaptureScratch {
   std::span<float> q;      // (D, kTileRows)
   std::span<float> s;      // (kChunk, kTileRows): scores, then weights
   std::span<float> keys;   // a chunk of k as f32, where it cannot be read in place
-  std::span<float> rows;   // (kLanes, D or kChunk): rows on their way into lanes, or out
+  std::span<float> rows;   // (kLanes, D or kChunk): rows before or after the transpose into lanes
   std::span<float> means;  // for each capture that is a mean: (kChunk, kTileRows)
 
  private:
@@ -124,7 +124,7 @@ inline void FinalWeights(const TileRows& rows, const RowSums& sums, const float*
   });
 }
 
-// Takes a stage's tile to all captures of that stage: to its rows, or into a mean.
+// Writes a stage's tile to all captures of that stage: to its rows, or into a mean.
 inline void Emit(const ForwardProblem& problem, const TileRows& rows, std::int64_t head, Stage stage, KeyRange range,
                  const CaptureScratch& scratch) {
   const std::span<const Capture> captures = problem.outputs.captures;
@@ -135,8 +135,8 @@ inline void Emit(const ForwardProblem& problem, const TileRows& rows, std::int64
       if (!captures[n].of.mean_over_heads) {
         return CaptureRows(captures[n], rows).write(place, range, scratch.s.data(), scratch.rows.data());
       }
-      // Each head brings its share, so that a sum of large scores does not overflow on the way to a mean that is
-      // finite. Shares are rounded, so of the lowest number there is, they could still add up to more than it.
+      // Each head adds its share (1/H), so that a sum of large scores does not overflow when the mean is finite. Shares
+      // are rounded, so shares of the lowest finite number could still overflow.
       const Vec share = Set(1.0F / static_cast<float>(chosen_count(captures[n].of.heads, problem.query_heads)));
       const Vec lowest = Set(std::numeric_limits<float>::lowest());
       const float* s = scratch.s.data();

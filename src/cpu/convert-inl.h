@@ -41,7 +41,7 @@ HWY_INLINE Vec FromF16(VecU16 bits) {
   const auto wide = hn::PromoteTo(u32, bits);
   const auto sign = hn::ShiftLeft<16>(hn::And(wide, hn::Set(u32, 0x8000U)));
   const auto size = hn::ShiftLeft<13>(hn::And(wide, hn::Set(u32, 0x7FFFU)));
-  // Exponent and mantissa are in place; what is left is the difference of the two biases.
+  // Exponent and mantissa are in place; only the exponent bias differs.
   const auto finite = hn::BitCast(u32, hn::Mul(hn::BitCast(kF32, size), Set(0x1p112F)));
   const auto special = hn::Gt(hn::BitCast(I32(), size), hn::Set(I32(), 0x0F7FFFFF));  // exponent 31
   const auto value = hn::IfThenElse(hn::RebindMask(u32, special), hn::Or(size, hn::Set(u32, 0x7F800000U)), finite);
@@ -113,7 +113,7 @@ inline void LoadRow(const KvRows& rows, std::int64_t j, std::int64_t count, floa
   LoadRow(rows.view(), rows.offset(j), rows.view().stride(3), count, to);
 }
 
-// The way back, rounded once.
+// Converts f32 back, rounding once.
 inline void StoreRow(const float* HWY_RESTRICT from, std::int64_t count, const TensorView& view, std::int64_t offset,
                      std::int64_t stride) {
   if (stride == 1 && view.dtype() == DType::f32) {

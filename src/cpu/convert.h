@@ -7,7 +7,7 @@
 
 namespace rapt::cpu {
 
-// Whether rows can be read where they lie: f32, one element after the other.
+// Whether rows can be read in place: contiguous f32.
 inline bool reads_in_place(const ConstTensorView& view) { return view.dtype() == DType::f32 && view.stride(3) == 1; }
 
 // `count` elements from `offset` on, `stride` apart. Exact for the 16-bit types.
@@ -19,7 +19,7 @@ inline void load_row(const void* data, DType dtype, std::int64_t offset, std::in
   });
 }
 
-// The way back, rounded once.
+// Converts f32 back, rounding once.
 inline void store_row(const float* from, std::int64_t count, void* data, DType dtype, std::int64_t offset,
                       std::int64_t stride) {
   with_element_type(dtype, [&](auto type) {

@@ -123,7 +123,7 @@ std::int64_t kept_queries(const ForwardProblem& problem, const Kernels& kernels)
 }
 
 // How a call is divided. Few blocks on many keys are split further, by chunks: pieces, whose states are merged by block
-// afterwards. None of it shows in the result.
+// afterwards. It does not affect the result.
 struct Division {
   Division(const ForwardProblem& problem, const Kernels& kernels)
       : kept_queries(cpu::kept_queries(problem, kernels)),

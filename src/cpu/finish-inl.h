@@ -1,4 +1,4 @@
-// The end of a row: its sink, the division by its sum, and writing it out.
+// Finishing a row: its sink, the division by its sum, and writing it.
 #if defined(RAPT_CPU_FINISH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_FINISH_INL_H
 #undef RAPT_CPU_FINISH_INL_H
@@ -47,7 +47,7 @@ inline void StoreSums(const ForwardProblem& problem, const TileRows& rows, std::
 }
 
 // o times a factor for each row, from lanes to rows with room for RoundUp(size, 4) numbers. Adding 0 turns −0 into 0:
-// see RowState::normalise. Returns what AllFinite wants to know of the results.
+// see RowState::normalise. Returns the check that AllFinite needs.
 HWY_INLINE Vec StoreOutputs(const float* HWY_RESTRICT o, Vec factor, std::int64_t size, float* const* to) {
   Vec check = hn::Zero(kF32);
   const auto column = [&](std::int64_t d) HWY_ATTR {
@@ -63,7 +63,7 @@ HWY_INLINE Vec StoreOutputs(const float* HWY_RESTRICT o, Vec factor, std::int64_
 }
 
 // out = o / l. A row that saw nothing has l = 0 and gives 0. Returns whether everything written is finite; if not, the
-// rows may have met values that they do not see: see RepeatRows.
+// rows may have multiplied values that they do not see: see RepeatRows.
 inline bool StoreRows(const ForwardProblem& problem, const TileRows& rows, const TileState& state,
                       const Scratch& scratch, const RowSums& sums) {
   const TensorView& out = problem.outputs.out;
@@ -104,7 +104,7 @@ void StoreStates(const TileRows& rows, const TileState& state, std::int64_t size
       o[n] = spare;
       if (lane + n >= rows.count) continue;
       const RowState row = to(lane + n);
-      row.clear();  // what is past the last column too
+      row.clear();  // also past the last column
       row.m() = state.m[lane + n];
       row.l() = state.l[lane + n];
       o[n] = row.o();

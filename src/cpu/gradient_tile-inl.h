@@ -15,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Everything one worker writes on the way, carved from its part of the workspace.
+// The scratch memory of one worker, carved from its part of the workspace.
 struct GradientScratch {
   GradientScratch(Arena& arena, const BackwardProblem& problem, std::int64_t chunks)
       : most_keys(chunks * kChunk),
@@ -46,10 +46,10 @@ struct GradientScratch {
       dout_rows;              // (kTileRows, key_stride) and (kTileRows, value_stride): one row for each lane, cleaned
   std::span<float> s;         // (kChunk, kTileRows): scores, then weights
   std::span<float> g;         // (kChunk, kTileRows): the gradient of weights, then of scores
-  std::span<float> arriving;  // (kChunk, kTileRows): what arrives at the weights
+  std::span<float> arriving;  // (kChunk, kTileRows): the upstream gradient of the weights
   std::span<float> keep;      // (kChunk, kTileRows): what dropout multiplies a weight by
   std::span<float> slope;     // (kChunk, kTileRows): 1 − tanh², where there is a softcap
-  std::span<float> keys, clean_keys;  // (most_keys, key_stride): k as it is, and with 0 for what is not finite
+  std::span<float> keys, clean_keys;  // (most_keys, key_stride): k as it is, and with 0 in place of non-finite numbers
   std::span<float> values;            // (most_keys, value_stride): v as f32, where it cannot be read in place
   std::span<float> dkeys, dvalues;    // (most_keys, key_stride) and (most_keys, value_stride)
   std::span<float> sums;              // three of (kChunk, kTileRows): sums of a mask's gradient
@@ -57,9 +57,9 @@ struct GradientScratch {
 
 // ---------------------------------------------------------------- loading
 
-// What is not finite becomes 0. For a factor of the last products: where it is not finite, the gradient it is
-// multiplied with is NaN already, or 0 because nothing is seen there or the score is capped, and 0 · NaN must not leak
-// out of there.
+// Replaces non-finite numbers with 0, for a factor of the last products: where it is not finite, the gradient that it
+// is multiplied with is already NaN, or is 0 because the key is masked or the score is capped, and then 0 · NaN must
+// not leak.
 HWY_INLINE Vec CleanVec(Vec x) { return hn::IfThenElseZero(hn::IsFinite(x), x); }
 
 inline void LoadPaddedRow(const ConstTensorView& view, std::int64_t offset, std::int64_t size, std::int64_t padded,
@@ -84,7 +84,7 @@ inline void LoadTileRows(const ConstTensorView& view, const TileRows& rows, std:
   }
 }
 
-// Rows of a tile with 0 for what is not finite; returns whether all was.
+// Rows of a tile with 0 in place of non-finite numbers; returns whether all was.
 HWY_INLINE bool CleanRows(const TileRows& rows, std::int64_t stride, float* memory) {
   const std::int64_t count = rows.count * stride;
   Vec check = hn::Zero(kF32);
@@ -146,7 +146,7 @@ inline ChunkRows LoadChunks(const BackwardProblem& problem, const SequenceSpan& 
   return rows;
 }
 
-// What is known of a tile's rows.
+// What is known about the rows of a tile.
 struct TileStats {
   TileStats() = default;
   TileStats(const TileRows& rows, const BackwardState& state) {
@@ -167,7 +167,7 @@ struct TileStats {
   bool finite_dout = true;  // as LoadTile says
 };
 
-// ---------------------------------------------------------------- scores and what arrives at weights
+// ---------------------------------------------------------------- scores and the upstream gradient of weights
 
 // dout · v for the keys that each vector of rows sees; for others anything.
 inline void RaggedProducts(const TileRows& rows, KeyRange range, const float* lanes, std::int64_t size,
@@ -216,7 +216,7 @@ inline TileKeys ScoreTile(const BackwardProblem& problem, const TileRows& rows, 
   return keys;
 }
 
-// What arrives at the weights of chosen heads and queries, into `tile`.
+// Loads the upstream gradient of the weights of chosen heads and queries into `tile`.
 inline void LoadChosenWeights(const WeightsGradient& gradient, const TileRows& rows, std::int64_t first,
                               std::int64_t count, float* HWY_RESTRICT tile) {
   const ConstTensorView& from = gradient.from;
@@ -236,7 +236,7 @@ inline void LoadChosenWeights(const WeightsGradient& gradient, const TileRows& r
   }
 }
 
-// g += what arrives at the weights of that stage.
+// g += the upstream gradient of the weights of that stage.
 inline void AddWeightsGradients(const BackwardProblem& problem, const TileRows& rows, Stage stage, KeyRange range,
                                 const GradientScratch& scratch) {
   const std::int64_t count = range.last - range.first;
@@ -277,7 +277,7 @@ HWY_INLINE Vec WeightOf(Vec s, Vec m, Vec inverse) {
 // p · (g − delta), and exactly 0 where p is, whatever g is.
 HWY_INLINE Vec ScoreGradient(Vec p, Vec g, Vec delta) { return ZeroWhereZero(p, hn::Mul(p, hn::Sub(g, delta))); }
 
-// Where nothing but softmax stands between g and scores: s becomes p, g becomes scale · p · (g − delta).
+// If only softmax is between g and the scores: s becomes p, g becomes scale · p · (g − delta).
 template <int kV, bool kFinite>
 HWY_NOINLINE void SoftmaxGradient(std::int64_t count, const TileStats& stats, float scale, float* HWY_RESTRICT s,
                                   float* HWY_RESTRICT g) {
@@ -312,7 +312,7 @@ inline void WeightsAndTheirGradient(const BackwardProblem& problem, const TileRo
   AddWeightsGradients(problem, rows, Stage::weights, keys.range, scratch);
 }
 
-// g becomes 0 where a score was filled: it passes nothing on.
+// g becomes 0 where a score was filled: a filled score has no gradient.
 inline void DropFilled(const BackwardProblem& problem, const TileRows& rows, KeyRange range,
                        const GradientScratch& scratch) {
   for (const Mask& mask : problem.masks) {

@@ -1,6 +1,6 @@
-// What a row does not see must not reach it. The products for p · V multiply a hidden value by 0, and 0 · NaN is NaN.
-// So rows whose result is not finite are computed once more, with hidden values left out. On finite inputs this costs
-// one look at each result.
+// Masked values must not affect a row. The products for p · V multiply a masked value by 0, but 0 · NaN is NaN. So rows
+// whose result is not finite are computed again without their masked values. On finite inputs this costs only one check
+// per result.
 #if defined(RAPT_CPU_HIDDEN_VALUES_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_HIDDEN_VALUES_INL_H
 #undef RAPT_CPU_HIDDEN_VALUES_INL_H
@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
 // sums[d] = Σ_j p_j v_j over the keys that each row sees, those with a score above −inf: the chains of WeightedSum,
-// which adds 0 where this adds nothing. A weight of 0 alone hides nothing: dropout and underflow give that too.
+// which adds 0 where this adds nothing. A weight of 0 does not imply a masked key: dropout and underflow give 0 too.
 // `sums` is (Dv, kTileRows), `row` has room for one row of v.
 HWY_NOINLINE inline void SumSeenValues(const KvRows& values, const TileRows& rows, KeyRange range, std::int64_t size,
                                        const float* HWY_RESTRICT s, const float* HWY_RESTRICT p,
@@ -34,8 +34,8 @@ HWY_NOINLINE inline void SumSeenValues(const KvRows& values, const TileRows& row
   }
 }
 
-// Computes the rows of a tile anew, without what they do not see, and writes them. A row that is finite gets the bits
-// it had, so it does not matter which row of the tile gave the reason. The memory of tile `tile` is written over.
+// Recomputes the rows of a tile without their masked values, and writes them. A finite row gets the same bits again, so
+// it does not matter which row of the tile was not finite. The memory of tile `tile` is written over.
 HWY_NOINLINE inline void RepeatRows(const ForwardProblem& problem, const TileRows& rows, std::int64_t tile,
                                     const Scratch& scratch, const RowSums& sums) {
   const std::int64_t kv_head = rows.head[0] / problem.group;

@@ -1,4 +1,4 @@
-// What the kernels of one instruction set offer to the engine, and what they are given to work on.
+// The kernels of one instruction set, as the engine calls them, and their arguments.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,9 @@ struct RowBlock {
   std::int64_t row_count = 0;
 };
 
-// Some chunks of a block, worked on apart from its others: few rows on many keys would else keep few workers busy. Each
-// row's state after each chunk alone goes to `states`, (chunk, row, state_floats), for `finish` to merge in order.
+// Split-KV: some chunks of a block, computed separately from the others, because few rows on many keys would otherwise
+// keep few workers busy. Each row's state after each chunk alone goes to `states`, (chunk, row, state_floats), for
+// `finish` to merge in order.
 struct ChunkBlock {
   RowBlock rows;
   KeyRange chunks{0, 0};  // their numbers; chunk n begins at key n · kChunk
@@ -39,7 +40,7 @@ inline constexpr std::int64_t kTilesPerBlock = 6;
 
 // Each row's final maximum and sum, kept for the pass that writes weights: for (b, h, query) of the tensors.
 struct RowSums {
-  std::span<float> m, l;  // empty: nobody asked
+  std::span<float> m, l;  // empty: not requested
   std::int64_t heads = 0, queries = 0;
 
   bool wanted() const { return !m.empty(); }
@@ -92,7 +93,7 @@ struct HeadTiles {
   }
 };
 
-// What the steps of backward hand on to one another.
+// What the steps of backward pass to each other.
 struct BackwardState {
   RowSums sums;            // of each row: m, and 1 / l in the place of l
   std::span<float> delta;  // of each row, at sums.place(): Σ_j p_j g_j − dlse
@@ -154,8 +155,7 @@ struct Kernels {
   // heads of weights that nothing is dropped from. The bytes that one worker needs grow with the tiles and with Lk.
   std::size_t (*means_scratch_bytes)(const ForwardProblem& problem, std::int64_t queries) = nullptr;
   void (*attend_means)(const ForwardProblem& problem, const QueryBlock& block, std::span<std::byte> scratch) = nullptr;
-  // Writes what was asked to be captured of these queries, at most one tile, from scores computed again and the sums
-  // that attend kept.
+  // Writes the captures of these queries, at most one tile, from recomputed scores and the sums that attend kept.
   std::size_t (*capture_scratch_bytes)(const ForwardProblem& problem) = nullptr;
   void (*capture)(const ForwardProblem& problem, const QueryBlock& block, const RowSums& sums,
                   std::span<std::byte> scratch) = nullptr;

@@ -32,8 +32,8 @@ struct MaskRows {
   bool same = true;  // all rows of the tile share one row of the mask
 };
 
-// Keys of one vector of rows, where they lie side by side: use(key, mask) for each, as far as there are four; returns
-// how many. f32 goes through a transpose, bool as one 32-bit word for each row.
+// Keys of one vector of rows, if they are contiguous: use(key, mask) for each, in groups of four; returns how many. f32
+// goes through a transpose, bool as one 32-bit word for each row.
 template <class Use>
 HWY_INLINE std::int64_t ForKeysF32(const MaskRows& mask, std::int64_t lane, std::int64_t count, const Use& use) {
   const float* rows[kLanes];
@@ -108,8 +108,8 @@ HWY_NOINLINE inline void LoadMaskTile(const Mask& mask, const TileRows& rows, st
   });
 }
 
-// Asks for a mask's part ahead of its use, while the scores are computed: its rows are short and far apart, so that the
-// processor does not see them coming.
+// Prefetches a part of a mask while the scores are computed: its rows are short and far apart, so the hardware
+// prefetcher does not help.
 inline void PrefetchMask(const Mask& mask, const TileRows& rows, KeyRange range) {
   if (mask.view.stride(3) != 1) return;
   const MaskRows source(mask, rows, range.first);
@@ -122,8 +122,8 @@ inline void PrefetchMask(const Mask& mask, const TileRows& rows, KeyRange range)
   }
 }
 
-// What a bool mask leaves of keys [range): the part outside which no row sees a key, and whether every row sees all of
-// it.
+// What remains of keys [range) under a bool mask: the part outside which no row sees a key, and whether every row sees
+// all of it.
 struct MaskedSpan {
   KeyRange range;
   bool full = false;

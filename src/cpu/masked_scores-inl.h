@@ -11,7 +11,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// The rows of a tensor that stand in the lanes of a tile's vector v, as f32: in place where they are that already, else
+// The rows of a tensor that are in the lanes of a tile's vector v, as f32: in place where they are that already, else
 // in `memory`, RoundUp(size, 4) apart.
 inline void FindRows(const ConstTensorView& view, const TileRows& rows, std::int64_t v, std::int64_t size,
                      float* memory, const float* (&found)[kLanes]) {
@@ -114,7 +114,7 @@ inline void ApplyMasks(const AttentionProblem& problem, const TileRows& rows, co
 }
 
 // Scores under nothing but causal, window and length: keys that every row sees need no hiding, and vectors of rows that
-// see none of a stretch of keys are left out of it.
+// see none of a range of keys are skipped there.
 inline void RaggedScores(const TileRows& rows, KeyRange range, const float* q, std::int64_t head_size,
                          const KeyRows& key_rows, float* s, float* max) {
   const Stretches keys(rows, range, kLanes);

@@ -1,11 +1,10 @@
-// The two products for few rows, as in decoding, where reading k and v is most of the work: each is read once, in
-// order.
+// The two products for few rows, as in decoding, where reading K and V dominates: each is streamed once, in order.
 //
 // With one row to a lane most lanes would be empty. So scores are computed with keys in lanes, and p·V with columns in
 // lanes. Each number is the same chain of multiply-adds as for many rows, so its bits are the same.
 //
-// Everything else is kept small, queries (D, kRows) and scores (rows, kScoreRow): what was asked for ahead must stay in
-// the first-level cache until it is read.
+// Everything else is kept small, queries (D, kRows) and scores (rows, kScoreRow): prefetched lines must stay in L1
+// until they are read.
 #if defined(RAPT_CPU_NARROW_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_NARROW_INL_H
 #undef RAPT_CPU_NARROW_INL_H
@@ -36,7 +35,7 @@ constexpr std::int64_t kChunksAtOnce = 8;
 // Rows of v that are worked on together.
 constexpr int kValuesAtOnce = 8;
 
-// Keys between two looks at what is to be read next.
+// Keys between two prefetches.
 constexpr std::int64_t kRun = 256;
 
 // Two numbers of 16 bits lie in each lane: the first, and the second.
@@ -116,8 +115,7 @@ struct KeyColumns<float16> {  // transposed as they are, so that one instruction
 #endif
 
 template <>
-struct KeyColumns<std::int8_t> {  // four numbers move as one of 32 bits; what they count times is left to who takes
-                                  // them
+struct KeyColumns<std::int8_t> {  // four numbers move as one 32-bit word; the caller applies the scale
   static constexpr int kStep = 16;
   HWY_INLINE KeyColumns(const std::int8_t* const* rows, std::int64_t d) {
     const float* from[kLanes];
@@ -141,11 +139,11 @@ struct KeyColumns<std::int8_t> {  // four numbers move as one of 32 bits; what t
 template <class T>
 constexpr bool kHasKeyColumns = !std::is_same_v<T, float16> || (HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86);
 
-// Groups of kLanes keys that are worked on together, so that one chain of sums does not wait for another.
+// Groups of kLanes keys that are worked on together, so that several independent chains hide the FMA latency.
 template <int kRows>
 constexpr int kKeyGroups = kRows > 4 || (kRows == 4 && kLanes == 16) ? 1 : 2;
 
-// Numbers of i8 count times the scale of their row, rounded once; other types have no scales.
+// int8 numbers are multiplied by the dequantization scale of their row, rounded once; other types have no scales.
 template <class T>
 constexpr bool kScaled = std::is_same_v<T, std::int8_t>;
 
@@ -303,7 +301,7 @@ HWY_INLINE void NarrowColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT
   constexpr auto kBytes = static_cast<int>(kV * kLanes * sizeof(T));
   HWY_UNROLL(8)
   for (int j = 0; j < kKeys; ++j) {
-    // A line is asked for whenever one has been read.
+    // One line is prefetched for each line that has been read.
     if ((j + 1) * kBytes / Ahead::kLine > j * kBytes / Ahead::kLine) ahead.fetch<HWY_MAX(1, kBytes / Ahead::kLine)>();
     const T* row = values + j * stride + d;
     Columns<kV> columns;
@@ -325,7 +323,7 @@ HWY_INLINE void NarrowColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT
   }
 }
 
-// Vectors of columns at once: enough chains of sums that one need not wait for another.
+// Vectors of columns at once: enough independent chains to hide the FMA latency.
 template <int kRows>
 constexpr int kWideColumns = kRows <= 2 ? 4 : 2;
 

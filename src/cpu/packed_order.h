@@ -1,4 +1,4 @@
-// Where the numbers of a packed matrix lie.
+// The memory layout of a packed matrix.
 //
 // Columns of Wᵀ form panels, as many as an instruction set's register tile is wide; only the last may be narrower, by
 // whole vectors. A panel is (K, width), so that a product reads it from front to back. In bf16 rows 2k and 2k + 1 share

@@ -1,7 +1,7 @@
 // The packed matrix product: rows of x times panels of a packed matrix.
 //
-// Every sum is one chain of fused multiply-adds, k ascending, from its bias or start on. Where k is worked on in parts,
-// the sums wait in memory as f32, which changes none of them.
+// Every sum is one chain of fused multiply-adds, k ascending, from its bias or start on. If k is split into parts, the
+// sums are kept in memory as f32 in between, which is exact.
 #if defined(RAPT_CPU_PACKED_PRODUCT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_PACKED_PRODUCT_INL_H
 #undef RAPT_CPU_PACKED_PRODUCT_INL_H
@@ -36,7 +36,7 @@ struct StoredBf16 {
     const U32 u32;
     auto both = hn::Load(u32, reinterpret_cast<const std::uint32_t*>(rows) + v * kLanes);
     if (odd && !crowded) return hn::BitCast(kF32, hn::And(both, hn::Set(u32, 0xFFFF0000U)));
-    if (odd) both = hn::ShiftRight<16>(both);  // where a mask would cost a sum its register
+    if (odd) both = hn::ShiftRight<16>(both);  // a mask would cost a register
     return hn::BitCast(kF32, hn::ShiftLeft<16>(both));
   }
 };
@@ -50,8 +50,8 @@ struct StoredF16 {
 
 // ---------------------------------------------------------------- one register tile
 
-// Some compilers read a vector again for each use, to save a register that is there: then loads, not multiplications,
-// set the pace.
+// Some compilers reload a vector for each use to save a register that is free: then loads, not multiplications, are the
+// bottleneck.
 HWY_INLINE Vec KeepInRegister(Vec v) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
   asm("" : "+v"(v.raw));
@@ -70,7 +70,7 @@ struct ProductTile {
   std::int64_t from_stride = 0;
   float* to = nullptr;  // where they go
   std::int64_t to_stride = 0;
-  const std::byte* ahead = nullptr;  // what is needed next, asked for on the way
+  const std::byte* ahead = nullptr;  // what is needed next, prefetched meanwhile
   std::int64_t ahead_step = 0;       // bytes of it for every two rows of the panel
 };
 
@@ -93,8 +93,8 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
     constexpr bool kCrowded = kBroadcasts == 4 && kRows > 2;
     return Stored::Columns(panel + p * panel_bytes + depth / 2 * kPair, kWidth, v, depth % 2 != 0, kCrowded);
   };
-  // Rows k … k + kDepth − 1 of the panels. Whichever there are fewer of, numbers of x or columns, stay in registers
-  // while the others come and go.
+  // Rows k … k + kDepth − 1 of the panels. The smaller of the two, numbers of x or columns, stays in registers while
+  // the others are streamed.
   const auto add = [&](std::int64_t k, auto depth_of) HWY_ATTR {
     constexpr int kDepth = depth_of();
     if constexpr (kRows <= 2) {
@@ -132,7 +132,7 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
   if constexpr (kRows <= 2) {
     for (; k + 2 <= tile.inputs; k += 2, panel += kPair) add(k, std::integral_constant<int, 2>());
   } else {
-    // Many rows take long, and where their sums go may be far away: that too is asked for, row by row.
+    // Many rows take long, and their destination may be out of cache: it is prefetched too, row by row.
     const std::byte* ahead = tile.ahead;
     const std::int64_t share = RoundUp(tile.inputs, 2 * kRows) / kRows;
     for (int r = 0; r < kRows; ++r) {
@@ -153,11 +153,11 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
 
 // ---------------------------------------------------------------- a block
 
-// Panels that one row is multiplied with at once: enough chains to keep the multipliers busy, and several streams of
-// memory, of which DRAM serves four faster than two.
+// Panels that one row is multiplied with at once: enough chains to keep the FMA units busy, and several memory streams:
+// DRAM serves four faster than two.
 constexpr std::int64_t kPanelsTogether = kBroadcasts > 4 ? 4 : 2;
 
-// Rows in tiles of nearly the same height: a tile of one row would wait for its few chains.
+// Rows in tiles of nearly the same height: a tile of one row has too few chains to hide the FMA latency.
 struct TileHeights {
   explicit TileHeights(std::int64_t rows)
       : tiles((rows + kBroadcasts - 1) / kBroadcasts), height(rows / tiles), higher(rows % tiles) {}
@@ -196,7 +196,7 @@ void MultiplyRows(std::int64_t rows, const ProductTile& tile, std::int64_t panel
   MultiplyPanels<Stored, kRows>(tile, panels, vectors);
 }
 
-// Everything one worker writes on the way to y.
+// The scratch memory of one worker.
 struct ProductScratch {
   ProductScratch(Arena& arena, const ProductProblem& problem, const ProductBlock& block)
       : is_few(block.row_count <= kBroadcasts),
@@ -208,8 +208,7 @@ struct ProductScratch {
         start(arena.take<float>(problem.bias.defined() ? columns : kPanelsTogether * kTileRows)),
         sums(arena.take<float>(step < problem.weights.inputs ? block.row_count * columns : 0)) {}
 
-  // How much of k is worked on at a time: for many rows no more than lets a panel's part and x stay in the second
-  // cache.
+  // How much of k is processed at a time: for many rows, so that the part of a panel and of x stays in L2.
   static std::int64_t Step(std::int64_t inputs, bool is_few) {
     constexpr std::int64_t kStep = 1024;
     if (is_few || inputs <= kStep) return inputs;
@@ -218,7 +217,7 @@ struct ProductScratch {
   }
 
   bool is_few;
-  bool in_place;  // few rows of x are read where they lie: a copy would take a while beside one pass over the weights
+  bool in_place;  // few rows of x are read in place: a copy would be expensive compared with one pass over the weights
   std::int64_t step, x_stride, columns;
   std::span<float> x;      // (rows, step): x as f32. The stride keeps rows from falling on the same cache lines
   std::span<float> start;  // (columns): the bias; without one, zeros for as many columns as are worked on at once
@@ -256,7 +255,7 @@ void MultiplyPart(const ProductProblem& problem, const ProductBlock& block, cons
   tile.inputs = part.count;
   tile.x_stride = scratch.x_stride;
   const TileHeights heights(block.row_count);
-  // The next panel comes from far away, while this one is read again for every tile: each of several tiles asks for its
+  // The next panel is not in cache, while this one is read again for every tile: each of several tiles prefetches its
   // share.
   const bool asks = !scratch.is_few && panel + panels < block.first_panel + block.panel_count;
   const std::int64_t pairs = (part.count + 1) / 2;

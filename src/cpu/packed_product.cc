@@ -64,7 +64,7 @@ struct Division {
     constexpr std::int64_t kRows = 128;           // in one block: packed weights are read once for them
     constexpr std::int64_t kNumbers = 1 << 18;    // of y in one block: the sums that wait for the next part of k
     constexpr std::int64_t kPanelsTogether = 4;   // that few rows are multiplied with at once
-    constexpr std::int64_t kBlocksPerWorker = 4;  // so that none waits long for the last
+    constexpr std::int64_t kBlocksPerWorker = 4;  // to balance the load
     if (rows == 0 || panels == 0) return;
     const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
     const bool tiny = rows * problem.weights.outputs * problem.weights.inputs < kTinyProduct;
@@ -76,7 +76,7 @@ struct Division {
     column_blocks = ceil_div(std::min(rows, rows_per_block) * problem.weights.outputs, kNumbers);
     if (threads > 1) column_blocks = std::max(column_blocks, ceil_div(threads * kBlocksPerWorker, row_blocks));
     column_blocks = ceil_div(panels, ceil_div(ceil_div(panels, column_blocks), kPanelsTogether) * kPanelsTogether);
-    // As many for each worker: of one row, all of them take as long as a few microseconds.
+    // The same number for each worker: with one row, all blocks together take only a few microseconds.
     if (row_blocks == 1) column_blocks = std::min(panels, ceil_div(column_blocks, threads) * threads);
     workers = std::min(threads, row_blocks * column_blocks);
     // The last rows may be few, which takes other memory than many.

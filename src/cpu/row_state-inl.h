@@ -1,6 +1,6 @@
-// A row's running softmax as one piece of memory, for rows whose chunks of keys are computed apart: few rows on many
-// keys, and blocks that are split among workers. The arithmetic is that of TileState, with columns in lanes instead of
-// rows.
+// The running softmax of a row as one block of memory, for rows whose chunks of keys are computed separately
+// (split-KV): few rows on many keys, and blocks that are split among workers. The arithmetic is that of TileState, with
+// columns in lanes instead of rows.
 #if defined(RAPT_CPU_ROW_STATE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_ROW_STATE_INL_H
 #undef RAPT_CPU_ROW_STATE_INL_H
@@ -35,7 +35,7 @@ class RowState {
     std::fill_n(o(), size_, 0.0F);
   }
 
-  // Joins the next chunk's state to this one.
+  // Merges the next chunk's state into this one.
   void merge(const RowState& chunk) const {
     const Merge merge = merge_sums(chunk.m(), chunk.l());
     for (std::int64_t d = 0; d < size_; d += kLanes) {

@@ -1,4 +1,4 @@
-// The rows of one tile, and what each needs to know of itself.
+// The rows of one tile: their heads, queries and visible keys.
 #pragma once
 
 #include <algorithm>
@@ -54,8 +54,7 @@ struct TileRows {
     std::int64_t head, i;
   };
 
-  // Lanes past the last row repeat it, so that they read good memory and get in nobody's way; what they compute is not
-  // stored.
+  // Lanes past the last row repeat it, so that they read valid memory; their results are not stored.
   template <class RowOf>
   TileRows(const AttentionProblem& problem, const SequenceSpan& of, std::int64_t rows, std::int64_t lanes, RowOf row_of)
       : sequence(&of), count(rows), vectors((rows + lanes - 1) / lanes) {
@@ -74,8 +73,8 @@ struct TileRows {
   }
 };
 
-// Rows stand in ascending order, so under a causal mask or a window each vector of them sees its own stretch of keys,
-// and both ends of these stretches ascend. `begin` and `end` count from the first key of `range`.
+// Rows are in ascending order, so under a causal mask or a window each vector of rows sees its own range of keys, and
+// both ends of these ranges ascend. `begin` and `end` count from the first key of `range`.
 //
 //     keys ->   . . # # # # # . . .     vector 0
 //               . . . # # # # # # .     vector 1

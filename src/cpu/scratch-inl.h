@@ -18,7 +18,7 @@ constexpr std::int64_t kPanel = kChunk * kBroadcasts + 16;
 // Rows that are converted together: a vector of them, or a block of keys for few rows.
 constexpr std::int64_t kRowsIn = 16;
 
-// Everything one worker writes on the way, carved from its part of the workspace.
+// The scratch memory of one worker, carved from its part of the workspace.
 struct Scratch {
   static constexpr std::int64_t kNarrowScores = std::max(kChunksAtOnce * 8, kNarrowRows) * kScoreRow;
 
@@ -56,10 +56,10 @@ struct Scratch {
   std::span<float> s;           // (kChunk, kTileRows): scores, then weights
   std::span<float> values;      // a chunk of v: for each group of kBroadcasts columns a panel (keys, kBroadcasts)
   std::span<float> keys;        // a chunk of k as f32, where it cannot be read in place
-  std::span<float> rows_in;     // (kRowsIn, D or Dv): rows on their way into lanes, or out
+  std::span<float> rows_in;     // (kRowsIn, D or Dv): rows before or after the transpose into lanes
   std::span<float> narrow_q;    // for each eight of few rows (D, 8), or (D, 4): scaled queries
   std::span<float> narrow_s;    // their scores, then weights: rows of kScoreRow, for one chunk or several
-  std::span<float> row_states;  // of few rows: their states, and those of the chunk at hand
+  std::span<float> row_states;  // of few rows: their states, and those of the current chunk
 };
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

@@ -1,4 +1,4 @@
-// Work items handed out to workers, first come first served. Which worker takes which must not matter to the result.
+// Dynamic scheduling of work items. The result must not depend on which worker takes which item.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace rapt::cpu {
 
-// Calls work(n, worker) for n = 0 … count − 1, in ascending order of their beginning, on at most so many workers, and
-// done(worker) when a worker finds nothing left.
+// Calls work(n, worker) for n = 0 … count − 1, started in ascending order, on at most this many workers, and
+// done(worker) when nothing is left for a worker.
 template <class Work, class Done>
 void share_out(const ParallelFor& parallel_for, std::int64_t workers, std::int64_t count, const Work& work,
                const Done& done) {

@@ -15,7 +15,7 @@ namespace rapt::cpu::HWY_NAMESPACE {
 
 constexpr float kLog2e = 1.44269504F;
 
-// What a tile has seen so far: for each row the maximum m, the sum l and the output o, all relative to exp(m).
+// The running state of a tile: for each row the maximum m, the sum l and the output o, all relative to exp(m).
 struct TileState {
   float* m = nullptr;  // (kTileRows)
   float* l = nullptr;  // (kTileRows)
@@ -88,9 +88,9 @@ HWY_NOINLINE inline void DropWeights(const ResolvedDropout& dropout, const TileR
   }
 }
 
-// One merge: how much of the old state and of the chunk remains under their common maximum.
+// The factors of one merge: how the old state and the chunk are rescaled to their common maximum.
 struct Merge {
-  // Written out: a constructor made by the compiler would not be compiled for the instruction set at hand.
+  // Written out: a constructor made by the compiler would not be compiled for the current instruction set.
   HWY_INLINE Merge() {}  // NOLINT(modernize-use-equals-default)
   HWY_INLINE Merge(Vec keep_old_part, Vec keep_new_part) : keep_old(keep_old_part), keep_new(keep_new_part) {}
 
@@ -98,7 +98,7 @@ struct Merge {
   Vec keep_new;
 };
 
-// Joins a chunk's maximum and sum to a row's.
+// Merges a chunk's maximum and sum into a row's.
 HWY_INLINE Merge MergeSums(float* m, float* l, Vec chunk_max, Vec chunk_sum) {
   const Vec old_max = Load(m);
   const Vec max = hn::Max(old_max, chunk_max);
@@ -109,7 +109,7 @@ HWY_INLINE Merge MergeSums(float* m, float* l, Vec chunk_max, Vec chunk_sum) {
   return merge;
 }
 
-// Σ_j p_j v_j for kV vectors of rows, each over its own stretch of keys: outside it p is 0 and would change nothing.
+// Σ_j p_j v_j for kV vectors of rows, each over its own range of keys: outside it p is 0 and would change nothing.
 template <int kV, class Address>
 HWY_INLINE void AddRagged(const Address& values, const float* p, const Stretches& keys,
                           Columns<kV> (&sums)[kBroadcasts]) {

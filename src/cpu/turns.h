@@ -1,4 +1,4 @@
-// Taking turns: chunks of keys that several workers hold add their parts of dq in ascending order.
+// Ordered dq: chunks of keys, which several workers process, add their parts of dq in ascending order.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace rapt::cpu {
 
 // What one chunk of keys adds to dq of one tile of rows, and where.
 struct QueryPart {
-  std::atomic<std::int64_t>* turn = nullptr;  // the chunk whose turn it is in this tile
+  std::atomic<std::int64_t>* turn = nullptr;  // the next chunk to be added to this tile
   std::int64_t chunk = 0;
   float* to = nullptr;  // row r begins at to + r · stride
   std::int64_t stride = 0;
@@ -23,12 +23,11 @@ struct QueryPart {
   void added() const { turn->store(chunk + 1, std::memory_order_release); }
 };
 
-// The parts of one worker whose turn has not come. They wait here, and the worker goes on: under a causal mask it would
-// otherwise stand still at the start of every chunk until the chunk before is as far.
+// The parts of one worker that cannot be added yet. They are buffered here, so that the worker can continue: under a
+// causal mask it would otherwise stall at the start of every chunk until the previous chunk has caught up.
 //
-// A worker that finds no room waits, and adds what it can meanwhile. That ends: blocks of chunks are handed out in
-// ascending order, so of the lowest chunk that is not fully added every part may be added at once, and its worker is at
-// work.
+// If the buffer is full, the worker waits, and adds what it can meanwhile. No deadlock: blocks of chunks are issued in
+// ascending order, so the lowest unfinished chunk can always make progress.
 class WaitingParts {
  public:
   static constexpr std::int64_t kMost = 16;
@@ -40,7 +39,7 @@ class WaitingParts {
     for (std::int64_t n = 0; n < kMost; ++n) waiting_[static_cast<std::size_t>(n)].slot = n;
   }
 
-  // Calls add(to, stride) to add the part: to dq if it is its turn, else to zeros that wait.
+  // Calls add(to, stride) to add the part: to dq if it is its turn, otherwise to a zeroed buffer.
   template <class Add>
   void add(const QueryPart& part, const Add& add) {
     constexpr int kSpins = 200;

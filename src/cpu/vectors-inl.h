@@ -130,7 +130,7 @@ HWY_INLINE void LoadFourColumns(const float* const* rows, std::int64_t offset, V
   TransposeBlocks(c0, c1, c2, c3);
 }
 
-// The way back.
+// The inverse.
 HWY_INLINE void StoreFourColumns(Vec c0, Vec c1, Vec c2, Vec c3, float* const* rows, std::int64_t offset) {
   TransposeBlocks(c0, c1, c2, c3);
   StoreEveryFourth(c0, rows + 0, offset);
@@ -172,7 +172,7 @@ HWY_INLINE std::int64_t LoadColumns(const float* const* rows, std::int64_t count
   return n;
 }
 
-// The way back: column(n) gives the vector of elements n.
+// The inverse: column(n) gives the vector of elements n.
 template <class Column>
 HWY_INLINE std::int64_t StoreColumns(const Column& column, std::int64_t count, float* const* rows) {
   std::int64_t n = 0;

@@ -53,7 +53,7 @@ const std::string& Builder::chosen(std::string_view key) const {
   for (const Switch& each : exhibit_.switches) {
     if (each.key == key) return each.chosen;
   }
-  throw Error("question " + whole(exhibit_.number) + ": there is no switch \"" + std::string(key) + "\"");
+  throw Error("question " + whole(exhibit_.number) + ": unknown setting \"" + std::string(key) + "\"");
 }
 
 std::int64_t Builder::number(std::string_view key) const { return std::stoll(chosen(key)); }
@@ -75,15 +75,14 @@ Matrix Builder::numbers(std::string title, const ConstTensorView& values, Texts 
 
 Matrix Builder::scores(std::string title, const ConstTensorView& values, Texts rows, Texts columns) const {
   Matrix matrix = numbers(std::move(title), values, std::move(rows), std::move(columns));
-  matrix.reading =
-      say({"“{row}” asks, “{column}” answers: score {value}", "“{row}”提问，“{column}”应答：分数 {value}"});
+  matrix.reading = say({"query “{row}”, key “{column}”: score {value}", "查询“{row}”，键“{column}”：分数 {value}"});
   return matrix;
 }
 
 Matrix Builder::weights(std::string title, const ConstTensorView& values, Texts rows, Texts columns) const {
   Matrix matrix = numbers(std::move(title), values, std::move(rows), std::move(columns));
   matrix.paint = Paint::weight;
-  matrix.reading = say({"“{row}” takes {value} of its mix from “{column}”", "“{row}”的加权和里，“{column}”占 {value}"});
+  matrix.reading = say({"“{row}” attends to “{column}” with weight {value}", "“{row}”对“{column}”的权重是 {value}"});
   return matrix;
 }
 
@@ -95,7 +94,7 @@ Matrix Builder::places(std::string title, const ConstTensorView& values, Texts r
   matrix.legend = std::move(legend);
   matrix.decimals = 0;
   matrix.reading = say(
-      {"number {column} of “{row}” lies at place {value} in memory", "“{row}”的第 {column} 个数在内存的第 {value} 格"});
+      {"number {column} of “{row}” is at memory offset {value}", "“{row}”的第 {column} 个数在内存中的偏移是 {value}"});
   return matrix;
 }
 

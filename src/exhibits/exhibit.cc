@@ -55,7 +55,7 @@ void set(Exhibit& exhibit, const std::string& key, const std::string& value) {
     each.chosen = value;
     return;
   }
-  throw Error(name + "there is no switch \"" + key + "\"; it has " + (keys.empty() ? "none" : listed(keys, "and")));
+  throw Error(name + "unknown setting \"" + key + "\"; it has " + (keys.empty() ? "none" : listed(keys, "and")));
 }
 
 }  // namespace

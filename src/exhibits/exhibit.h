@@ -101,7 +101,7 @@ inline constexpr int kQuestions = 18;
 
 // The questions from 1 to kQuestions, without blocks.
 std::vector<Exhibit> questions(Lang lang);
-// One of them, whole. Throws Error, with what there is, for a number, key or value that is none.
+// A complete exhibit. Throws Error, with the valid choices, for an unknown number, key or value.
 Exhibit exhibit(int number, Lang lang, const Settings& settings = {});
 
 // {"number", "question", "answer", "switches": [...], "blocks": [{"kind": "prose", ...}, ...]}; −inf, inf and NaN are

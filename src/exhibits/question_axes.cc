@@ -25,9 +25,9 @@ void build_permute(Builder& b) {
   while (!b.is("part", kPartNames[part])) ++part;
 
   b.prose(
-      {"One Linear makes q, k and v at once: {0} numbers for each token, first q, then k, then v, each head after "
-       "head. Each cell below is a place in memory.",
-       "一个 Linear 一次算出 q、k、v：每个词元 {0} 个数，先 q，再 k，再 v，里面又按头排。下面每格写的是内存里的位置。"},
+      {"One Linear computes q, k and v at once: {0} numbers per token, first q, then k, then v, each ordered by head. "
+       "Each cell below shows an offset in memory.",
+       "一个 Linear 一次算出 q、k、v：每个词元 {0} 个数，依次是 q、k、v，各自再按头排列。下面每格标的是内存中的偏移。"},
       {whole(kWidth)});
   const Tensor memory = places({1, kLength, kWidth});
   std::vector<int> groups;
@@ -48,18 +48,18 @@ void build_permute(Builder& b) {
                            whole(permuted.size(n)), whole(permuted.stride(n))});
   }
   b.prose(
-      {"`view(B, L, 3, H, D)` names the five axes. `permute(2, 0, 3, 1, 4)` lists them in a new order: the 3 comes "
-       "first, and H comes before L. No number moves, only strides.",
-       "`view(B, L, 3, H, D)` 给五个轴命名。`permute(2, 0, 3, 1, 4)` 按新的次序排列它们：3 到最前面，H 到 L "
-       "前面。一个数也没搬，只换了步长。"});
+      {"`view(B, L, 3, H, D)` gives the five axes. `permute(2, 0, 3, 1, 4)` puts them in a new order: the 3 comes "
+       "first, and H comes before L. No data moves; only the strides change.",
+       "`view(B, L, 3, H, D)` 给五个轴命名。`permute(2, 0, 3, 1, 4)` 按新的顺序排列它们：3 移到最前面，H 移到 L "
+       "前面。数据没有移动，只是改了步长。"});
   b.add(std::move(moving));
 
   const ConstTensorView all = wrongly ? memory.view().reshape({kParts, 1, kHeads, kLength, kHeadSize}) : permuted;
   const std::string name = kPartNames[part];
   const ConstTensorView one = all.select(0, part).select(0, 0);  // (H, L, D)
-  b.prose({"The first axis now has three slices, so `queries, keys, values = qkv` takes one each. Here is `{0}`, of "
+  b.prose({"The first axis now has three slices, which `queries, keys, values = qkv` unpacks. Here is `{0}`, of "
            "shape (B, H, L, D):",
-           "第一个轴现在有三片，所以 `queries, keys, values = qkv` 每个拿一片。这是 `{0}`，形状是 (B, H, L, D)："},
+           "第一个轴现在有三个切片，`queries, keys, values = qkv` 把它们分别取出。这是 `{0}`，形状是 (B, H, L, D)："},
           {name});
   std::int64_t strangers = 0;
   for (std::int64_t h = 0; h < kHeads; ++h) {
@@ -76,13 +76,13 @@ void build_permute(Builder& b) {
     b.add(std::move(held));
   }
   if (wrongly) {
-    b.wrong({"`view(3, B, H, L, D)` has the same shape, but it cuts memory in its old order: {1} of the {2} numbers in "
-             "this “{0}” are not {0} at all.",
-             "`view(3, B, H, L, D)` 形状一样，却按旧的顺序切内存：这个“{0}”里 {2} 个数有 {1} 个根本不是 {0}。"},
+    b.wrong({"`view(3, B, H, L, D)` has the same shape, but it splits memory in the old order: {1} of the {2} numbers "
+             "in this “{0}” do not belong to {0}.",
+             "`view(3, B, H, L, D)` 形状一样，却按旧的顺序切分内存：这个“{0}”的 {2} 个数里有 {1} 个根本不是 {0}。"},
             {name, whole(strangers), whole(one.count())});
   } else {
-    b.right({"All {1} numbers are {0}, and each row is one word. Still no copy: attention reads them by their strides, "
-             "{2}.",
+    b.right({"All {1} numbers are {0}, and each row is one word. Still no copy: attention reads them through their "
+             "strides, {2}.",
              "{1} 个数全是 {0}，每行一个词。仍然没有复制：注意力按步长 {2} 直接读。"},
             {name, whole(one.count()), to_string(all.select(0, part).strides())});
   }
@@ -102,18 +102,18 @@ void build_batch_first(Builder& b) {
   const Tensor x = noise({kBatch, kWords, kSize}, 21);  // (B, L, E)
   const ConstTensorView turned = x.view().transpose(0, 1);
 
-  b.prose({"Two sentences, {0} words each, {1} numbers a word. `batch_first=True` takes (B, L, E): sentence, word, "
+  b.prose({"Two sentences, {0} words each, {1} numbers per word. `batch_first=True` takes (B, L, E): sentence, word, "
            "number. The default of PyTorch, `batch_first=False`, takes (L, B, E): word, sentence, number.",
-           "两句话，每句 {0} 个词，每个词 {1} 个数。`batch_first=True` 收 (B, L, E)：句子、词、数。PyTorch 默认 "
-           "`batch_first=False`，收 (L, B, E)：词、句子、数。"},
+           "两句话，每句 {0} 个词，每个词 {1} 个数。`batch_first=True` 要求 (B, L, E)：句子、词、数。PyTorch 默认 "
+           "`batch_first=False`，要求 (L, B, E)：词、句子、数。"},
           {whole(kWords), whole(kSize)});
   b.add(Table{b.say({"the same tensor", "同一个张量"}),
               {"", b.say({"shape", "形状"}), b.say({"strides", "步长"}), b.say({"contiguous", "连续"})},
               {batch_row(b, "x (B, L, E)", x), batch_row(b, "x.transpose(0, 1) (L, B, E)", turned)}});
   b.prose(
-      {"Transposing swaps two strides and copies nothing. Which layout is given must be known to the layer: the "
-       "numbers do not say it.",
-       "转置只是交换两个步长，什么也不复制。但层必须知道给的是哪一种：数字本身看不出来。"});
+      {"Transposing swaps two strides and copies nothing. The layer has to be told which layout it gets: the data "
+       "alone does not show it.",
+       "转置只交换两个步长，不复制数据。但必须告诉这一层用的是哪种布局，光看数据是看不出来的。"});
 
   const MultiHeadAttentionConfig config{.embed_size = kSize, .heads = 1, .dtype = DType::f64};
   MultiHeadAttentionConfig batch_first = config;
@@ -130,7 +130,7 @@ void build_batch_first(Builder& b) {
       b.add(std::move(matrix));
     }
     b.right({"Both layers, each given its own layout, agree: their outputs differ by at most {0}.",
-             "两个层各收各的布局，结果一致：输出最多差 {0}。"},
+             "两个层各用自己的布局，结果一致：输出最多差 {0}。"},
             {brief(largest_difference(right.out.view(), same.out.view().transpose(0, 1)))});
     return;
   }
@@ -143,11 +143,11 @@ void build_batch_first(Builder& b) {
     matrix.mood = Mood::wrong;
     b.add(std::move(matrix));
   }
-  b.wrong({"A layer with `batch_first=False` was given (B, L, E). No error: it reads {0} sentences of {1} words as {1} "
-           "sentences of {0} words. A word now sees itself and one word of the other sentence, and no other word of "
-           "its own.",
-           "`batch_first=False` 的层收到了 (B, L, E)。没有报错：它把 {0} 句 {1} 词读成了 {1} 句 {0} "
-           "词。一个词只看得到自己和另一句话里的一个词，看不到自己这句的其他词。"},
+  b.wrong({"A layer with `batch_first=False` was given (B, L, E). There is no error: it reads {0} sentences of {1} "
+           "words as {1} sentences of {0} words. A word now sees itself and one word of the other sentence, but no "
+           "other word of its own sentence.",
+           "给 `batch_first=False` 的层传入了 (B, L, E)。没有报错：它把 {0} 句、每句 {1} 个词，当成了 {1} 句、每句 {0} "
+           "个词。每个词只能看到自己和另一句话里的一个词，看不到本句的其他词。"},
           {whole(kBatch), whole(kWords)});
   b.wrong({"The output has the right shape {0} and is off by {1}%.", "输出的形状 {0} 是对的，数值却差了 {1}%。"},
           {to_string(bad.out.shape()), fixed(100 * off_by(bad.out, right.out), 0)});
@@ -156,26 +156,27 @@ void build_batch_first(Builder& b) {
 }  // namespace
 
 Question question_permute() {
-  return {{"What is `permute(2, 0, 3, 1, 4)` doing to packed qkv?", "`permute(2, 0, 3, 1, 4)` 对打包的 qkv 做了什么？"},
-          {"It puts the axis of size 3 first, so that q, k and v fall out as slices, and the heads before the words, "
-           "as attention wants them. Only strides change.",
-           "它把大小为 3 的轴放到最前面，q、k、v 就成了三片；又把头放到词前面，正是注意力要的次序。变的只有步长。"},
-          {{"part", {"show", "看"}, {{"q", {"q", "q，查询"}}, {"k", {"k", "k，键"}}, {"v", {"v", "v，值"}}}},
-           {"order",
-            {"how", "做法"},
-            {{"permute", {"permute(2, 0, 3, 1, 4)", "permute(2, 0, 3, 1, 4)"}},
-             {"view", {"view(3, B, H, L, D), the wrong way", "view(3, B, H, L, D)，错误的做法"}}}}},
-          build_permute};
+  return {
+      {"What is `permute(2, 0, 3, 1, 4)` doing to packed qkv?", "`permute(2, 0, 3, 1, 4)` 对打包的 qkv 做了什么？"},
+      {"It moves the axis of size 3 to the front, so that q, k and v are slices along it, and the heads before the "
+       "words, as attention expects. Only strides change.",
+       "它把大小为 3 的轴移到最前面，q、k、v 就成了三个切片；又把头移到词前面，这正是注意力要求的顺序。变的只有步长。"},
+      {{"part", {"show", "看"}, {{"q", {"q", "q，查询"}}, {"k", {"k", "k，键"}}, {"v", {"v", "v，值"}}}},
+       {"order",
+        {"how", "做法"},
+        {{"permute", {"permute(2, 0, 3, 1, 4)", "permute(2, 0, 3, 1, 4)"}},
+         {"view", {"view(3, B, H, L, D), the wrong way", "view(3, B, H, L, D)，错误的做法"}}}}},
+      build_permute};
 }
 
 Question question_batch_first() {
   return {{"What is `batch_first`?", "`batch_first` 是什么？"},
-          {"It says whether the first axis is the sentence or the word. A wrong guess gives no error: words then "
-           "attend across sentences.",
-           "它说明第一个轴是句子还是词。弄错了不会报错：词会去注意别的句子里的词。"},
+          {"It tells the layer whether the first axis is the sentence or the word. The wrong value raises no error, "
+           "but words then attend across sentences.",
+           "它说明第一个轴是句子还是词。弄错了不会报错，但词会去关注别的句子里的词。"},
           {{"input",
             {"input", "输入"},
-            {{"right", {"the layout that the layer expects", "层所期待的布局"}},
+            {{"right", {"the layout that the layer requires", "该层要求的布局"}},
              {"wrong",
               {"(B, L, E) for batch_first=False, the wrong way", "把 (B, L, E) 给 batch_first=False，错误的做法"}}}}},
           build_batch_first};

@@ -59,9 +59,9 @@ void build_cache(Builder& b) {
   }
 
   const std::string& word = words[static_cast<std::size_t>(step - 1)];
-  b.prose({"Step {0}: the word “{1}” comes. It asks once, with its own q. It needs the k and v of every word before "
-           "it, and those have not changed since they were computed.",
-           "第 {0} 步：来了“{1}”。它用自己的 q 提问一次。它需要前面每个词的 k 和 v，而那些算出来之后就没有变过。"},
+  b.prose({"Step {0}: the word “{1}” arrives. Its q is used once. It needs the k and v of every earlier word, and "
+           "those have not changed since they were computed.",
+           "第 {0} 步：新词“{1}”。它的 q 只用一次。它还需要前面每个词的 k 和 v，而它们算出来之后就不再变化。"},
           {whole(step), word});
   Matrix query =
       b.numbers(b.say({"q, head 0: one row", "q，头 0：只有一行"}),
@@ -77,18 +77,19 @@ void build_cache(Builder& b) {
   keys.legend = {b.say({"read from the cache", "从缓存读出"}), b.say({"new", "新算的"})};
   b.add(std::move(keys));
 
-  Matrix triangle = b.weights(b.say({"weights, head 0: a row for each step so far", "权重，头 0：到现在为止每步一行"}),
+  Matrix triangle = b.weights(b.say({"weights, head 0: one row per step so far", "权重，头 0：到目前为止，每步一行"}),
                               weights.view().slice(0, 0, step).slice(1, 0, length), upto(step), words);
   b.add(std::move(triangle));
   b.prose(
       {"Why not Q? The q of an earlier word was used for its own row, and that row is finished: its output is known. "
-       "No later word asks with it again. But every later word looks at its k and takes of its v.",
+       "No later word uses that q again, but every later word needs its k and v.",
        "为什么不缓存 Q？前面那个词的 q "
-       "只用在它自己那一行，那一行早已算完，输出也有了，后面的词不会再用它提问。但后面每个词都要看它的 k，取它的 v。"});
+       "只用在它自己那一行，那一行早已算完，输出也有了，后面不会再用到它。但后面每个词都要用到它的 k 和 v。"});
   b.add(std::move(table));
-  b.right({"With the cache {0} rows of k and v are computed in {0} steps; without it {1}. The outputs are those of one "
+  b.right({"With the cache, {0} steps compute {0} rows of k and v; without it, {1} rows. The outputs are those of one "
            "causal pass over the sentence: they differ by {2}.",
-           "有缓存，{0} 步只算 {0} 行 k、v；没有缓存要算 {1} 行。输出和整句一次因果计算相同：相差 {2}。"},
+           "有缓存时，{0} 步只计算 {0} 行 k、v；没有缓存则要计算 {1} 行。输出与整句一次性做因果注意力的结果一致：相差 "
+           "{2}。"},
           {whole(length), whole(without), brief(difference)});
 }
 
@@ -96,9 +97,9 @@ void build_cache(Builder& b) {
 
 Question question_cache() {
   return {{"Why are K and V cached and Q not?", "为什么缓存 K 和 V，却不缓存 Q？"},
-          {"Every later word needs the k and v of an earlier one, and they never change. Its q was only needed for its "
-           "own row, which is finished.",
-           "后面每个词都要用前面词的 k 和 v，而它们不会变。q 只在自己那一行用过，那一行已经算完了。"},
+          {"Every later word needs the k and v of an earlier one, and they never change. Its q was needed only for its "
+           "own row, which is already finished.",
+           "后面每个词都要用前面词的 k 和 v，而它们不会变。q 只用于它自己那一行，而那一行已经算完了。"},
           {{"step",
             {"step", "步"},
             {{"3", {"3rd word", "第 3 个词"}},

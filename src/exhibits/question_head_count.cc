@@ -18,7 +18,7 @@ void build_divisible(Builder& b) {
   const std::int64_t heads = b.number("heads");
   const bool divides = kSize % heads == 0;
 
-  b.prose({"A token has E = {0} numbers, and {1} heads share them.", "一个词元有 E = {0} 个数，由 {1} 个头来分。"},
+  b.prose({"A token has E = {0} numbers, and {1} heads share them.", "一个词元有 E = {0} 个数，由 {1} 个头平分。"},
           {whole(kSize), whole(heads)});
   // The token's numbers, dealt as E // H says: what is left over belongs to no head.
   const std::int64_t size = kSize / heads;
@@ -36,13 +36,13 @@ void build_divisible(Builder& b) {
   b.add(std::move(matrix));
   try {
     const MultiHeadAttention layer({.embed_size = kSize, .heads = heads, .batch_first = true}, 1);
-    b.right({"{0} / {1} = {2}: every head has {2} numbers, and nothing is left over. The layer can be made.",
-             "{0} / {1} = {2}：每个头 {2} 个数，正好分完。这一层可以建。"},
+    b.right({"{0} / {1} = {2}: every head has {2} numbers, and none are left over. The layer can be created.",
+             "{0} / {1} = {2}：每个头 {2} 个数，正好分完，可以创建这一层。"},
             {whole(kSize), whole(heads), whole(layer.config().head_size)});
   } catch (const Error& error) {
-    b.wrong({"{0} / {1} = {2}: with {3} numbers for each head, {4} would be left over, and W_o could not put {0} "
-             "together again. The layer says so at once:",
-             "{0} / {1} = {2}：每个头 {3} 个数，会多出 {4} 个，W_o 也拼不回 {0} 个。建这一层时就会报错："},
+    b.wrong({"{0} / {1} = {2}: with {3} numbers for each head, {4} would be left over, and the heads would no longer "
+             "add up to {0}. The layer reports it at once:",
+             "{0} / {1} = {2}：每个头 {3} 个数，会多出 {4} 个，各头拼起来也不再是 {0} 个。创建这一层时就会报错："},
             {whole(kSize), whole(heads), fixed(static_cast<double>(kSize) / static_cast<double>(heads), 2), whole(size),
              whole(kSize - size * heads)});
     b.code(error.what());
@@ -59,9 +59,9 @@ void build_divisible(Builder& b) {
 
   constexpr std::int64_t kOdd = 5, kOwn = 4;
   const MultiHeadAttention own({.embed_size = kSize, .heads = kOdd, .head_size = kOwn, .batch_first = true}, 1);
-  b.prose({"It is a custom, not a law. The projections may change the width: {0} heads of {1} numbers are {2}, and W_o "
-           "makes {3} of them again.",
-           "这是惯例，不是定律。投影可以改变宽度：{0} 个头，每个 {1} 个数，一共 {2} 个，W_o 再变回 {3} 个。"},
+  b.prose({"This is a convention, not a law. The projections may change the width: {0} heads of {1} numbers are {2} "
+           "numbers, and W_o maps them back to {3}.",
+           "这只是惯例，不是硬性规定。投影可以改变宽度：{0} 个头，每个 {1} 个数，一共 {2} 个，W_o 再映射回 {3} 个。"},
           {whole(kOdd), whole(kOwn), whole(kOdd * kOwn), whole(kSize)});
   Table shapes{b.say({"heads = {0}, head_size = {1}", "heads = {0}，head_size = {1}"}, {whole(kOdd), whole(kOwn)}),
                {b.say({"parameter", "参数"}), b.say({"shape", "形状"})},
@@ -82,12 +82,12 @@ void build_parallel(Builder& b) {
   const Tensor x = noise({1, std::ssize(words), kSize}, 92);
   const Tensor whole_out = layer.forward(x).out;
 
-  b.prose({"`n_local_heads = n_heads / model_parallel_size`: {0} heads, {1} ranks, {2} heads for each. A rank has its "
-           "own rows of W_q, W_k, W_v and its own columns of W_o, and never sees another's heads.",
+  b.prose({"`n_local_heads = n_heads / model_parallel_size`: {0} heads, {1} ranks, {2} heads per rank. Each rank holds "
+           "its own rows of W_q, W_k and W_v and its own columns of W_o, and never sees the heads of other ranks.",
            "`n_local_heads = n_heads / model_parallel_size`：{0} 个头，{1} 个 rank，每个 rank {2} 个头。每个 rank "
-           "只有自己那几行 W_q、W_k、W_v 和自己那几列 W_o，看不到别人的头。"},
+           "只存自己那几行 W_q、W_k、W_v 和自己那几列 W_o，看不到其他 rank 的头。"},
           {whole(kHeads), whole(ranks), whole(kHeads / ranks)});
-  Table dealt{b.say({"who has what", "谁有什么"}),
+  Table dealt{b.say({"what each rank holds", "各 rank 持有的参数"}),
               {"rank", b.say({"heads", "头"}), "W_q, W_k, W_v", "W_o", b.say({"numbers", "参数个数"})},
               {}};
   Tensor partial({ranks + 2, kSize}, DType::f64);
@@ -121,9 +121,9 @@ void build_parallel(Builder& b) {
   copy(whole_out.view().select(0, 0).select(0, 0), partial.view().select(0, ranks + 1));
   rows.push_back(b.say({"sum", "和"}));
   rows.push_back(b.say({"whole layer", "整层"}));
-  b.prose({"Each rank makes an output of full width from its heads alone. They only have to be added up: one "
-           "all-reduce. The output for “{0}”:",
-           "每个 rank 只用自己的头，就能算出完整宽度的输出。最后加起来就行：一次 all-reduce。“{0}”的输出："},
+  b.prose({"Each rank computes a full-width output from its own heads. The outputs are then added: one all-reduce. The "
+           "output for “{0}”:",
+           "每个 rank 只用自己的头，就能算出完整宽度的输出。最后相加即可：一次 all-reduce。“{0}”的输出："},
           {words[0]});
   Matrix matrix = b.numbers(b.say({"partial outputs, their sum, and the whole", "各部分的输出、它们的和，以及整层"}),
                             partial, rows, counted(kSize));
@@ -131,13 +131,14 @@ void build_parallel(Builder& b) {
   b.add(std::move(matrix));
   const double difference = largest_difference(sum, whole_out.view().select(0, 0).select(0, 0));
   if (wrongly) {
-    b.wrong({"Every rank added the output bias, so it counts {0} times. The sum is off by up to {1}.",
-             "每个 rank 都加了输出偏置，偏置被算了 {0} 次。和最多差 {1}。"},
+    b.wrong({"Every rank added the output bias, so it is counted {0} times. The sum is off by up to {1}.",
+             "每个 rank 都加了输出偏置，偏置被算了 {0} 次。结果最多差 {1}。"},
             {whole(ranks), fixed(difference, 2)});
   } else {
-    b.right({"The sum is the whole (off by at most {0}). Why it works: W_o times the heads side by side is a sum over "
-             "heads. Only rank 0 adds the output bias.",
-             "和就等于整层（最多差 {0}）。道理是：W_o 乘并排的头，本来就是对头求和。输出偏置只由 rank 0 加一次。"},
+    b.right({"The sum equals the output of the whole layer (off by at most {0}). It works because W_o times the "
+             "concatenated heads is a sum over heads. Only rank 0 adds the output bias.",
+             "它们的和等于整层的输出（最多差 {0}）。原因是：W_o 乘以拼接后的各头，本来就是对头求和。输出偏置只由 rank "
+             "0 加一次。"},
             {brief(difference)});
   }
 }
@@ -147,7 +148,7 @@ void build_parallel(Builder& b) {
 Question question_divisible() {
   return {
       {"Must E be divisible by the number of heads?", "E 必须能被头数整除吗？"},
-      {"Where the head size is E / H, yes: otherwise numbers would be left over. With a head size of its own, no.",
+      {"If the head size is E / H, yes: otherwise numbers would be left over. If the head size is set separately, no.",
        "每头维度取 E / H 时必须整除，否则会多出几个数。如果另外指定每头维度，就不必。"},
       {{"heads",
         {"heads", "头数"},
@@ -157,13 +158,13 @@ Question question_divisible() {
 
 Question question_parallel() {
   return {{"What does the model parallel size do to the heads?", "model parallel size 对头做了什么？"},
-          {"It deals the heads out: each rank computes some of them and a partial output, and the partial outputs add "
-           "up to the whole.",
-           "它把头分给各个 rank：每个 rank 算几个头，得到一部分输出，加起来就是整层的输出。"},
+          {"It distributes the heads: each rank computes some of them and a partial output, and the sum of the partial "
+           "outputs is the output of the layer.",
+           "它把头分给各个 rank：每个 rank 计算其中几个头，得到部分输出，相加就是整层的输出。"},
           {{"ranks", {"ranks", "rank 数"}, {{"2", {"2", "2"}}, {"4", {"4", "4"}}, {"1", {"1", "1"}}}},
            {"bias",
             {"output bias", "输出偏置"},
-            {{"once", {"added by rank 0 alone", "只由 rank 0 加"}},
+            {{"once", {"added only by rank 0", "只由 rank 0 加"}},
              {"every", {"added by every rank, the wrong way", "每个 rank 都加，错误的做法"}}}}},
           build_parallel};
 }

@@ -35,17 +35,17 @@ void build_projection(Builder& b) {
   const MultiHeadAttention layer = layer_of(heads);
   const ConstTensorView weight = layer.parameters()[0].value;  // (E out, E in)
 
-  b.prose({"W_q takes {0} numbers in and gives {0} out. Below, a column makes one number of q. Each head owns {1} "
-           "columns side by side: cutting q into heads is cutting W_q into column blocks.",
-           "W_q 进 {0} 个数，出 {0} 个数。下面每一列造出 q 的一个数。每个头拥有相邻的 {1} 列：把 q 拆成头，就是把 W_q "
-           "按列切块。"},
+  b.prose({"W_q has {0} inputs and {0} outputs. Below, each column computes one number of q. Each head owns {1} "
+           "adjacent columns: splitting q into heads means splitting W_q into column blocks.",
+           "W_q 输入 {0} 个数，输出 {0} 个数。下面每一列算出 q 的一个数。每个头对应相邻的 {1} 列：把 q "
+           "拆成多个头，就是把 W_q 按列分块。"},
           {whole(kSize), whole(size)});
   Matrix matrix = b.numbers(b.say({"W_q, coloured by head", "W_q，按头着色"}), weight.transpose(0, 1),
                             counted(kSize, "x"), counted(kSize, "q"));
   matrix.paint = Paint::group;
   for (std::int64_t n = 0; n < kSize * kSize; ++n) matrix.groups.push_back(static_cast<int>(n % kSize / size));
   for (std::int64_t h = 0; h < heads; ++h) matrix.legend.push_back(b.head(h));
-  matrix.reading = b.say({"{row} counts {value} times in {column}", "{column} 里 {row} 占 {value}"});
+  matrix.reading = b.say({"{row} has the factor {value} in {column}", "{column} 中 {row} 的系数是 {value}"});
   b.add(std::move(matrix));
 
   // The small matrices apart, against the whole one cut.
@@ -58,10 +58,11 @@ void build_projection(Builder& b) {
     linear(own, x, weight.slice(0, h * size, (h + 1) * size));
     difference = std::max(difference, largest_difference(own, q.view().slice(1, h * size, (h + 1) * size)));
   }
-  b.right({"One product with the whole of W_q, then cut; or {0} products with a block each: the same q, off by at most "
-           "{1}. One large product is only faster.",
-           "整个 W_q 乘一次再切，或者每块各乘一次、共 {0} 次：得到的 q 一样，最多差 {1}。一次大的乘法只是更快。"},
-          {whole(heads), brief(difference)});
+  b.right(
+      {"One product with the whole W_q and then a split, or {0} products with one block each: the same q, off by at "
+       "most {1}. One large product is just faster.",
+       "用整个 W_q 乘一次再拆分，或者分块各乘一次、共 {0} 次：得到的 q 相同，最多差 {1}。区别只是一次大矩阵乘法更快。"},
+      {whole(heads), brief(difference)});
 
   Table counts{b.say({"parameters of the layer, E = {0}", "这一层的参数，E = {0}"}, {whole(kSize)}),
                {b.say({"heads", "头数"}), b.say({"head size", "每头维度"}), b.say({"parameters", "参数个数"})},
@@ -70,9 +71,9 @@ void build_projection(Builder& b) {
     counts.rows.push_back({whole(n), whole(kSize / n), whole(parameters_of(layer_of(n)))});
   }
   b.add(std::move(counts));
-  b.prose({"The count does not change: 4 matrices of {0}×{0} and 4 biases of {0}, however they are cut. More heads "
-           "means narrower heads.",
-           "参数个数不变：4 个 {0}×{0} 的矩阵，4 个长 {0} 的偏置，怎么切都一样。头越多，每个头越窄。"},
+  b.prose({"The number of parameters does not change: 4 matrices of {0}×{0} and 4 biases of {0}, however they are "
+           "split. More heads means narrower heads.",
+           "参数个数不变：4 个 {0}×{0} 的矩阵，4 个长 {0} 的偏置，怎么拆分都一样。头越多，每个头越窄。"},
           {whole(kSize)});
 }
 
@@ -84,7 +85,7 @@ void build_segments(Builder& b) {
   const Walk four = take_walk(tokenize(kFiveWords.en), 4, false), one = take_walk(tokenize(kFiveWords.en), 1, false);
 
   b.prose(
-      {"With four heads there are four tables of scores, {0}×{0} each. Each adds up the products of its own 6 numbers.",
+      {"With four heads there are four tables of scores, {0}×{0} each. Each sums the products of its own 6 numbers.",
        "四个头就有四张 {0}×{0} 的分数表。每张只把自己那 6 个数的乘积加起来。"},
       {whole(four.length)});
   Tensor sum({four.length, four.length}, DType::f64);
@@ -97,10 +98,10 @@ void build_segments(Builder& b) {
           of_head(four.scores, h).at<double>(n / four.length, n % four.length);
     }
   }
-  b.prose({"Without the split, QKᵀ sums over all 24 numbers at once. That is one table, the sum of the four (off by at "
-           "most {0}). What each segment said is gone before softmax begins.",
+  b.prose({"Without the split, QKᵀ sums over all 24 numbers at once. That gives one table, the sum of the four (off by "
+           "at most {0}). The contribution of each segment is lost before softmax.",
            "不拆分时，QKᵀ 一次把 24 个数全加起来。只剩一张表，就是那四张之和（最多差 {0}）。softmax "
-           "还没开始，各段说了什么就已经没了。"},
+           "还没开始，各段的信息就已经混在一起了。"},
           {brief(largest_difference(sum, of_head(one.scores, 0)))});
   Matrix total = b.scores(b.say({"q·k without the split", "q·k，不拆分"}), of_head(one.scores, 0), words, words);
   total.decimals = 1;
@@ -108,16 +109,16 @@ void build_segments(Builder& b) {
 
   if (wrongly) {
     b.wrong(
-        {"There is one table, and its columns are words, not dimensions. Cutting it into segments would cut the "
-         "sentence. One softmax gives one set of weights, for all 24 numbers of v alike.",
-         "只有一张表，它的列是词，不是维度。把它切段，切的是句子。一次 softmax 只给出一组权重，v 的 24 个数都用它。"});
+        {"There is one table, and its columns are words, not dimensions. Splitting it into segments would split the "
+         "sentence. One softmax gives one set of weights, which all 24 numbers of v share.",
+         "只有一张表，它的列是词，不是维度。对它分段，分的是句子。一次 softmax 只给出一组权重，v 的 24 个数共用。"});
     Matrix matrix =
         b.weights(b.say({"softmax of the one table", "这一张表的 softmax"}), of_head(one.weights, 0), words, words);
     matrix.mood = Mood::wrong;
     b.add(std::move(matrix));
   } else {
-    b.right({"Cut q and k first: four tables, four softmaxes, four ways to look at the sentence.",
-             "先拆 q 和 k：四张表，四次 softmax，四种看这句话的方式。"});
+    b.right({"Split q and k first: four tables, four softmaxes, four ways to attend to the sentence.",
+             "先拆分 q 和 k：四张表，四次 softmax，四种关注这句话的方式。"});
     for (std::int64_t h = 0; h < four.heads; ++h) {
       Matrix matrix =
           b.weights(b.say({"weights, {0}", "权重，{0}"}, {b.head(h)}), of_head(four.weights, h), words, words);
@@ -142,8 +143,8 @@ void build_several_heads(Builder& b) {
   constexpr std::int64_t kAsks = 3, kSame = 0, kBefore = 2;  // the second "the": the first one, and "and"
 
   b.prose(
-      {"The second “{0}” has two relations at once: the word before it is “{1}”, and the same word stands at the "
-       "start. Head 0 of four was made to look at the word before, head 1 at the same word.",
+      {"The second “{0}” has two relations at once: the word before it is “{1}”, and the same word appears at the "
+       "start. Of the four heads, head 0 is built to attend to the previous word, head 1 to the same word.",
        "第二个“{0}”同时有两种关系：它前面是“{1}”，句首还有同一个词。四个头里，头 0 专看前一个词，头 1 专看相同的词。"},
       {words[kAsks], words[kBefore]});
   const std::int64_t shown = std::min<std::int64_t>(walk.heads, 4);
@@ -160,21 +161,21 @@ void build_several_heads(Builder& b) {
   const auto weight = [&](const Walk& of, std::int64_t h, std::int64_t key) {
     return fixed(of_head(of.weights, h).at<double>(kAsks, key), 2);
   };
-  b.add(Table{b.say({"the second “{0}” looks at", "第二个“{0}”看"}, {words[kAsks]}),
+  b.add(Table{b.say({"the second “{0}” attends to", "第二个“{0}”关注"}, {words[kAsks]}),
               {"", b.say({"“{0}”, the word before", "“{0}”，前一个词"}, {words[kBefore]}),
                b.say({"“{0}”, the same word", "“{0}”，相同的词"}, {words[kSame]})},
               {{b.say({"1 head", "1 个头"}), weight(one, 0, kBefore), weight(one, 0, kSame)},
                {b.say({"4 heads, head 0", "4 个头，头 0"}), weight(four, 0, kBefore), weight(four, 0, kSame)},
                {b.say({"4 heads, head 1", "4 个头，头 1"}), weight(four, 1, kBefore), weight(four, 1, kSame)}}});
-  b.prose({"One head has one row of weights for “{0}”, and all relations must share it: the word before is left with "
-           "{1}. Several heads keep them apart, in different numbers of the output.",
+  b.prose({"One head has one row of weights for “{0}”, and all relations share it: the previous word gets only {1}. "
+           "Several heads keep the relations apart, in different parts of the output.",
            "一个头对“{0}”只有一行权重，所有关系都挤在里面：前一个词只剩 {1}。多个头把它们分开，放在输出的不同位置。"},
           {words[kAsks], weight(one, 0, kBefore)}, heads == 1 ? Mood::wrong : Mood::right);
 
   b.prose(
-      {"And does one head of 1000 dimensions give each dimension 0.001? No. Softmax goes over the keys. The dimensions "
-       "are summed inside each score, before softmax.",
-       "那么一个 1000 维的头，是不是每一维只分到 0.001？不是。softmax 沿着键做。维度早在 softmax "
+      {"Does one head of 1000 dimensions give each dimension 0.001? No. Softmax runs over the keys. The dimensions are "
+       "summed within each score, before softmax.",
+       "那么一个 1000 维的头，是不是每一维只分到 0.001？不是。softmax 是沿键的方向做的；各个维度早在 softmax "
        "之前，就在分数里加起来了。"});
   Table shares{b.say({"one query, 5 keys", "一个查询，5 个键"}), {"D"}, {}};
   for (const std::string& key : counted(5, "k")) shares.header.push_back(key);
@@ -194,18 +195,18 @@ void build_several_heads(Builder& b) {
 Question question_projection() {
   return {{"One projection E×E and then split, or one per head? Does splitting add parameters?",
            "是一个 E×E 的投影再拆分，还是每个头一个？拆分会增加参数吗？"},
-          {"They are the same: a head's projection is a block of columns of W. Splitting adds nothing; the number of "
-           "parameters does not depend on the number of heads.",
-           "是一回事：一个头的投影就是 W 的一块列。拆分不增加任何参数，参数个数和头数无关。"},
+          {"They are the same: the projection of a head is a block of columns of W. Splitting adds no parameters; "
+           "their number does not depend on the number of heads.",
+           "是一回事：一个头的投影就是 W 中的若干列。拆分不增加任何参数，参数个数和头数无关。"},
           {{"heads", {"heads", "头数"}, {{"2", {"2", "2"}}, {"1", {"1", "1"}}, {"4", {"4", "4"}}, {"8", {"8", "8"}}}}},
           build_projection};
 }
 
 Question question_segments() {
   return {{"Can I skip the split and apply softmax in segments?", "能不能不拆分，直接分段做 softmax？"},
-          {"No. QKᵀ sums over all of E before softmax can see a segment: what is left is one L×L table instead of H of "
-           "them.",
-           "不能。QKᵀ 先把整个 E 加完，softmax 才开始，那时已经没有段了：只剩一张 L×L 的表，而不是 H 张。"},
+          {"No. QKᵀ sums over all of E before softmax, so the segments are gone: what is left is one L×L table instead "
+           "of H tables.",
+           "不能。QKᵀ 在 softmax 之前就对整个 E 求了和，分段已不存在：只剩一张 L×L 的表，而不是 H 张。"},
           {{"split",
             {"split", "拆分"},
             {{"yes", {"before QKᵀ", "在 QKᵀ 之前"}}, {"no", {"not at all, the wrong way", "不拆，错误的做法"}}}}},
@@ -213,18 +214,19 @@ Question question_segments() {
 }
 
 Question question_several_heads() {
-  return {{"Why several heads at all? Does one head of 1000 dimensions give each dimension 0.001?",
-           "为什么要多个头？一个 1000 维的头，每一维只分到 0.001 吗？"},
-          {"A head has one set of weights, so it can follow one relation at a time, or average several. Softmax shares "
-           "1 among keys, never among dimensions.",
-           "一个头只有一组权重，一次只能顾一种关系，否则就是平均。softmax 把 1 分给键，从来不分给维度。"},
-          {{"heads",
-            {"heads", "头数"},
-            {{"4", {"4", "4"}},
-             {"1", {"1: both relations in one", "1：两种关系挤在一起"}},
-             {"2", {"2", "2"}},
-             {"8", {"8", "8"}}}}},
-          build_several_heads};
+  return {
+      {"Why several heads at all? Does one head of 1000 dimensions give each dimension 0.001?",
+       "为什么要多个头？一个 1000 维的头，每一维只分到 0.001 吗？"},
+      {"A head has one set of weights, so it can represent one relation, or an average of several. Softmax distributes "
+       "1 over the keys, never over the dimensions.",
+       "一个头只有一组权重，只能表示一种关系，否则就是几种关系的平均。softmax 是把 1 分给各个键，而不是分给各个维度。"},
+      {{"heads",
+        {"heads", "头数"},
+        {{"4", {"4", "4"}},
+         {"1", {"1: both relations in one", "1：两种关系挤在一起"}},
+         {"2", {"2", "2"}},
+         {"8", {"8", "8"}}}}},
+      build_several_heads};
 }
 
 }  // namespace rapt::exhibits

@@ -60,10 +60,11 @@ void show_memory(Builder& b, const Texts& words, bool wrongly) {
     b.add(std::move(held));
   }
   if (wrongly) {
-    b.wrong({"`view(B, H, L, D)` cuts memory into two halves, so a head is a piece of the sentence. Row 1 of head 0 is "
-             "the second half of “{0}”, not “{1}”.",
-             "`view(B, H, L, D)` 把内存一切两半，一个头就成了句子的一段。头 0 的第 1 行是“{0}”的后半截，而不是“{1}”。"},
-            {words[0], words[1]});
+    b.wrong(
+        {"`view(B, H, L, D)` splits memory into two halves, so a head is a part of the sentence. Row 1 of head 0 is "
+         "the second half of “{0}”, not “{1}”.",
+         "`view(B, H, L, D)` 把内存一切两半，一个头就成了句子的一段。头 0 的第 1 行是“{0}”的后半截，而不是“{1}”。"},
+        {words[0], words[1]});
   } else {
     b.right({"Each head holds {0} numbers of every token: row 0 is “{1}”, row 1 is “{2}”, row 2 is “{3}”.",
              "每个头都拿到每个词元的 {0} 个数：第 0 行是“{1}”，第 1 行是“{2}”，第 2 行是“{3}”。"},
@@ -110,13 +111,13 @@ void show_outputs(Builder& b, const Texts& words, bool wrongly) {
   }
   const Tensor y = combine_heads_copy(right.out), bad = combine_heads_copy(wrong.out);
   if (wrongly) {
-    b.wrong({"The shape is right, so nothing complains. The output is off by {0}% (|wrong − right| / |right|).",
+    b.wrong({"The shape is right, so there is no error. But the output is off by {0}% (|wrong − right| / |right|).",
              "形状没错，所以不会报错。输出却差了 {0}%（|错 − 对| / |对|）。"},
             {fixed(100 * off_by(bad, y), 0)});
   }
   const std::int64_t moved = leaks(wrongly);
-  b.prose({"With a causal mask, no word may depend on a later one. The last word is changed. Of the {1} words before "
-           "it, {0} have another output now.",
+  b.prose({"With a causal mask, no word may depend on a later one. When the last word changes, {0} of the {1} words "
+           "before it change their output.",
            "有因果掩码时，任何词都不该依赖后面的词。把最后一个词换掉：前面 {1} 个词里有 {0} 个输出变了。"},
           {whole(moved), whole(kLength - 1)}, moved == 0 ? Mood::right : Mood::wrong);
 }
@@ -126,17 +127,17 @@ void show_way_back(Builder& b) {
   const ConstTensorView turned = seen.out.view().transpose(1, 2);
   const Tensor copied = Tensor::copy_of(turned);
   b.prose(
-      {"And `contiguous()`? On the way back, `transpose` has only changed strides. `view` cannot merge what does not "
-       "lie together, and says so:",
-       "那 `contiguous()` 呢？合并时，`transpose` 只改了步长。不挨着放的数，`view` 合不起来，于是报错："});
+      {"And `contiguous()`? When the heads are combined, `transpose` changes only the strides. `view` cannot merge "
+       "axes that are not contiguous in memory, and reports it:",
+       "那 `contiguous()` 呢？合并时，`transpose` 只改了步长。内存不连续，`view` 无法合并，于是报错："});
   try {
     (void)turned.reshape({1, kLength, kSize});
   } catch (const Error& error) {
     b.code(error.what());
   }
-  b.prose({"`contiguous()` is the one copy: it writes the numbers in the new order. Then `view(B, L, E)` works.",
-           "`contiguous()` 就是那一次复制：按新的顺序重写一遍。之后 `view(B, L, E)` 才成立。"});
-  b.add(Table{b.say({"the way back", "合并"}),
+  b.prose({"`contiguous()` is the only copy: it stores the numbers in the new order. Then `view(B, L, E)` works.",
+           "`contiguous()` 是唯一的一次复制：按新的顺序存放数据。之后才能用 `view(B, L, E)`。"});
+  b.add(Table{b.say({"combining the heads", "合并"}),
               layout_header(b),
               {layout_row(b, "out (B, H, L, D)", seen.out), layout_row(b, ".transpose(1, 2)", turned),
                layout_row(b, ".contiguous()", copied),
@@ -146,11 +147,11 @@ void show_way_back(Builder& b) {
 void build_view(Builder& b) {
   const bool wrongly = b.is("split", "wrong");
   const Texts words = b.tokens(kThreeWords);
-  b.prose({"{0} words of {1} numbers: {2} numbers in memory, one token after the other. Below, each cell is a place in "
-           "memory. `view` moves none of them.",
-           "{0} 个词，每个 {1} 个数：内存里 {2} 个数，一个词元接一个词元。下面每格写的是它在内存里的位置。`view` "
-           "一个数也不搬。"},
-          {whole(kLength), whole(kSize), whole(kLength * kSize)});
+  b.prose(
+      {"{0} words of {1} numbers: {2} numbers in memory, one token after the other. Each cell below shows an offset in "
+       "memory. `view` moves no data.",
+       "{0} 个词，每个 {1} 个数：内存里 {2} 个数，按词元依次存放。下面每格标的是内存中的偏移。`view` 不移动任何数据。"},
+      {whole(kLength), whole(kSize), whole(kLength * kSize)});
   show_memory(b, words, wrongly);
   const Tensor memory = places({1, kLength, kSize});
   const ConstTensorView x = memory.view(), cut = x.reshape({1, kLength, kHeads, kHeadSize});
@@ -159,9 +160,9 @@ void build_view(Builder& b) {
               {layout_row(b, "x (B, L, E)", x), layout_row(b, ".view(B, L, H, D)", cut),
                layout_row(b, ".transpose(1, 2)", cut.transpose(1, 2)),
                layout_row(b, b.say({"x.view(B, H, L, D), wrong", "x.view(B, H, L, D)，错"}), split(x, true))}});
-  b.prose({"The last two have one shape and different strides. A stride says how far the next row is: {0} for the "
-           "right one, a whole token; {1} for the wrong one.",
-           "最后两行形状一样，步长不同。步长就是到下一行要走多远：对的走 {0}，正好一个词元；错的只走 {1}。"},
+  b.prose({"The last two have the same shape but different strides. A stride is the distance to the next row: {0} in "
+           "the right one, a whole token; {1} in the wrong one.",
+           "最后两行形状一样，步长不同。步长就是到下一行的距离：正确的是 {0}，正好一个词元；错误的只有 {1}。"},
           {whole(cut.transpose(1, 2).stride(2)), whole(split(x, true).stride(2))});
   show_outputs(b, words, wrongly);
   show_way_back(b);
@@ -170,18 +171,19 @@ void build_view(Builder& b) {
 }  // namespace
 
 Question question_view() {
-  return {{"Why `view(B, L, H, D).transpose(1, 2)` and not `view(B, H, L, D)`? What does `contiguous()` do?",
-           "为什么是 `view(B, L, H, D).transpose(1, 2)`，而不是 `view(B, H, L, D)`？`contiguous()` 又做了什么？"},
-          {"`view` never moves a number: it only cuts memory where it lies. A token's numbers lie together, so cut "
-           "each token first, then bring the heads forward. `contiguous()` is the copy that a later `view` needs.",
-           "`view` "
-           "从不搬动数据，只是按内存顺序切。一个词元的数放在一起，所以先切开每个词元，再把头换到前面。`contiguous()` "
-           "是后面的 `view` 需要的那次复制。"},
-          {{"split",
-            {"split", "拆分"},
-            {{"right", {"view(B, L, H, D).transpose(1, 2)", "view(B, L, H, D).transpose(1, 2)"}},
-             {"wrong", {"view(B, H, L, D), the wrong way", "view(B, H, L, D)，错误的做法"}}}}},
-          build_view};
+  return {
+      {"Why `view(B, L, H, D).transpose(1, 2)` and not `view(B, H, L, D)`? What does `contiguous()` do?",
+       "为什么是 `view(B, L, H, D).transpose(1, 2)`，而不是 `view(B, H, L, D)`？`contiguous()` 又做了什么？"},
+      {"`view` never moves data: it only splits memory in storage order. The numbers of a token are contiguous, so "
+       "split each token first, then move the heads forward. `contiguous()` makes the copy that a later `view` needs.",
+       "`view` "
+       "不移动数据，只按内存顺序切分。一个词元的数是连续存放的，所以先切开每个词元，再把头的维度移到前面。`contiguous()"
+       "` 则完成后面的 `view` 所需的复制。"},
+      {{"split",
+        {"split", "拆分"},
+        {{"right", {"view(B, L, H, D).transpose(1, 2)", "view(B, L, H, D).transpose(1, 2)"}},
+         {"wrong", {"view(B, H, L, D), the wrong way", "view(B, H, L, D)，错误的做法"}}}}},
+      build_view};
 }
 
 }  // namespace rapt::exhibits

@@ -51,8 +51,8 @@ void build_mask_meaning(Builder& b) {
   };
   const Texts one_row{b.say({"mask", "掩码"})};
 
-  b.prose({"The last word is padding: nobody should look at it. Two customs store that in opposite ways.",
-           "最后一个词是填充，谁都不该看它。有两种习惯，写法正好相反。"});
+  b.prose({"The last word is padding and must be ignored. Two conventions store that in opposite ways.",
+           "最后一个词是填充，不应被关注。有两种约定，写法正好相反。"});
 
   // 1 keeps. Read the other way round, what should be kept is filled.
   const Tensor keeps = about_keys({1, 1, 1, 0}), is_zero = about_keys({0, 0, 0, 1});
@@ -71,9 +71,9 @@ void build_mask_meaning(Builder& b) {
   const Seen added = inputs.attend({Mask::add(bias)});
   b.add(weights_matrix(b.say({"weights", "权重"}), added, mood));
   if (wrongly) {
-    b.wrong({"Each mask was read as the other custom has it. No error, and every row still sums to 1, but all of it "
-             "goes to `<pad>`: {0} of the first row.",
-             "两个掩码都按对方的习惯读了。没有报错，每行之和还是 1，但注意力全给了 `<pad>`：第一行的 {0}。"},
+    b.wrong({"Each mask was read by the other convention. There is no error, and every row still sums to 1, but all "
+             "the weight goes to `<pad>`: {0} in the first row.",
+             "两个掩码都按对方的约定解读了。没有报错，每行之和仍是 1，但注意力全给了 `<pad>`：第一行中占 {0}。"},
             {fixed(of_head(filled.weights, 0).at<double>(0, kLength - 1), 2)});
   } else {
     b.right({"The masks are opposite, the weights are the same (they differ by at most {0}), and `<pad>` gets {1}.",
@@ -91,9 +91,9 @@ void build_mask_meaning(Builder& b) {
     }
   }
   b.prose(
-      {"The third custom is a mask of numbers: −inf hides, 0 leaves alone. This one hides the future, so it has a row "
-       "for each query.",
-       "第三种习惯直接存数：−inf 遮住，0 不动。这个掩码遮的是未来，所以每个查询一行。"});
+      {"The third convention is an additive mask: −inf excludes a key, 0 leaves it unchanged. This one masks the "
+       "future, so it has a row for each query.",
+       "第三种约定是加性掩码：−inf 遮住，0 不变。这个掩码遮住未来，所以每个查询一行。"});
   b.code(wrongly ? "scores + tril(-inf)" : "scores + triu(-inf, diagonal=1)");
   b.add(mask_matrix(b.say({"added to the scores", "加到分数上"}), triangle, words));
   b.add(weights_matrix(b.say({"weights", "权重"}), inputs.attend({Mask::add(triangle)}), mood));
@@ -103,12 +103,12 @@ void build_mask_meaning(Builder& b) {
   }
 
   b.prose(
-      {"Padding or attention mask? Look at the shape. A padding mask is about keys: the same for every query. An "
-       "attention mask has a row for each query.",
-       "填充掩码还是注意力掩码？看形状。填充掩码只管键：对每个查询都一样。注意力掩码每个查询一行。"});
+      {"Padding mask or attention mask? The shape tells. A padding mask applies to keys and is the same for every "
+       "query. An attention mask has a row for each query.",
+       "填充掩码还是注意力掩码？看形状。填充掩码只作用于键，对每个查询都一样。注意力掩码每个查询一行。"});
   const auto keep = [&] { return b.say({"keep", "保留"}); };
   const auto ignore = [&] { return b.say({"ignore", "忽略"}); };
-  b.add(Table{b.say({"who means what by true", "True 是什么意思"}),
+  b.add(Table{b.say({"the meaning of true", "True 的含义"}),
               {"", b.say({"true, or 1", "True，即 1"}), b.say({"shape", "形状"})},
               {{"masked_fill(mask == 0, -1e9)", keep(), "(B, 1, 1, Lk), (B, 1, Lq, Lk)"},
                {"scores + mask * -1e9", ignore(), "(B, 1, 1, Lk)"},
@@ -117,8 +117,8 @@ void build_mask_meaning(Builder& b) {
                {"torch scaled_dot_product_attention", keep(), "(…, Lq, Lk)"},
                {"rapt Mask::keep", keep(), "(Lq, Lk), (B, H, Lq, Lk)"},
                {"rapt Mask::drop", ignore(), "(Lq, Lk), (B, H, Lq, Lk)"}}});
-  b.prose({"A mask of three axes could be (B, Lq, Lk) or (H, Lq, Lk). `rapt` does not guess:",
-           "三个轴的掩码，可能是 (B, Lq, Lk)，也可能是 (H, Lq, Lk)。`rapt` 不猜："});
+  b.prose({"A mask of three axes could be (B, Lq, Lk) or (H, Lq, Lk). `rapt` does not guess, and reports an error:",
+           "三个轴的掩码，可能是 (B, Lq, Lk)，也可能是 (H, Lq, Lk)。`rapt` 不做猜测，直接报错："});
   try {
     const Tensor three({1, kLength, kLength}, DType::boolean);
     (void)inputs.attend({Mask::keep(three)});
@@ -164,11 +164,11 @@ void build_hiding(Builder& b) {
   for (std::int64_t i = 0; i < kLength; ++i) {
     for (std::int64_t j = 0; j < kLength; ++j) hidden.view().at<bool>(i, j) = i + 1 == kLength || j > i;
   }
-  b.prose({"Each word sees itself and those before it. To make it hard, the last word, “{0}”, sees nothing at all: so "
-           "it is with a sentence that is all padding.",
-           "每个词只看自己和前面的词。再出个难题：最后一个词“{0}”什么也看不到，一句话全是填充时就是这样。"},
+  b.prose({"Each word sees itself and earlier words. As an edge case, the last word, “{0}”, sees nothing at all, as in "
+           "a sentence that is all padding.",
+           "每个词只看自己和前面的词。再看一个边界情况：最后一个词“{0}”什么也看不到，就像一整句都是填充。"},
           {words.back()});
-  b.add(b.scores(b.say({"scores, −inf where hidden", "分数，遮住处为 −inf"}),
+  b.add(b.scores(b.say({"scores, −inf where masked", "分数，遮住处为 −inf"}),
                  of_head(inputs.attend({Mask::drop(hidden)}).masked, 0), words, words));
 
   const std::string how = b.chosen("hide");
@@ -177,30 +177,31 @@ void build_hiding(Builder& b) {
   b.add(std::move(matrix));
   if (how == "inf") {
     b.right(
-        {"exp(−inf) is exactly 0, the others share 1. The row that sees nothing gives 0, as there is nothing to mix.",
-         "exp(−inf) 正好是 0，其余的键分掉 1。什么也看不到的那一行是 0：没有东西可以混合。"});
+        {"exp(−inf) is exactly 0, and the other keys share the weight of 1. The row that sees nothing gives 0, because "
+         "there is nothing to average.",
+         "exp(−inf) 正好是 0，权重 1 由其余的键分配。什么也看不到的那一行输出 0，因为没有值可以加权。"});
   } else if (how == "book") {
     b.wrong(
-        {"The formula itself: in the last row the sum is 0, and 0 / 0 is NaN. One such row, and the next layer makes "
-         "everything NaN.",
-         "照公式直算：最后一行的和是 0，0 / 0 就是 NaN。只要有一行这样，下一层就全变成 NaN。"});
+        {"The plain formula: in the last row the sum is 0, and 0 / 0 is NaN. One such row is enough to turn everything "
+         "in the next layer into NaN.",
+         "直接套公式：最后一行的和是 0，0 / 0 就是 NaN。只要有一行这样，下一层就会全变成 NaN。"});
   } else if (how == "1e9") {
-    b.wrong({"−1e9 is an ordinary number. Where something is visible, it works: exp(−1e9) is 0. In the last row all "
-             "scores are equal, so every hidden key gets {0}.",
+    b.wrong({"−1e9 is an ordinary number. As long as some key is visible, it works: exp(−1e9) is 0. In the last row "
+             "all scores are equal, so every masked key gets {0}.",
              "−1e9 只是一个普通的数。只要还有看得见的键，它就管用：exp(−1e9) 是 "
              "0。最后一行分数全都相等，于是每个被遮住的键都分到 {0}。"},
             {fixed(1.0 / kLength, 2)});
   } else {
     b.wrong(
-        {"Multiplied by 0 after softmax: the hidden keys have already taken their share of the sum, so the rows no "
-         "longer sum to 1. And the hidden scores still shaped the rest.",
-         "softmax 之后再乘 0：被遮住的键早已分走了一份，所以一行之和不再是 1，剩下的权重也还受它们影响。"});
+        {"Multiplying by 0 after softmax: the masked keys are already part of the softmax sum, so the rows no longer "
+         "sum to 1, and the masked scores still affect the other weights.",
+         "softmax 之后再乘 0：被遮住的键已经计入了 softmax 的分母，所以一行之和不再是 1，其余权重也仍受它们影响。"});
   }
 
   Table sums{b.say({"what each row sums to", "每行之和"}), {""}, {}};
   for (const std::string& word : words) sums.header.push_back(word);
   constexpr Both kNames[] = {{"−inf, as rapt does it", "−inf，rapt 的做法"},
-                             {"−inf, the bare formula", "−inf，照公式直算"},
+                             {"−inf, the plain formula", "−inf，直接套公式"},
                              {"−1e9", "−1e9"},
                              {"× 0 after softmax", "softmax 之后乘 0"}};
   for (std::size_t n = 0; n < std::size(kWays); ++n) {
@@ -210,8 +211,8 @@ void build_hiding(Builder& b) {
   }
   b.add(std::move(sums));
 
-  b.prose({"−1e9 must also fit the type. In 16 bits there are fewer numbers:",
-           "−1e9 还得装得进数据类型。16 位能表示的数更少："});
+  b.prose({"−1e9 must also fit the type. 16-bit types represent fewer numbers:",
+           "−1e9 还必须能用该数据类型表示，而 16 位类型能表示的数更少："});
   const Tensor big = Tensor::from<double>({1}, {-1e9});
   Table types{
       b.say({"−1e9, stored", "−1e9 存进去之后"}), {b.say({"type", "类型"}), b.say({"what it becomes", "变成"})}, {}};
@@ -233,9 +234,10 @@ void build_alignment(Builder& b) {
   const Texts keys = counted(kKeys, "k"), all_queries = counted(kKeys, "q");
   const Texts queries(all_queries.begin() + kCached, all_queries.end());
 
-  b.prose({"{0} tokens are already in the cache, {1} new ones come: {1} queries, {2} keys. The whole triangle would be "
+  b.prose({"{0} tokens are already in the cache, and {1} new ones arrive: {1} queries, {2} keys. The whole triangle "
+           "would be "
            "{2}×{2}:",
-           "缓存里已有 {0} 个词元，又来了 {1} 个：{1} 个查询，{2} 个键。完整的三角是 {2}×{2}："},
+           "缓存里已有 {0} 个词元，新增 {1} 个：{1} 个查询，{2} 个键。完整的三角是 {2}×{2}："},
           {whole(kCached), whole(kQueries), whole(kKeys)});
   const Seen whole_pass = see(q, k, v, {.causal = true});
   b.add(b.weights(b.say({"all at once", "一次全算"}), of_head(whole_pass.weights, 0), all_queries, keys));
@@ -258,15 +260,15 @@ void build_alignment(Builder& b) {
          "新的查询就是完整三角的最后几行：输出一样（最多差 {0}）。"},
         {brief(difference)});
   } else {
-    b.wrong({"The triangle sits in the wrong corner: {0} sees only k0, though it should see k0 to k{1}. The output is "
+    b.wrong({"The triangle is in the wrong corner: {0} sees only k0, but it should see k0 to k{1}. The output is "
              "off by up to {2}.",
-             "三角摆错了角落：{0} 只看得到 k0，而它本该看到 k0 到 k{1}。输出最多差 {2}。"},
+             "三角放错了角：{0} 只能看到 k0，而它本该看到 k0 到 k{1}。输出最多差 {2}。"},
             {queries[0], whole(kCached), fixed(difference, 2)});
   }
   b.prose(
-      {"Top-left is right for something else: a decoder's queries against other keys, counted from the same start. "
-       "Because both exist, `rapt` asks when the lengths differ:",
-       "左上对齐也有用处：查询和键从同一个起点数起的时候。两种都有人用，所以长度不等时 `rapt` 会问："});
+      {"Top-left is right in other cases: when queries and keys are counted from the same start. Because both exist, "
+       "`rapt` requires a choice when the lengths differ:",
+       "左上对齐适用于查询和键从同一个起点数起的情况。两种都有人用，所以长度不等时 `rapt` 要求明确指定："});
   try {
     (void)see(last, k, v, {.causal = true});
   } catch (const Error& error) {
@@ -280,9 +282,9 @@ Question question_mask_meaning() {
   return {
       {"Does true in a mask mean keep or ignore? Which shape? Padding mask or attention mask?",
        "掩码里的 True 是保留还是忽略？形状是什么？填充掩码和注意力掩码怎么分？"},
-      {"Both customs exist, so look at the line that uses the mask. A padding mask has one row for all queries; an "
-       "attention mask has a row for each.",
-       "两种习惯都有，要看用掩码的那行代码。填充掩码对所有查询只有一行；注意力掩码每个查询一行。"},
+      {"Both conventions exist, so check the line of code that uses the mask. A padding mask has one row for all "
+       "queries; an attention mask has one for each.",
+       "两种约定都存在，要看使用掩码的那行代码。填充掩码对所有查询只有一行；注意力掩码每个查询一行。"},
       {{"read",
         {"the mask is read", "掩码"},
         {{"right", {"as it was meant", "按原意读"}}, {"inverted", {"inverted, the wrong way", "读反了，错误的做法"}}}}},
@@ -290,16 +292,16 @@ Question question_mask_meaning() {
 }
 
 Question question_hiding() {
-  return {{"−1e9, −inf, or multiply by 0 after softmax? What of a row with everything masked?",
+  return {{"−1e9, −inf, or multiply by 0 after softmax? What about a row with everything masked?",
            "用 −1e9、−inf，还是 softmax 之后乘 0？一整行都被遮住怎么办？"},
-          {"Only −inf before softmax hides exactly. A row that sees nothing must be given 0 on purpose: the bare "
-           "formula says NaN, and −1e9 spreads it evenly over what should be hidden.",
-           "只有 softmax 之前的 −inf 才真正遮得住。一行什么也看不到时必须专门给 0：照公式是 NaN，用 −1e9 "
-           "则平均分给本该遮住的键。"},
+          {"Only −inf before softmax masks exactly. A row that sees nothing has to be set to 0 explicitly: the plain "
+           "formula gives NaN, and −1e9 spreads the weight evenly over the masked keys.",
+           "只有在 softmax 之前用 −inf 才能完全遮住。一行什么也看不到时必须专门处理为 0：直接套公式会得到 NaN，用 −1e9 "
+           "则会把权重平均分给本该遮住的键。"},
           {{"hide",
-            {"hidden by", "遮法"},
+            {"masked with", "遮法"},
             {{"inf", {"−inf, and 0 for an empty row", "−inf，空行给 0"}},
-             {"book", {"−inf in the bare formula, the wrong way", "−inf，照公式直算，错误的做法"}},
+             {"book", {"−inf in the plain formula, the wrong way", "−inf，直接套公式，错误的做法"}},
              {"1e9", {"−1e9, the wrong way for an empty row", "−1e9，对空行是错误的做法"}},
              {"zero", {"× 0 after softmax, the wrong way", "softmax 之后乘 0，错误的做法"}}}}},
           build_hiding};
@@ -307,8 +309,8 @@ Question question_hiding() {
 
 Question question_alignment() {
   return {{"Where is the triangle when Lq ≠ Lk, as with a cache?", "Lq ≠ Lk 时（比如有缓存），三角在哪个角？"},
-          {"In the bottom right corner when the queries are the newest tokens, as with a cache: query i stands after "
-           "the cached keys.",
+          {"In the bottom-right corner if the queries are the newest tokens, as with a cache: query i comes after the "
+           "cached keys.",
            "查询是最新的词元时（有缓存就是这样），三角在右下角：查询 i 排在缓存的键后面。"},
           {{"corner",
             {"triangle", "三角"},

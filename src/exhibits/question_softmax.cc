@@ -70,8 +70,8 @@ void build_scale(Builder& b) {
   b.add(std::move(matrix));
   const double largest = mean_largest_weight(seen.weights);
   if (scaled) {
-    b.right({"A row keeps several keys in sight: the largest weight is {0} on average.",
-             "一行还看得见好几个键：最大的权重平均是 {0}。"},
+    b.right({"A row attends to several keys: the largest weight is {0} on average.",
+             "一行能兼顾好几个键：最大的权重平均是 {0}。"},
             {fixed(largest, 2)});
   } else {
     b.wrong(
@@ -81,14 +81,15 @@ void build_scale(Builder& b) {
   }
 
   Chart variances{b.say({"variance of the scores", "分数的方差"}), "D", {}, true, true, {}};
-  Chart sights{b.say({"keys in sight of a query, of {0}", "一个查询看得见几个键（共 {0} 个）"}, {whole(kKeys)}),
-               "D",
-               {},
-               true,
-               false,
-               {}};
+  Chart sights{
+      b.say({"effective number of keys per query, of {0}", "一个查询有效关注的键数（共 {0} 个）"}, {whole(kKeys)}),
+      "D",
+      {},
+      true,
+      false,
+      {}};
   Chart gradients{
-      b.say({"norm of the gradient that passes softmax", "穿过 softmax 的梯度范数"}), "D", {}, true, false, {}};
+      b.say({"norm of the gradient through softmax", "经过 softmax 回传的梯度范数"}), "D", {}, true, false, {}};
   Spread last_on, last_off;
   for (const bool on : {true, false}) {
     const std::string name = on ? b.say({"with 1/√D", "有 1/√D"}) : b.say({"without", "没有"});
@@ -105,29 +106,29 @@ void build_scale(Builder& b) {
     }
   }
   b.add(std::move(variances));
-  b.prose({"Large scores make softmax choose instead of mix. Measured by entropy, a query keeps {0} keys in sight at D "
-           "= 1024 with the scale, and {1} without.",
-           "分数一大，softmax 就不再混合，而是只挑一个。按熵来算，D = 1024 时，有缩放的查询看得见 {0} "
-           "个键，没有缩放只剩 {1} 个。"},
+  b.prose({"With large scores, softmax selects one key instead of mixing several. Measured by entropy, a query "
+           "effectively attends to {0} keys at D = 1024 with the scale, and to {1} without.",
+           "分数一大，softmax 就不再混合，而是只选一个。按熵计算，D = 1024 时，缩放后一个查询有效关注 {0} "
+           "个键，不缩放只剩 {1} 个。"},
           {fixed(last_on.keys_in_sight, 1), fixed(last_off.keys_in_sight, 1)});
   b.add(std::move(sights));
-  b.prose({"And a softmax that has chosen passes no gradient: p·(1 − p) is nearly 0 when p is 0 or 1. At D = 1024 it "
-           "is {0} with the scale and {1} without, so q and k stop learning.",
-           "softmax 一旦选定，梯度就过不去：p 接近 0 或 1 时，p·(1 − p) 几乎是 0。D = 1024 时，有缩放是 {0}，没有是 "
-           "{1}，q 和 k 就学不动了。"},
+  b.prose({"A saturated softmax passes almost no gradient: p·(1 − p) is nearly 0 when p is near 0 or 1. At D = 1024 "
+           "the gradient norm is {0} with the scale and {1} without, so q and k stop learning.",
+           "softmax 一旦饱和，梯度就几乎传不回去：p 接近 0 或 1 时，p·(1 − p) 几乎是 0。D = 1024 时，梯度范数缩放后是 "
+           "{0}，不缩放是 {1}，q 和 k 就学不动了。"},
           {fixed(last_on.gradient, 2), fixed(last_off.gradient, 2)});
   b.add(std::move(gradients));
 
   constexpr std::int64_t kSize = 512, kHeads = 8, kHead = kSize / kHeads;
-  b.prose({"d of what? Of one head: that is how many products a score adds up. With E = {0} and {1} heads, D = {2}.",
-           "d 是谁的维度？是一个头的：一个分数就是这么多乘积之和。E = {0}、{1} 个头时，D = {2}。"},
+  b.prose({"Which d? The head size: a score is the sum of that many products. With E = {0} and {1} heads, D = {2}.",
+           "d 是哪个维度？是每个头的维度：一个分数就是这么多乘积之和。E = {0}、{1} 个头时，D = {2}。"},
           {whole(kSize), whole(kHeads), whole(kHead)});
   b.add(Table{
       b.say({"variance of the scores of one head", "一个头的分数方差"}),
       {b.say({"divided by", "除以"}), b.say({"variance", "方差"}), ""},
       {{"√D = √64", fixed(spread(kHead, default_scale(kHead)).variance, 2), b.say({"right", "正确"})},
        {"√E = √512", fixed(spread(kHead, default_scale(kSize)).variance, 2),
-        b.say({"too small: nearly even weights", "太小：权重几乎平均"})},
+        b.say({"too small: nearly uniform weights", "太小：权重几乎平均"})},
        {"1", fixed(spread(kHead, 1.0).variance, 2), b.say({"too large: one key takes all", "太大：一个键独占"})}}});
 }
 
@@ -141,13 +142,13 @@ void build_axis(Builder& b) {
   const auto at = [](std::int64_t n) { return static_cast<std::size_t>(n); };
 
   b.prose(
-      {"A row is a word that asks, with its q. A column is a word that answers, with its k. Their score is large where "
-       "the two vectors point the same way.",
-       "行是提问的词，用它的 q。列是应答的词，用它的 k。两个向量方向越一致，分数越大。"});
+      {"A row is a query, with its q. A column is a key, with its k. The score is large when the two vectors point in "
+       "the same direction.",
+       "行对应查询词的 q，列对应键词的 k。两个向量方向越一致，分数越大。"});
   b.add(b.scores(b.say({"scores, q·k / √D", "分数，q·k / √D"}), of_head(walk.scaled, 0), words, words));
 
-  b.prose({"One of these numbers by hand: “{0}” (row {1}) asks, “{2}” (column {3}) answers.",
-           "其中一个数，手算一遍：“{0}”（第 {1} 行）提问，“{2}”（第 {3} 列）应答。"},
+  b.prose({"One of these numbers by hand: query “{0}” (row {1}), key “{2}” (column {3}).",
+           "手算其中一个数：查询“{0}”（第 {1} 行），键“{2}”（第 {3} 列）。"},
           {words[at(row)], whole(row), words[at(best)], whole(best)});
   Table by_hand{b.say({"a score is a sum of products", "分数是乘积之和"}), {"", "q", "k", "q × k"}, {}};
   double sum = 0;
@@ -168,9 +169,9 @@ void build_axis(Builder& b) {
   const Tensor weights =
       wrongly ? Tensor::copy_of(of_head(turned.weights, 0).transpose(0, 1)) : Tensor::copy_of(of_head(walk.weights, 0));
   b.prose(
-      {"Softmax turns scores into shares. It goes over the keys, `dim=-1`, along a row: each word shares out 1 among "
-       "those who answer.",
-       "softmax 把分数变成份额。它沿着键的方向走，即 `dim=-1`，一行一行做：每个词把 1 分给应答的词。"});
+      {"Softmax turns scores into weights. It runs over the keys, `dim=-1`, along a row: each query distributes a "
+       "total weight of 1 over the keys.",
+       "softmax 把分数变成权重。它沿键的方向（`dim=-1`）逐行计算：每个查询把总和为 1 的权重分给各个键。"});
   Matrix matrix = b.weights(wrongly ? b.say({"softmax over queries, dim=-2", "沿查询做 softmax，dim=-2"})
                                     : b.say({"softmax over keys, dim=-1", "沿键做 softmax，dim=-1"}),
                             weights, words, words);
@@ -186,25 +187,26 @@ void build_axis(Builder& b) {
   }
   b.add(std::move(sums));
   if (wrongly) {
-    b.wrong({"Now the columns sum to 1 and the rows do not: “{0}” would mix {1} times a value, “{2}” only {3}. The "
-             "output is no average any more.",
-             "现在列之和是 1，行之和不是：“{0}”会混合出 {1} 份值，“{2}”只有 {3} 份。输出不再是平均。"},
+    b.wrong({"Now the columns sum to 1 and the rows do not: the weights of “{0}” sum to {1}, those of “{2}” only to "
+             "{3}. The output is no longer an average.",
+             "现在列之和是 1，行之和不是：“{0}”的权重之和是 {1}，“{2}”的只有 {3}。输出不再是加权平均。"},
             {words[1], fixed(rows[1], 2), words[0], fixed(rows[0], 2)});
   } else {
     b.right(
-        {"Every row sums to 1: an output is an average of values. A column may sum to anything: some words are asked "
-         "by many.",
-         "每一行之和都是 1：输出就是值的加权平均。列之和可以是任何数：有的词人人都问。"});
+        {"Every row sums to 1: an output is an average of values. A column may have any sum: some words get more "
+         "attention than others.",
+         "每一行之和都是 1：输出就是值的加权平均。列之和可以是任何数：有的词受到更多关注。"});
   }
 }
 
 }  // namespace
 
 Question question_scale() {
-  return {{"Why divide by √d_k, and d of what?", "为什么要除以 √d_k？d 是谁的维度？"},
-          {"A score is a sum of D products, so it grows with the head size D. Divided by √D it stays near 1, softmax "
-           "can still mix, and gradients pass.",
-           "分数是 D 个乘积之和，头的维度 D 越大它越大。除以 √D，它就保持在 1 左右，softmax 还能混合，梯度也过得去。"},
+  return {{"Why divide by √d_k, and which d is it?", "为什么要除以 √d_k？这里的 d 是哪个维度？"},
+          {"A score is a sum of D products, so it grows with the head size D. Divided by √D, it stays near 1, softmax "
+           "can still mix several keys, and gradients can flow.",
+           "分数是 D 个乘积之和，头的维度 D 越大它越大。除以 √D，它就保持在 1 左右，softmax "
+           "还能混合多个键，梯度也能传回去。"},
           {{"scale",
             {"scale by 1/√D", "缩放 1/√D"},
             {{"on", {"on", "开"}}, {"off", {"off, the wrong way", "关，错误的做法"}}}},
@@ -213,15 +215,16 @@ Question question_scale() {
 }
 
 Question question_axis() {
-  return {{"Why is QKᵀ a score? What are rows and columns? Over which axis is softmax?",
-           "为什么 QKᵀ 是分数？行和列各是什么？softmax 沿哪个轴？"},
-          {"Row i, column j is how well word j answers word i. Softmax goes over the keys, so each row sums to 1.",
-           "第 i 行第 j 列，是词 j 应答词 i 有多合适。softmax 沿着键做，所以每行之和为 1。"},
-          {{"axis",
-            {"softmax over", "softmax 沿"},
-            {{"keys", {"keys, dim=-1", "键，dim=-1"}},
-             {"queries", {"queries, dim=-2, the wrong way", "查询，dim=-2，错误的做法"}}}}},
-          build_axis};
+  return {
+      {"Why is QKᵀ a score? What are rows and columns? Which axis does softmax run over?",
+       "为什么 QKᵀ 是分数？行和列各是什么？softmax 沿哪个轴？"},
+      {"Row i, column j measures how well key j matches query i. Softmax runs over the keys, so each row sums to 1.",
+       "第 i 行第 j 列表示键 j 与查询 i 的匹配程度。softmax 沿键的方向做，所以每行之和为 1。"},
+      {{"axis",
+        {"softmax over", "softmax 沿"},
+        {{"keys", {"keys, dim=-1", "键，dim=-1"}},
+         {"queries", {"queries, dim=-2, the wrong way", "查询，dim=-2，错误的做法"}}}}},
+      build_axis};
 }
 
 }  // namespace rapt::exhibits

@@ -22,8 +22,8 @@ namespace {
 constexpr std::int64_t kVocabulary = 8, kLength = 8, kRows = 16;
 constexpr std::int64_t kSteps = 80, kEvery = 4;
 
-// Each token is the one before plus 1 or plus 2: a coin decides. Nobody who does not see the future can do better than
-// log 2 = 0.69.
+// Each token is the one before plus 1 or plus 2: at random. Without seeing the future, no model can do better than log
+// 2 = 0.69.
 struct Batch {
   std::vector<std::int32_t> tokens, targets;
 };
@@ -81,10 +81,10 @@ void build_all_positions(Builder& b) {
   const bool causal = b.is("mask", "on");
   const Texts words = b.tokens(kFiveWords);
   const std::string end = b.say({".", "。"});
-  b.prose({"One sentence is five training examples. In one pass, each position says what comes next:",
-           "一句话就是五个训练样本。一遍算下来，每个位置都预测下一个词："});
+  b.prose({"One sentence is five training examples. In one pass, each position predicts the next word:",
+           "一句话就是五个训练样本。一次前向计算，每个位置都预测下一个词："});
   Table examples{b.say({"examples in one sentence", "一句话里的样本"}),
-                 {b.say({"position", "位置"}), b.say({"it sees", "看到"}), b.say({"it should say", "应该预测"})},
+                 {b.say({"position", "位置"}), b.say({"it sees", "看到"}), b.say({"it should predict", "应该预测"})},
                  {}};
   std::string seen;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -101,29 +101,28 @@ void build_all_positions(Builder& b) {
   b.add(std::move(matrix));
   if (causal) {
     b.right(
-        {"The triangle keeps them honest: row i has weight only on words 0 to i. So all five can be computed side by "
-         "side, and none can see its answer.",
-         "三角掩码保证公平：第 i 行只在词 0 到 i 上有权重。所以五个样本可以并排算，谁也看不到自己的答案。"});
+        {"The triangle prevents cheating: row i has weight only on words 0 to i. All five can be computed in parallel, "
+         "and none can see its answer.",
+         "三角掩码防止作弊：第 i 行只在词 0 到 i 上有权重。所以五个样本可以并行计算，谁也看不到自己的答案。"});
   } else {
     b.wrong({"Without the triangle each position looks straight at the next word, which is the answer.",
              "没有三角掩码，每个位置都能直接看到下一个词，也就是答案。"});
   }
 
-  b.prose({"Now really train: a model with one layer, {0} steps, just now. Each token is the one before plus 1 or plus "
-           "2, by the toss of a coin, so nobody honest gets below log 2 = {1}.",
+  b.prose({"Now a real training run: a model with one layer, {0} steps, trained just now. Each token is the previous "
+           "one plus 1 or plus 2, at random, so a model that does not cheat cannot get below log 2 = {1}.",
            "现在真的训练一下：一层的模型，刚刚训练了 {0} 步。每个词元等于前一个加 1 或加 "
-           "2，由抛硬币决定，所以老实的模型损失不会低于 log 2 = {1}。"},
+           "2，随机决定，所以不作弊的模型，损失不会低于 log 2 = {1}。"},
           {whole(kSteps), fixed(std::log(2.0), 2)});
   const Course honest = train(true);
   Chart chart{b.say({"loss", "损失"}), b.say({"step", "步"}), honest.steps, false, false, {}};
-  chart.series.push_back(
-      {b.say({"the best that is possible", "可能的下限"}), std::vector<double>(honest.steps.size(), std::log(2.0))});
+  chart.series.push_back({b.say({"lower bound", "理论下限"}), std::vector<double>(honest.steps.size(), std::log(2.0))});
   chart.series.push_back({b.say({"training, with the mask", "训练，有掩码"}), honest.training});
   if (causal) {
     chart.series.push_back({b.say({"in generation", "生成时"}), honest.honest});
     b.add(std::move(chart));
-    b.right({"Training loss {0}, loss in generation {1}: what it learned is what it can do.",
-             "训练损失 {0}，生成时的损失 {1}：学到的就是会用的。"},
+    b.right({"Training loss {0}, loss in generation {1}: the model can use what it learned.",
+             "训练损失 {0}，生成时的损失 {1}：学到的东西生成时同样有效。"},
             {fixed(honest.training.back(), 2), fixed(honest.honest.back(), 2)});
     return;
   }
@@ -131,9 +130,9 @@ void build_all_positions(Builder& b) {
   chart.series.push_back({b.say({"training, without it", "训练，没有掩码"}), cheater.training});
   chart.series.push_back({b.say({"without it, in generation", "没有掩码，生成时"}), cheater.honest});
   b.add(std::move(chart));
-  b.wrong({"The cheater's training loss falls to {0}, below what is possible: it copies the answer. In generation the "
-           "future is not there, and its loss is {1}; the honest model has {2}.",
-           "作弊的模型训练损失降到 {0}，低于可能的下限：它在抄答案。生成时没有未来可看，它的损失是 {1}；老实的模型是 "
+  b.wrong({"Without the mask, the training loss falls to {0}, below the lower bound: the model copies the answer. In "
+           "generation there is no future to copy from, and its loss is {1}; with the mask it is {2}.",
+           "没有掩码时，训练损失降到 {0}，低于理论下限：模型在抄答案。生成时看不到未来，它的损失是 {1}；有掩码的模型是 "
            "{2}。"},
           {fixed(cheater.training.back(), 2), fixed(cheater.honest.back(), 2), fixed(honest.honest.back(), 2)});
 }
@@ -175,9 +174,9 @@ Tensor trained_mask(const Tensor& start) {
 void build_buffer(Builder& b) {
   const bool wrongly = b.is("mask", "parameter");
   const Texts words = b.tokens(kFourWords);
-  b.prose({"A layer for {0} tokens with a stored causal mask. Its state is saved, one step of training is taken, and "
-           "the state is compared:",
-           "一个最多 {0} 个词元、存着因果掩码的层。先存下状态，训练一步，再比较状态："},
+  b.prose({"A layer for {0} tokens with a stored causal mask. Its state is saved, one training step is run, and the "
+           "states are compared:",
+           "一个最多 {0} 个词元、存着因果掩码的层。先保存状态，训练一步，再比较前后的状态："},
           {whole(kContext)});
   MultiHeadAttention layer(
       {.embed_size = kSize, .heads = 2, .batch_first = true, .context_length = kContext, .dtype = DType::f64}, 3);
@@ -189,7 +188,7 @@ void build_buffer(Builder& b) {
   const StateDict after = layer.state_dict();
   Table table{b.say({"the file, before and after a step", "文件，训练一步前后"}),
               {b.say({"name in the file", "文件里的名字"}), b.say({"shape", "形状"}), b.say({"parameter", "参数"}),
-               b.say({"moved by", "变化"})},
+               b.say({"change", "变化"})},
               {}};
   for (std::size_t n = 0; n < after.tensors.size(); ++n) {
     const NamedTensor& each = after.tensors[n];
@@ -200,9 +199,9 @@ void build_buffer(Builder& b) {
   }
   b.add(std::move(table));
   b.prose(
-      {"The mask is in the file, and it moves with the layer to another device. But it is no parameter: it gets no "
-       "gradient, and the optimizer leaves it alone.",
-       "掩码在文件里，也随层一起搬到别的设备。但它不是参数：没有梯度，优化器不碰它。"});
+      {"The mask is in the file, and it moves with the layer to another device. But it is not a parameter: it has no "
+       "gradient, and the optimizer does not change it.",
+       "掩码会存入文件，也会随层一起移到别的设备。但它不是参数：没有梯度，优化器不会更新它。"});
 
   if (wrongly) {
     b.prose({"Now the same mask as `nn.Parameter`: it is added to the scores, and Adam takes {0} steps.",
@@ -225,17 +224,18 @@ void build_buffer(Builder& b) {
   matrix.mood = wrongly ? Mood::wrong : Mood::right;
   b.add(std::move(matrix));
   if (wrongly) {
-    b.wrong({"As a parameter the mask is trained too: what should be 0 has moved by up to {0}. It has become a bias by "
-             "position, and no weight decay or reset knows that it was a mask.",
-             "存成参数，掩码也会被训练：本该是 0 的地方最多变了 {0}。它成了按位置加的偏置，谁也不知道它原来是掩码。"},
+    b.wrong({"As a parameter the mask is trained too: values that should be 0 have changed by up to {0}. It has become "
+             "a positional bias, and weight decay or a reset would treat it as any other parameter.",
+             "存成参数，掩码也会被训练：本该是 0 的地方最多变了 "
+             "{0}。它变成了一种位置偏置，权重衰减和重新初始化也会把它当作普通参数。"},
             {fixed(largest_difference(now, mask), 2)});
   } else {
-    b.right({"0 where a word may look, −inf where it may not, for ever.",
-             "能看的地方是 0，不能看的地方是 −inf，永远如此。"});
+    b.right({"0 where a word may attend, −inf where it may not; training never changes it.",
+             "能看的地方是 0，不能看的地方是 −inf，训练不会改变它。"});
   }
 
-  b.prose({"A shorter sentence takes a corner of it, `mask[:L, :L]`. A longer one finds no mask:",
-           "短句子取它的一角，`mask[:L, :L]`。更长的句子就没有掩码可用了："});
+  b.prose({"A shorter sentence uses a corner of it, `mask[:L, :L]`. A longer one is an error:",
+           "短句子取它的左上角，`mask[:L, :L]`。更长的句子则会报错："});
   try {
     (void)layer.forward(noise({1, kContext + 1, kSize}, 106));
   } catch (const Error& error) {
@@ -246,20 +246,21 @@ void build_buffer(Builder& b) {
 }  // namespace
 
 Question question_all_positions() {
-  return {{"How can a decoder train on every position at once?", "解码器怎么能同时训练所有位置？"},
-          {"The triangle hides from each position what comes after it, so one pass holds as many honest examples as "
-           "there are words. Without it the model copies the answer.",
-           "三角掩码把每个位置后面的词都遮住，所以一遍里有多少个词就有多少个公平的样本。没有它，模型就会抄答案。"},
-          {{"mask",
-            {"causal mask", "因果掩码"},
-            {{"on", {"on", "开"}}, {"off", {"off, the wrong way", "关，错误的做法"}}}}},
-          build_all_positions};
+  return {
+      {"How can a decoder train on every position at once?", "解码器怎么能同时训练所有位置？"},
+      {"The triangle hides later words from each position, so one pass contains as many valid training examples as "
+       "there are words. Without it, the model copies the answer.",
+       "三角掩码把每个位置后面的词都遮住，所以一次前向计算里，有多少个词就有多少个有效样本。没有它，模型就会抄答案。"},
+      {{"mask",
+        {"causal mask", "因果掩码"},
+        {{"on", {"on", "开"}}, {"off", {"off, the wrong way", "关，错误的做法"}}}}},
+      build_all_positions};
 }
 
 Question question_buffer() {
-  return {{"What does `register_buffer` give the mask?", "掩码用 `register_buffer` 有什么好处？"},
-          {"It is saved and moved with the layer, as parameters are, but the optimizer never touches it.",
-           "它和参数一样随层保存、随层搬动，但优化器从不碰它。"},
+  return {{"What does `register_buffer` do for the mask?", "掩码用 `register_buffer` 有什么好处？"},
+          {"The mask is saved and moved with the layer, like a parameter, but the optimizer never changes it.",
+           "掩码和参数一样随层保存、随层迁移，但优化器不会更新它。"},
           {{"mask",
             {"the mask is", "掩码存成"},
             {{"buffer", {"a buffer", "buffer"}}, {"parameter", {"a parameter, the wrong way", "参数，错误的做法"}}}}},

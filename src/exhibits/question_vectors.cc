@@ -58,9 +58,10 @@ void build_qkv(Builder& b) {
                         v = head(walk.v).select(0, 0).select(0, 0);
   const Texts places = counted(walk.head_size);
 
-  b.prose({"Every word makes three vectors. q is its question, k is the label it shows to those who ask, v is what it "
-           "hands over. We follow “{0}” in head 0.",
-           "每个词都造出三个向量。q 是它的提问，k 是它给别人看的标签，v 是它交出的内容。我们跟着头 0 里的“{0}”走。"},
+  b.prose({"Every word produces three vectors: the query q (what it looks for), the key k (what others match against) "
+           "and the value v (what it passes on). We follow “{0}” in head 0.",
+           "每个词都生成三个向量：查询 q（它要找什么）、键 k（供别人匹配的标签）、值 v（它传递的内容）。下面以头 0 "
+           "里的“{0}”为例。"},
           {word});
   b.add(b.numbers(b.say({"1. its query", "1. 它的查询"}), q.slice(0, asks, asks + 1), {"q " + word}, places));
   b.add(b.numbers(b.say({"2. the keys of all words", "2. 所有词的键"}), k, words, places));
@@ -90,29 +91,29 @@ void build_qkv(Builder& b) {
   b.add(b.numbers(b.say({"4. the weighted sum", "4. 加权和"}), parts, rows, places));
   const std::int64_t best = largest_in_row(weights, asks);
   if (hard) {
-    b.prose({"With scores this large only one key counts: the output is the v of “{0}”, and this is a database. But "
-             "such a lookup passes no gradient, so nobody could learn it.",
-             "分数这么大时只有一个键算数：输出就是“{0}”的 v，这就是数据库。可这样查不出梯度，学不会。"},
+    b.prose({"With scores this large, only one key counts: the output is the v of “{0}”, as in a database. But such a "
+             "lookup has no gradient, so it cannot be learned.",
+             "分数这么大时，只有一个键起作用：输出就是“{0}”的 v，等同于查数据库。但这样的查找没有梯度，无法学习。"},
             {words[static_cast<std::size_t>(best)]});
   } else {
-    b.prose({"Is V a database? Nearly: a database returns the one entry whose key matches. Here each key matches a "
-             "little, and all values come mixed. “{0}” gives most, {1}.",
+    b.prose({"Is V a database? Nearly: a database returns the one entry whose key matches. Here each key matches to "
+             "some degree, and the result mixes all values. “{0}” contributes most, {1}.",
              "V "
-             "是数据库吗？差不多：数据库只返回键相符的那一条。这里每个键都符合一点，值按比例混在一起。“{0}”给得最多，{"
-             "1}。"},
+             "是数据库吗？差不多：数据库只返回键相符的那一条。这里每个键都有一定程度的匹配，结果是所有值的加权和。“{0}"
+             "”占比最大，为 {1}。"},
             {words[static_cast<std::size_t>(best)], fixed(weights.at<double>(asks, best), 2)});
   }
 
-  b.prose({"What becomes of it? The outputs of all heads lie side by side, W_o mixes them, and the word has {0} "
-           "numbers again, ready for the next layer. Here are the first six.",
-           "输出去了哪里？所有头的输出并排放好，W_o 把它们混合，这个词又有了 {0} 个数，交给下一层。这是前六个。"},
+  b.prose({"What happens to the output? The outputs of all heads are concatenated, W_o mixes them, and the word has "
+           "{0} numbers again, ready for the next layer. Here are the first six.",
+           "输出去了哪里？所有头的输出拼接起来，由 W_o 混合，这个词又变回 {0} 个数，送入下一层。这里是前六个。"},
           {whole(kEmbedding)});
   const ConstTensorView y = walk.y.view().select(0, 0).select(0, asks);
   b.add(b.numbers(b.say({"5. after W_o", "5. 经过 W_o"}),
                   walk.y.view().select(0, 0).slice(0, asks, asks + 1).slice(1, 0, 6), {"y " + word}, places));
   b.prose(
-      {"After the last layer, the vector is compared with one vector for each word of the vocabulary, and softmax "
-       "makes probabilities of it. This model is not trained, so they mean nothing yet.",
+      {"After the last layer, the dot product of this vector with one vector per vocabulary word gives logits, and "
+       "softmax turns them into probabilities. This model is not trained, so they mean nothing yet.",
        "最后一层之后，这个向量和词表里每个词的向量做点积，再用 softmax "
        "变成概率。这个模型没有训练过，所以概率还没有意义。"});
   show_vocabulary(b, walk, words, y);
@@ -149,8 +150,8 @@ void build_need_weights(Builder& b) {
   const LayerResult result = layer.forward(x, options);
 
   b.prose(
-      {"`need_weights=True` gives back the weights beside the output. With `average_attn_weights=True`, the default, "
-       "it is one table: the mean of all heads. With False there is one for each head.",
+      {"`need_weights=True` also returns the weights. With `average_attn_weights=True`, the default, that is one "
+       "table: the mean over all heads. With False, there is one per head.",
        "`need_weights=True` 除了输出还返回权重。默认 `average_attn_weights=True` 只有一张表：所有头的平均。设为 False "
        "则每个头一张。"});
   Table sums{b.say({"what each row sums to", "每行之和"}), {""}, {}};
@@ -166,7 +167,7 @@ void build_need_weights(Builder& b) {
     b.prose(
         {"The mean hides what a single head does: two heads that look at different words become one that looks at "
          "both.",
-         "平均会盖住单个头的行为：两个头各看一个词，平均之后就像一个头同时看两个词。"});
+         "平均会掩盖单个头的行为：两个头各看一个词，平均之后就像一个头同时看两个词。"});
   } else {
     for (std::int64_t h = 0; h < kHeads; ++h) show(b.head(h), of_head(result.weights, h));
   }
@@ -182,9 +183,8 @@ void build_need_weights(Builder& b) {
   }
 
   b.prose(
-      {"What it costs, measured just now on 256 words and 8 heads. Without weights, no table of 256×256 is ever "
-       "stored.",
-       "代价如何？刚刚在这台机器上用 256 个词、8 个头测的。不要权重时，256×256 的表根本不会存下来。"});
+      {"The cost, measured just now with 256 words and 8 heads. Without weights, the 256×256 table is never stored.",
+       "代价：刚刚在本机用 256 个词、8 个头测得。不返回权重时，256×256 的表根本不会存储。"});
   b.add(Table{b.say({"measured", "实测"}),
               {"need_weights", b.say({"time", "时间"}), b.say({"memory for weights", "权重占用的内存"})},
               {measured_row(b, "False", ReturnWeights::none),
@@ -197,13 +197,14 @@ void build_need_weights(Builder& b) {
 
 Question question_qkv() {
   return {
-      {"What are Q, K and V? Is V a database? What becomes of the output?",
+      {"What are Q, K and V? Is V a database? What happens to the output?",
        "Q、K、V 是什么？V 是数据库吗？输出去了哪里？"},
-      {"q asks, k answers, v is handed over. The output is a mix of all values, weighted by how well their keys "
-       "answer: a lookup that is soft. W_o then joins the heads.",
-       "q 提问，k 应答，v 交出内容。输出是所有值的加权和，键越合适权重越大：这是“软”的查表。之后 W_o 把各个头合起来。"},
+      {"q is the query, k the key it is matched against, v the value that is passed on. The output is a weighted sum "
+       "of all values, with more weight where the key matches better: a soft lookup. W_o then combines the heads.",
+       "q 是查询，k 是用来匹配的键，v 是要传递的内容。输出是所有值的加权和，键越匹配权重越大：这是一种“软”查表。之后由 "
+       "W_o 合并各个头。"},
       {{"word",
-        {"who asks", "谁在提问"},
+        {"query", "查询词"},
         {{"4", {"the 5th word", "第 5 个词"}},
          {"1", {"the 2nd word", "第 2 个词"}},
          {"3", {"the 4th word", "第 4 个词"}}}},
@@ -215,11 +216,11 @@ Question question_qkv() {
 }
 
 Question question_need_weights() {
-  return {{"What is `need_weights`? Averaged or per head? Why do rows not sum to 1 in training?",
-           "`need_weights` 是什么？取平均还是每个头一份？训练时为什么一行之和不是 1？"},
-          {"It gives back the L×L weights, by default the mean of the heads. In training dropout has changed them, so "
-           "rows sum to 1 only on average.",
-           "它返回 L×L 的权重，默认是各头的平均。训练时 dropout 动过它们，所以一行之和只在平均意义上是 1。"},
+  return {{"What does `need_weights` return? Averaged or per head? Why do rows not sum to 1 in training?",
+           "`need_weights` 返回什么？取平均还是每个头一份？训练时为什么一行之和不是 1？"},
+          {"The L×L weights, by default their mean over heads. In training, dropout changes them, so rows sum to 1 "
+           "only on average.",
+           "返回 L×L 的权重，默认是各头的平均。训练时 dropout 会改变它们，所以一行之和只在平均意义上是 1。"},
           {{"weights",
             {"weights", "权重"},
             {{"mean", {"mean of the heads", "各头的平均"}}, {"per_head", {"one table for each head", "每个头一张"}}}},

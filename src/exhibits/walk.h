@@ -21,7 +21,7 @@ struct HeadSummary {
   double keys_in_sight = 0;  // exp of the mean entropy: how many keys a row is spread over, as it were
 };
 
-// Shapes in the words of the notes; everything f64, contiguous, B = 1.
+// Everything is f64, contiguous, with B = 1.
 struct Walk {
   Sentence sentence;
   std::int64_t length = 0;     // L

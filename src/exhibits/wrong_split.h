@@ -1,4 +1,4 @@
-// The notes' mistake made on purpose: view(B, H, L, D) instead of view(B, L, H, D).transpose(1, 2). The shape is the
+// A common mistake, made on purpose: view(B, H, L, D) instead of view(B, L, H, D).transpose(1, 2). The shape is the
 // same and nothing complains, but a "head" is then a slice of the sentence instead of a slice of every token.
 #pragma once
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kBufferSize = std::size_t{1} << 16;
 
-// Another name each time it is asked for, in this process and beside others.
+// A unique name, in this process and across processes.
 std::string unique_ending() {
   static std::atomic<unsigned> counter = 0;
   const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
@@ -30,8 +30,8 @@ AtomicFile::AtomicFile(const std::string& path, const FileChecks& checks) : chec
   struct stat status {};
   if (::stat(target_.c_str(), &status) == 0) {
     checks.require(!S_ISDIR(status.st_mode), "is a directory, not a file");
-    // To rename onto a device or a pipe would replace it for everybody.
-    checks.require(S_ISREG(status.st_mode), "is no regular file, so no file can take its place");
+    // Renaming onto a device or a pipe would replace it.
+    checks.require(S_ISREG(status.st_mode), "is not a regular file and cannot be replaced");
     if (::access(target_.c_str(), W_OK) != 0) checks.fail_for(errno, "cannot be written");
     replaces_ = true;
     mode_ = status.st_mode & 0777U;
@@ -44,7 +44,7 @@ void AtomicFile::follow_links() {
   std::error_code error;
   std::filesystem::path path = target_;
   for (int links = 0; std::filesystem::is_symlink(path, error); ++links) {
-    checks_.require(links < 40, "is a symbolic link that leads in a circle");
+    checks_.require(links < 40, "is a symbolic link in a loop");
     path = path.parent_path() / std::filesystem::read_symlink(path, error);
     if (error) checks_.fail("cannot be written: ", error.message());
   }
@@ -57,7 +57,7 @@ void AtomicFile::create() {
   const std::string name = slash == std::string::npos ? target_ : target_.substr(slash + 1);
   checks_.require(!name.empty(), "is a directory, not a file");
   for (int attempt = 0; attempt < 100; ++attempt) {
-    // A name has at most 255 bytes: a long one is cut, and the ending keeps it apart.
+    // A name has at most 255 bytes: a long one is truncated, and the suffix keeps it unique.
     const std::string candidate = text(folder_, "/.", name.substr(0, 200), unique_ending());
     descriptor_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ >= 0) {
@@ -111,21 +111,21 @@ void AtomicFile::overwrite(std::uint64_t offset, Bytes bytes) {
 
 void AtomicFile::commit() {
   flush();
-  if (replaces_ && ::fchmod(descriptor_, mode_) != 0) checks_.fail_for(errno, "cannot get its permissions");
+  if (replaces_ && ::fchmod(descriptor_, mode_) != 0) checks_.fail_for(errno, "its permissions cannot be set");
   // Before the rename: else a crash could leave the name of the new file on an empty one.
-  if (::fsync(descriptor_) != 0) checks_.fail_for(errno, "cannot be brought to the disk");
+  if (::fsync(descriptor_) != 0) checks_.fail_for(errno, "cannot be flushed to disk");
   const int descriptor = descriptor_;
   descriptor_ = -1;
-  if (::close(descriptor) != 0 && errno != EINTR) checks_.fail_for(errno, "cannot be brought to the disk");
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) checks_.fail_for(errno, "cannot take its name");
+  if (::close(descriptor) != 0 && errno != EINTR) checks_.fail_for(errno, "cannot be flushed to disk");
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) checks_.fail_for(errno, "cannot be renamed into place");
   temporary_.clear();
 
   const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;  // a folder that may be written to but not read: the rename stands, and lasts when it lasts
-  const bool synced = ::fsync(folder) == 0 || errno == EINVAL;  // some file systems have nothing to bring to the disk
+  if (folder < 0) return;  // a directory that is writable but not readable: the rename is done, but cannot be synced
+  const bool synced = ::fsync(folder) == 0 || errno == EINVAL;  // some file systems do not support it
   const int error = errno;
   ::close(folder);
-  if (!synced) checks_.fail_for(error, "is written, but its name may not be on the disk yet");
+  if (!synced) checks_.fail_for(error, "is written, but its directory cannot be flushed to disk");
 }
 
 }  // namespace rapt::io

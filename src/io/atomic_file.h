@@ -1,4 +1,4 @@
-// A file that is there whole or not at all.
+// A file that is written atomically.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace rapt::io {
 
-// Writes beside the target, under another name in the same folder, and takes the target's place in commit(): whoever
-// opens the target meets the old file or the new one, also after a crash. Without commit() the new file is removed and
-// the old one stays. A process that is killed between the two leaves its temporary file, .NAME.….tmp, behind.
+// Writes a temporary file in the same directory and renames it to the target in commit(): readers see either the old
+// file or the new one, even after a crash. Without commit() the new file is removed and the old one stays. A process
+// that is killed between the two leaves its temporary file, .NAME.….tmp, behind.
 //
 // A new file gets the permissions that the umask leaves it; one that replaces a file, that file's. A symbolic link is
 // followed, so that the file it names is replaced and the link stays.
@@ -37,7 +37,7 @@ class AtomicFile final : public Sink {
   FileChecks checks_;
   std::string target_;
   std::string folder_;
-  std::string temporary_;  // empty once it is no more
+  std::string temporary_;  // empty once it is renamed or removed
   int descriptor_ = -1;
   unsigned mode_ = 0666;
   bool replaces_ = false;

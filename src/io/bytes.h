@@ -1,4 +1,4 @@
-// Numbers as they lie in files, and arithmetic that says when it does not fit.
+// Little-endian numbers in files, and arithmetic that reports overflow.
 #pragma once
 
 #include <bit>
@@ -11,12 +11,12 @@
 
 namespace rapt::io {
 
-// Every format here is little-endian, and memory is used as it lies in the file.
+// Every format here is little-endian, and data is used without conversion.
 static_assert(std::endian::native == std::endian::little);
 
 using Bytes = std::span<const std::byte>;
 
-// The caller has made sure that the bytes are there.
+// The caller has checked that there are enough bytes.
 template <class T>
 T read_number(Bytes bytes, std::size_t offset) {
   T value{};
@@ -35,8 +35,8 @@ inline std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b
   return sum;
 }
 
-// How many elements a shape has; none where they cannot be counted. Sizes of 0 are left out of the count until the end,
-// as rapt::Layout does: (0, 2^40, 2^40) is refused like (1, 2^40, 2^40).
+// How many elements a shape has; none if it overflows. Sizes of 0 are left out of the count until the end, as
+// rapt::Layout does: (0, 2^40, 2^40) is refused like (1, 2^40, 2^40).
 template <class Shape>
 std::optional<std::uint64_t> checked_count(const Shape& shape) {
   std::int64_t count = 1;

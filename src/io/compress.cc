@@ -32,7 +32,7 @@ struct Inflater::Stream {
 Inflater::Inflater(Bytes compressed, const FileChecks& checks) : stream_(std::make_unique<Stream>()), checks_(checks) {
   stream_->input = compressed;
   // Negative: raw deflate data, without zlib's own header.
-  checks.require(::inflateInit2(&stream_->state, -MAX_WBITS) == Z_OK, "zlib cannot start");
+  checks.require(::inflateInit2(&stream_->state, -MAX_WBITS) == Z_OK, "zlib cannot be initialized");
 }
 
 Inflater::~Inflater() { ::inflateEnd(&stream_->state); }
@@ -46,8 +46,8 @@ void Inflater::read(std::span<std::byte> to) {
     state.next_in = to_zlib(stream_->input.data()), state.avail_in = static_cast<uInt>(in);
     state.next_out = to_zlib(to.data()), state.avail_out = static_cast<uInt>(out);
     const int result = ::inflate(&state, Z_NO_FLUSH);
-    checks_.require(result != Z_BUF_ERROR, "its compressed data is cut short");
-    checks_.require(result == Z_OK || result == Z_STREAM_END, "its compressed data is broken",
+    checks_.require(result != Z_BUF_ERROR, "its compressed data is truncated");
+    checks_.require(result == Z_OK || result == Z_STREAM_END, "its compressed data is corrupt",
                     state.msg != nullptr ? text(": ", state.msg) : "");
     stream_->input = stream_->input.subspan(in - state.avail_in);
     to = to.subspan(out - state.avail_out);
@@ -63,7 +63,7 @@ void Inflater::finish() {
     state.next_in = to_zlib(stream_->input.data()), state.avail_in = static_cast<uInt>(in);
     state.next_out = to_zlib(&beyond), state.avail_out = 1;
     const int result = ::inflate(&state, Z_NO_FLUSH);
-    checks_.require(result == Z_STREAM_END && state.avail_out == 1, "its compressed data goes on after its array");
+    checks_.require(result == Z_STREAM_END && state.avail_out == 1, "its compressed data continues after its array");
     stream_->input = stream_->input.subspan(in - state.avail_in);
   }
   checks_.require(stream_->input.empty(), "it has ", stream_->input.size(), " bytes after its compressed data");
@@ -77,7 +77,7 @@ Deflater::Deflater(Sink& sink, const FileChecks& checks)
     : stream_(std::make_unique<Stream>()), sink_(sink), checks_(checks) {
   const int result =
       ::deflateInit2(&stream_->state, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-  checks.require(result == Z_OK, "zlib cannot start");
+  checks.require(result == Z_OK, "zlib cannot be initialized");
 }
 
 Deflater::~Deflater() { ::deflateEnd(&stream_->state); }
@@ -88,7 +88,7 @@ void Deflater::push(Bytes bytes, int flush) {
   state.next_in = to_zlib(bytes.data()), state.avail_in = static_cast<uInt>(bytes.size());
   do {
     state.next_out = to_zlib(block.data()), state.avail_out = static_cast<uInt>(block.size());
-    checks_.require(::deflate(&state, flush) != Z_STREAM_ERROR, "zlib fails");
+    checks_.require(::deflate(&state, flush) != Z_STREAM_ERROR, "zlib failed");
     sink_.write(Bytes(block).first(block.size() - state.avail_out));
   } while (state.avail_out == 0);
 }

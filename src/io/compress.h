@@ -1,5 +1,5 @@
-// What a zip archive does to its members: deflate, and a checksum. zlib does it; a build without zlib (RAPT_ZLIB=OFF)
-// has the checksum only and refuses deflated members.
+// Deflate and checksums for the members of zip archives, by zlib. A build without zlib (RAPT_ZLIB=OFF) has only the
+// checksum and rejects deflated members.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ std::uint32_t crc32_of(std::uint32_t before, Bytes bytes);
 // Deflate turns at most this many bytes into one.
 inline constexpr std::uint64_t kMaxDeflateRatio = 1032;
 
-// Inflates raw deflate data, as much as is asked for.
+// Inflates raw deflate data, as much as requested.
 class Inflater {
  public:
   Inflater(Bytes compressed, const FileChecks& checks);
@@ -25,7 +25,7 @@ class Inflater {
   Inflater& operator=(const Inflater&) = delete;
   ~Inflater();
 
-  // Fills `to`; throws where the data is broken or ends before.
+  // Fills `to`; throws if the data is corrupt or too short.
   void read(std::span<std::byte> to);
   // Throws unless everything was read, to the last byte on both sides.
   void finish();

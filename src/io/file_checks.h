@@ -1,4 +1,4 @@
-// The words in which a file is refused: the format, the file, then what is wrong.
+// Error messages about files: the format, the file, then the problem.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace rapt::io {
 
-// A name out of a file, in quotes: bytes that would disturb a terminal are spelled out, and a long name is cut.
+// A name out of a file, in quotes: control characters are escaped, and a long name is shortened.
 std::string quoted(std::string_view name);
 // The first few of a list of names: "a", "b" and 7 more.
 std::string list_of(const std::vector<std::string>& names);
 
-// Refusals begin "npy: scores.npy: ", so that a user finds the file.
+// Messages start with "npy: scores.npy: ", so that a user can find the file.
 class FileChecks {
  public:
   FileChecks(std::string_view format, std::string_view file);
@@ -34,7 +34,7 @@ class FileChecks {
   void require(bool good, const Pieces&... pieces) const {
     if (!good) fail(pieces...);
   }
-  // With the system's own words for `error`, an errno.
+  // Appends the system's message for `error`, an errno.
   template <class... Pieces>
   [[noreturn]] void fail_for(int error, const Pieces&... pieces) const {
     fail(pieces..., ": ", system_words(error));

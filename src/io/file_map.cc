@@ -22,16 +22,16 @@ struct Descriptor {
 
 FileMap::FileMap(const std::string& path, const FileChecks& checks) {
   checks.require(path.find('\0') == std::string::npos, "the path has a zero byte in it");
-  // Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
+  // Without O_NONBLOCK, opening a pipe would block until it has a writer.
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.number < 0) checks.fail_for(errno, "cannot be opened");
   struct stat status {};
   if (::fstat(file.number, &status) != 0) checks.fail_for(errno, "cannot be opened");
   checks.require(!S_ISDIR(status.st_mode), "is a directory, not a file");
-  checks.require(S_ISREG(status.st_mode), "is no regular file; read it into memory and pass its bytes");
+  checks.require(S_ISREG(status.st_mode), "is not a regular file; read it into memory and pass its bytes");
   if (status.st_size == 0) return;
   checks.require(static_cast<std::uint64_t>(status.st_size) <= std::numeric_limits<std::size_t>::max(),
-                 "is larger than this machine's memory addresses");
+                 "is larger than the address space");
   size_ = static_cast<std::size_t>(status.st_size);
   void* memory = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.number, 0);
   if (memory == MAP_FAILED) {  // NOLINT(performance-no-int-to-ptr): the system's macro

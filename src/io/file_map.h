@@ -1,4 +1,4 @@
-// A file as memory.
+// A memory-mapped file.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace rapt::io {
 
-// Maps a regular file to read it. Costs nothing but addresses until bytes are touched.
+// Maps a regular file for reading. Uses only address space until bytes are accessed.
 class FileMap {
  public:
   FileMap() = default;

@@ -1,4 +1,4 @@
-// What our element types are called in files. One row for each: a new type is a new row.
+// The names of element types in file formats, one row per type.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ struct FileType {
 
 inline constexpr std::array kFileTypes = {
     FileType{DType::f64, "F64", 'f'},   FileType{DType::f32, "F32", 'f'},
-    FileType{DType::bf16, "BF16", 'V'},  // NumPy has no bfloat16; ml_dtypes' is written as two bytes of anything
+    FileType{DType::bf16, "BF16", 'V'},  // NumPy has no bfloat16; that of ml_dtypes is written as a 2-byte void type
     FileType{DType::f16, "F16", 'f'},   FileType{DType::boolean, "BOOL", 'b'},
     FileType{DType::i8, "I8", 'i'},
 };
@@ -26,7 +26,7 @@ constexpr const FileType& file_type(DType dtype) {
   for (const FileType& type : kFileTypes) {
     if (type.dtype == dtype) return type;
   }
-  return kFileTypes.front();  // not reached: every type has a row, as a test holds
+  return kFileTypes.front();  // not reached: every type has a row, as a test checks
 }
 
 constexpr std::optional<DType> dtype_of_safetensors(std::string_view name) {

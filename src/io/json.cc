@@ -75,7 +75,7 @@ void JsonReader::object(const std::function<void(const std::string& key)>& membe
     const std::string key = string();
     if (!seen.insert(key).second) {
       offset_ = start;
-      fail("the key ", quoted(key), " comes twice");
+      fail("the key ", quoted(key), " appears twice");
     }
     take(':', "':'");
     member(key);
@@ -123,12 +123,12 @@ void JsonReader::escape(std::string& to) {
   if (c != 'u') expected("an escape");
   ++offset_;
   char32_t code = escaped_unit();
-  if (code >= 0xdc00 && code <= 0xdfff) fail("half of a surrogate pair stands alone");
+  if (code >= 0xdc00 && code <= 0xdfff) fail("unpaired surrogate");
   if (code >= 0xd800 && code <= 0xdbff) {
-    if (text_.substr(offset_, 2) != "\\u") fail("half of a surrogate pair stands alone");
+    if (text_.substr(offset_, 2) != "\\u") fail("unpaired surrogate");
     offset_ += 2;
     const char32_t low = escaped_unit();
-    if (low < 0xdc00 || low > 0xdfff) fail("half of a surrogate pair stands alone");
+    if (low < 0xdc00 || low > 0xdfff) fail("unpaired surrogate");
     code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
   }
   to += to_utf8(code);
@@ -158,7 +158,7 @@ std::string JsonReader::string() {
 
 std::int64_t JsonReader::whole_number() {
   const char first = peek();
-  if (!is_digit(first)) expected("a whole number of 0 or more");
+  if (!is_digit(first)) expected("a non-negative integer");
   const std::size_t start = offset_;
   number();
   std::int64_t value = 0;
@@ -168,13 +168,13 @@ std::int64_t JsonReader::whole_number() {
     if (!fits) {
       const std::string_view found = text_.substr(start, std::min<std::size_t>(offset_ - start, 40));
       offset_ = start;
-      fail(found, is_digit(c) ? " is more than can be counted" : " is no whole number");
+      fail(found, is_digit(c) ? " overflows" : " is not an integer");
     }
   }
   return value;
 }
 
-// A number of any kind: its form is checked, its value is not wanted.
+// A number of any kind: its syntax is checked, its value is ignored.
 void JsonReader::number() {
   const auto at = [&] { return offset_ < text_.size() ? text_[offset_] : '\0'; };
   const auto digits = [&] {

@@ -1,4 +1,4 @@
-// A strict reader of JSON (RFC 8259) that hands out one value after another and keeps none.
+// A strict reader of JSON (RFC 8259) that reads one value after another and stores none.
 //
 //   JsonReader json(text, checks, start);
 //   json.object([&](std::string key) {
@@ -7,8 +7,8 @@
 //   });
 //   json.end();
 //
-// Every byte is checked: UTF-8, escapes, numbers, commas, depth, and that no key of an object comes twice. What is
-// wrong throws rapt::Error with the byte of the file at which it is; the text begins at byte `start` of it.
+// Every byte is checked: UTF-8, escapes, numbers, commas, depth, and that no key of an object appears twice. Errors are
+// thrown as rapt::Error with the byte offset in the file; the text starts at byte `start` of it.
 #pragma once
 
 #include <cstdint>

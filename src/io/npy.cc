@@ -24,7 +24,7 @@ Tensor make_tensor(const Dims& shape, DType dtype, const FileChecks& checks) {
   try {
     return Tensor(shape, dtype);
   } catch (const std::bad_alloc&) {
-    checks.fail("shape ", shape, " of ", dtype, " takes more memory than there is");
+    checks.fail("shape ", shape, " of ", dtype, " needs more memory than is available");
   }
 }
 
@@ -89,14 +89,14 @@ NpyArray read_array(const NpyHeader& header, std::uint64_t available, const NpyO
       (header.kind == 'i' || header.kind == 'u') && converter(header.kind, header.item_size) != nullptr;
   const bool convert = integer && options.integers_as.has_value();
   if (!convert && !info.dtype) {
-    checks.fail("holds ", info.type, ", which rapt has no type for",
+    checks.fail("holds ", info.type, ", which rapt does not support",
                 integer ? "; integers can be read as bool, f32 or f64 (NpyOptions::integers_as)" : "");
   }
   Dims shape{std::span<const std::int64_t>(info.shape)};
   const auto count = checked_count(info.shape);
   std::uint64_t bytes = 0;
   const bool countable = count && !__builtin_mul_overflow(*count, header.item_size, &bytes);
-  checks.require(countable, "has shape ", shape, ", more bytes than can be counted");
+  checks.require(countable, "has shape ", shape, ", more bytes than a 64-bit integer can count");
   checks.require(bytes <= available, "shape ", shape, " of ", info.type, " takes ", bytes, " bytes from byte ",
                  header.data_begin, ", but ", available, " are there");
   checks.require(bytes == available, "the array ends at byte ", header.data_begin + bytes, ", but there are ",

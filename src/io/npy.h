@@ -1,4 +1,4 @@
-// An array's bytes become an NpyArray, wherever they come from.
+// Reads an NpyArray from any source of bytes.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@ namespace rapt::io {
 // Fills a span with the next bytes of the data.
 using ReadData = std::function<void(std::span<std::byte>)>;
 
-// `available` is how many bytes there are after the header: they must be the array's, no more and no fewer, before any
-// memory is asked for.
+// `available` is how many bytes there are after the header: they must match the size of the array exactly, which is
+// checked before any memory is allocated.
 NpyArray read_array(const NpyHeader& header, std::uint64_t available, const NpyOptions& options,
                     const FileChecks& checks, const ReadData& read);
 

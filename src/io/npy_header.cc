@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-// Reads the few kinds of Python literals that a header is made of.
+// Reads the few kinds of Python literals that a header contains.
 class LiteralReader {
  public:
   LiteralReader(std::string_view text, std::size_t start, const FileChecks& checks)
@@ -47,7 +47,7 @@ class LiteralReader {
     const char quote = peek();
     if (quote != '\'' && quote != '"') fail("expected a string");
     const std::size_t end = text_.find(quote, ++offset_);
-    if (end == std::string_view::npos) fail("a string has no end");
+    if (end == std::string_view::npos) fail("unterminated string");
     const std::string_view found = text_.substr(offset_, end - offset_);
     if (found.find('\\') != std::string_view::npos) fail("a string has an escape");
     offset_ = end + 1;
@@ -78,7 +78,7 @@ class LiteralReader {
       for (; offset_ < text_.size() && text_[offset_] >= '0' && text_[offset_] <= '9'; ++offset_) {
         const bool fits =
             !__builtin_mul_overflow(size, 10, &size) && !__builtin_add_overflow(size, text_[offset_] - '0', &size);
-        if (!fits) fail("a size is more than can be counted");
+        if (!fits) fail("a size overflows");
       }
       if (offset_ < text_.size() && text_[offset_] == 'L') ++offset_;
       sizes.push_back(size);
@@ -92,7 +92,7 @@ class LiteralReader {
   }
 
   void end() {
-    if (peek() != 0 || offset_ < text_.size()) fail("something follows the dictionary");
+    if (peek() != 0 || offset_ < text_.size()) fail("unexpected data after the dictionary");
   }
 
  private:
@@ -116,7 +116,7 @@ void understand(const std::string& descr, NpyHeader& header, const FileChecks& c
     }
     const bool sized = rest.size() >= 2 && rest.size() <= 10 &&
                        std::all_of(rest.begin() + 1, rest.end(), [](char c) { return c >= '0' && c <= '9'; });
-    checks.require(!rest.empty() && (sized || rest.size() == 1), "the type ", quoted(descr), " is none of NumPy's");
+    checks.require(!rest.empty() && (sized || rest.size() == 1), "the type ", quoted(descr), " is not a NumPy type");
     if (!sized) return;  // 'O', and other letters that stand alone
     std::uint64_t size = 0;
     for (const char c : rest.substr(1)) size = size * 10 + static_cast<std::uint64_t>(c - '0');
@@ -140,17 +140,16 @@ void understand(const std::string& descr, NpyHeader& header, const FileChecks& c
 
 NpyHeader parse_npy_header(Bytes start, const FileChecks& checks) {
   checks.require(start.size() >= 10, "has ", start.size(), " bytes; a .npy header alone takes more");
-  checks.require(as_text(start.first(6)) == kMagic, "does not begin as a .npy file does");
+  checks.require(as_text(start.first(6)) == kMagic, "is not a .npy file: it starts with other bytes");
   const auto major = static_cast<unsigned>(start[6]);
   const auto minor = static_cast<unsigned>(start[7]);
   checks.require(major >= 1 && major <= 3 && minor == 0, "has version ", major, '.', minor,
-                 "; 1.0, 2.0 and 3.0 are known");
+                 "; 1.0, 2.0 and 3.0 are supported");
   const std::size_t before = major == 1 ? 10 : 12;
-  checks.require(start.size() >= before, "ends within its header");
+  checks.require(start.size() >= before, "is truncated in its header");
   const std::uint64_t size =
       major == 1 ? read_number<std::uint16_t>(start, 8) : std::uint64_t{read_number<std::uint32_t>(start, 8)};
-  checks.require(size <= kMaxNpyHeader - 12, "the header has ", size, " bytes; more than ", kMaxNpyHeader - 12,
-                 " are not read");
+  checks.require(size <= kMaxNpyHeader - 12, "the header has ", size, " bytes; the limit is ", kMaxNpyHeader - 12);
   checks.require(size <= start.size() - before, "the header ends at byte ", before + size, ", the file has ",
                  start.size());
   const std::string_view words = as_text(start.subspan(before, static_cast<std::size_t>(size)));
@@ -161,7 +160,7 @@ NpyHeader parse_npy_header(Bytes start, const FileChecks& checks) {
   LiteralReader reader(words, before, checks);
   std::array<bool, 3> seen{};
   const auto once = [&](std::size_t place, const std::string& key) {
-    if (std::exchange(seen[place], true)) reader.fail("the key ", quoted(key), " comes twice");
+    if (std::exchange(seen[place], true)) reader.fail("the key ", quoted(key), " appears twice");
   };
   reader.take('{');
   while (!reader.take_if('}')) {
@@ -170,7 +169,7 @@ NpyHeader parse_npy_header(Bytes start, const FileChecks& checks) {
     if (key == "descr") {
       once(0, key);
       if (reader.peek() == '[')
-        checks.fail("holds records with fields (a structured type), which rapt has no type for");
+        checks.fail("holds records with fields (a structured type), which rapt does not support");
       understand(reader.string(), header, checks);
     } else if (key == "fortran_order") {
       once(1, key);
@@ -179,7 +178,7 @@ NpyHeader parse_npy_header(Bytes start, const FileChecks& checks) {
       once(2, key);
       header.info.shape = reader.shape();
     } else {
-      reader.fail("the key ", quoted(key), " is none of descr, fortran_order and shape");
+      reader.fail("the key ", quoted(key), " is not one of descr, fortran_order and shape");
     }
     if (!reader.take_if(',')) {
       reader.take('}');

@@ -22,7 +22,7 @@ using io::quoted;
 
 constexpr std::string_view kEnding = ".npy";
 
-// A member's bytes from first to last, inflated where they must be, with a checksum of all that was read.
+// Reads the bytes of a member in order, inflated if needed, and computes their checksum.
 class MemberReader {
  public:
   MemberReader(Bytes bytes, const io::ZipMember& member, const FileChecks& checks)
@@ -42,7 +42,7 @@ class MemberReader {
   }
   void finish() {
     if (inflater_) inflater_->finish();
-    checks_.require(crc_ == member_.crc, "its checksum does not agree: the archive is damaged");
+    checks_.require(crc_ == member_.crc, "its checksum does not match: the archive is damaged");
   }
 
  private:
@@ -85,7 +85,7 @@ struct NpzFile::State {
   io::FileMap map;
   Bytes bytes;
   std::vector<io::ZipMember> members;
-  std::unordered_map<std::string_view, std::size_t> places;  // the names lie in `members`
+  std::unordered_map<std::string_view, std::size_t> places;  // the names are stored in `members`
 };
 
 NpzFile::NpzFile(const std::string& path) : state_(std::make_unique<State>(path)) {
@@ -106,9 +106,9 @@ bool NpzFile::contains(std::string_view name) const { return state_->places.cont
 
 namespace {
 
-// Reads the header through `reader`: its first bytes say how long it is.
+// Reads the header through `reader`: its first bytes give its length.
 std::vector<std::byte> read_header(MemberReader& reader, std::uint64_t full_size, const FileChecks& checks) {
-  constexpr std::size_t kFixed = 12;  // as much as says how long the rest is, in any version
+  constexpr std::size_t kFixed = 12;  // enough to know the length of the rest, in any version
   checks.require(full_size >= kFixed, "has ", full_size, " bytes; a .npy header alone takes more");
   std::vector<std::byte> header(kFixed);
   reader.read(header);

@@ -23,9 +23,9 @@ using io::Bytes;
 using io::FileChecks;
 using io::quoted;
 
-constexpr std::uint64_t kMaxHeader = 100'000'000;  // the safetensors package draws the line here, too
+constexpr std::uint64_t kMaxHeader = 100'000'000;  // the limit of the safetensors package
 
-// The types of the format and their sizes, so that a shape can be held against the bytes it claims.
+// The types of the format and their sizes, so that a shape can be checked against its byte size.
 struct FormatType {
   std::string_view name;
   unsigned bits;
@@ -55,7 +55,7 @@ class HeaderReader {
     const auto size = io::read_number<std::uint64_t>(file_, 0);
     checks_.require(size <= file_.size() - 8, "the header ends at byte ", text_of_sum(8, size), ", the file has ",
                     file_.size());
-    checks_.require(size <= kMaxHeader, "the header has ", size, " bytes; more than ", kMaxHeader, " are not read");
+    checks_.require(size <= kMaxHeader, "the header has ", size, " bytes; the limit is ", kMaxHeader);
     data_ = 8 + size;
     io::JsonReader json(io::as_text(file_.subspan(8, static_cast<std::size_t>(size))), checks_, 8);
     json.object([&](const std::string& key) {
@@ -118,10 +118,10 @@ class HeaderReader {
                     file_.size(), ": it may have been cut short; copy or download it again");
     const auto count = io::checked_count(entry.shape);
     checks_.require(count.has_value(), "tensor ", name, " has shape ", shape_text(entry.shape),
-                    ", more elements than can be counted");
+                    ", more elements than a 64-bit integer can count");
     const auto* type = std::find_if(kFormatTypes.begin(), kFormatTypes.end(),
                                     [&](const FormatType& candidate) { return candidate.name == entry.type; });
-    if (type == kFormatTypes.end()) return;  // of a later day: its place in the file is all that can be known
+    if (type == kFormatTypes.end()) return;  // an unknown, newer type: only its position in the file is known
     const std::uint64_t bytes = entry.end - entry.begin;
     std::uint64_t bits = 0;
     const bool same =
@@ -173,7 +173,7 @@ struct SafetensorsFile::State {
   Bytes bytes;
   std::vector<SafetensorsEntry> entries;
   std::map<std::string, std::string> metadata;
-  std::unordered_map<std::string_view, std::size_t> places;  // the names lie in `entries`
+  std::unordered_map<std::string_view, std::size_t> places;  // the names are stored in `entries`
   std::mutex mutex;                                          // guards `copies`
   std::unordered_map<std::size_t, Tensor> copies;
 };
@@ -221,7 +221,7 @@ ConstTensorView SafetensorsFile::view_of(std::size_t index) const {
   const SafetensorsEntry& entry = state_->entries[index];
   const FileChecks& checks = state_->checks;
   checks.require(entry.dtype.has_value(), "tensor ", quoted(entry.name), " holds ", quoted(entry.type),
-                 ", which rapt has no type for");
+                 ", which rapt does not support");
   checks.require(entry.shape.size() <= Dims::kMaxRank, "tensor ", quoted(entry.name), " has rank ", entry.shape.size(),
                  "; a view has at most ", int{Dims::kMaxRank});
   const Dims shape{std::span<const std::int64_t>(entry.shape)};

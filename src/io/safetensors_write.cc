@@ -20,7 +20,7 @@ void require_tensors(const std::vector<NamedTensor>& tensors, const std::map<std
   std::set<std::string_view> seen;
   for (const NamedTensor& tensor : tensors) {
     const FileChecks own = checks.of(text("tensor ", quoted(tensor.name)));
-    own.require(tensor.name != "__metadata__", "this name is the metadata's");
+    own.require(tensor.name != "__metadata__", "this name is reserved for metadata");
     own.require(io::is_utf8(tensor.name), "its name is not UTF-8");
     own.require(seen.insert(tensor.name).second, "is given twice");
     io::require_writable(tensor.value, own);

@@ -37,7 +37,7 @@ class Walk {
 
 void require_writable(const ConstTensorView& view, const FileChecks& checks) {
   checks.require(view.defined(), "is undefined; give a tensor");
-  checks.require(view.device().kind == Device::Kind::cpu, "lies on ", view.device(), "; copy it to the CPU first");
+  checks.require(view.device().kind == Device::Kind::cpu, "is on ", view.device(), "; copy it to the CPU first");
   checks.require(view.data() != nullptr || view.count() == 0, "has no memory");
 }
 
@@ -55,7 +55,7 @@ void for_each_block(const ConstTensorView& view, const std::function<void(Bytes)
   if (left == 0) return;
   if (view.is_contiguous() && view.dtype() != DType::boolean) {
     const auto* data = static_cast<const std::byte*>(view.data());
-    constexpr std::uint64_t kStep = std::uint64_t{1} << 30;  // what zlib and the system take at a time
+    constexpr std::uint64_t kStep = std::uint64_t{1} << 30;  // the limit of one call of zlib or write
     for (; left > 0;) {
       const auto step = static_cast<std::size_t>(std::min(left, kStep));
       take({data, step});

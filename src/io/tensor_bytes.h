@@ -9,13 +9,13 @@
 
 namespace rapt::io {
 
-// Refuses a view that cannot be written: undefined, on another device, or without memory.
+// Rejects a view that cannot be written: undefined, on another device, or without memory.
 void require_writable(const ConstTensorView& view, const FileChecks& checks);
 
 std::uint64_t byte_count(const ConstTensorView& view);
 
-// Hands out the elements in row-major order, some at a time: as they lie where they are contiguous, else packed in a
-// small buffer. Bools become 0 and 1.
+// Visits the elements in row-major order, in blocks: in place if contiguous, otherwise packed in a small buffer. Bools
+// become 0 and 1.
 void for_each_block(const ConstTensorView& view, const std::function<void(Bytes)>& take);
 
 // Turns bytes other than 0 and 1 into 1.

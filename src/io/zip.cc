@@ -20,7 +20,7 @@ struct Directory {
   std::uint64_t begin = 0;
   std::uint64_t size = 0;
   std::uint64_t count = 0;
-  std::uint64_t after = 0;  // where whatever follows the directory begins
+  std::uint64_t after = 0;  // where the data after the directory begins
 };
 
 std::uint16_t u16(Bytes bytes, std::uint64_t at) { return read_number<std::uint16_t>(bytes, at); }
@@ -35,7 +35,7 @@ std::uint64_t find_end(Bytes file, const FileChecks& checks) {
   for (std::uint64_t at = last + 1; at-- > first;) {
     if (u32(file, at) == kEndMark && at + kEndSize + u16(file, at + 20) == file.size()) return at;
   }
-  checks.fail("is no zip archive, or cut short: its end is not found");
+  checks.fail("is not a zip archive, or is truncated: its end record is missing");
 }
 
 Directory find_directory(Bytes file, const FileChecks& checks) {
@@ -53,7 +53,7 @@ Directory find_directory(Bytes file, const FileChecks& checks) {
                u64(file, at + 24) == count;
     directory = {u64(file, at + 48), u64(file, at + 40), count, at};
   }
-  checks.require(one_disk, "is one part of a zip archive of several");
+  checks.require(one_disk, "is one part of a multi-part zip archive");
   const auto stop = checked_add(directory.begin, directory.size);
   checks.require(stop && *stop == directory.after, "the directory has ", directory.size, " bytes from byte ",
                  directory.begin, " on, but what follows it is at byte ", directory.after);
@@ -62,13 +62,13 @@ Directory find_directory(Bytes file, const FileChecks& checks) {
   return directory;
 }
 
-// zip64: each number that does not fit its 32 bits stands in the extra field instead, in this order.
+// zip64: each number that does not fit its 32 bits is stored in the extra field instead, in this order.
 void read_long_numbers(Bytes extra, ZipMember& member, const FileChecks& checks) {
   const bool any =
       member.full_size == kInLongField || member.size == kInLongField || member.local_begin == kInLongField;
   while (extra.size() >= 4) {
     const std::uint16_t kind = u16(extra, 0), size = u16(extra, 2);
-    checks.require(size <= extra.size() - 4, "its extra field is broken");
+    checks.require(size <= extra.size() - 4, "its extra field is corrupt");
     if (kind == kLongField && any) {
       Bytes numbers = extra.subspan(4, size);
       for (std::uint64_t* number : {&member.full_size, &member.size, &member.local_begin}) {
@@ -92,10 +92,10 @@ void require_member(const ZipMember& member, const Directory& directory, const F
   const auto stop = end ? checked_add(*end, member.size) : std::nullopt;
   checks.require(stop && *stop <= directory.begin, "has ", member.size, " bytes from byte ", member.local_begin,
                  " on, past the directory at byte ", directory.begin);
-  checks.require(member.method != kStored || member.size == member.full_size, "is stored, but has two sizes, ",
-                 member.size, " and ", member.full_size);
-  checks.require(member.full_size / kMaxDeflateRatio <= member.size, "claims to become ", member.full_size,
-                 " bytes, more than deflate can make of ", member.size);
+  checks.require(member.method != kStored || member.size == member.full_size,
+                 "is stored, but its two sizes differ: ", member.size, " and ", member.full_size);
+  checks.require(member.full_size / kMaxDeflateRatio <= member.size, "claims to expand to ", member.full_size,
+                 " bytes, more than deflate can produce from ", member.size);
 }
 
 void require_apart(std::vector<ZipMember>& members, const Directory& directory, const FileChecks& checks) {
@@ -119,16 +119,17 @@ std::vector<ZipMember> read_zip_directory(Bytes file, const FileChecks& checks) 
   std::vector<ZipMember> members;
   for (std::uint64_t i = 0; i < directory.count; ++i) {
     const std::uint64_t at = directory.after - rest.size();
-    checks.require(rest.size() >= kEntrySize && u32(rest, 0) == kDirectoryMark, "the directory is broken at byte ", at);
+    checks.require(rest.size() >= kEntrySize && u32(rest, 0) == kDirectoryMark, "the directory is corrupt at byte ",
+                   at);
     ZipMember member;
     member.flags = u16(rest, 8), member.method = u16(rest, 10), member.crc = u32(rest, 16);
     member.size = u32(rest, 20), member.full_size = u32(rest, 24), member.local_begin = u32(rest, 42);
     const std::size_t name = u16(rest, 28), extra = u16(rest, 30), comment = u16(rest, 32);
-    checks.require(name + extra + comment <= rest.size() - kEntrySize, "the directory is broken at byte ", at);
+    checks.require(name + extra + comment <= rest.size() - kEntrySize, "the directory is corrupt at byte ", at);
     member.name = as_text(rest.subspan(kEntrySize, name));
     checks.require(is_utf8(member.name), "the name of the member at byte ", at, " is not UTF-8");
     const FileChecks own = checks.of(text("member ", quoted(member.name)));
-    own.require(u16(rest, 34) == 0, "lies in another part of the archive");
+    own.require(u16(rest, 34) == 0, "is in another part of the archive");
     read_long_numbers(rest.subspan(kEntrySize + name, extra), member, own);
     require_member(member, directory, own);
     rest = rest.subspan(kEntrySize + name + extra + comment);
@@ -138,7 +139,7 @@ std::vector<ZipMember> read_zip_directory(Bytes file, const FileChecks& checks) 
   require_apart(members, directory, checks);
   std::set<std::string_view> seen;
   for (const ZipMember& member : members) {
-    checks.require(seen.insert(member.name).second, "member ", quoted(member.name), " comes twice");
+    checks.require(seen.insert(member.name).second, "member ", quoted(member.name), " appears twice");
   }
   return members;
 }
@@ -164,7 +165,7 @@ constexpr std::uint16_t kUtf8Name = 1 << 11;
 constexpr std::uint16_t kOldVersion = 20, kLongVersion = 45;
 constexpr std::uint16_t kUnix = 3 << 8;
 constexpr std::uint32_t kPlainFile = 0100644U << 16;
-constexpr std::uint16_t kDate = (0 << 9) | (1 << 5) | 1;  // 1 January 1980, the first that there is
+constexpr std::uint16_t kDate = (0 << 9) | (1 << 5) | 1;  // 1 January 1980, the earliest date of the format
 
 template <class... Numbers>
 std::string packed(Numbers... numbers) {
@@ -194,7 +195,7 @@ std::string ZipWriter::local_header(const ZipMember& member) const {
 }
 
 void ZipWriter::begin(const std::string& name, std::uint16_t method, std::uint64_t full_size) {
-  // What does not compress grows a little: a few bytes for every 16 kB.
+  // Incompressible data grows a little: a few bytes for every 16 kB.
   long_member_ = always_long_ || full_size >= 0xf0000000;
   ZipMember member{.name = name, .method = method, .full_size = full_size, .local_begin = sink_.size()};
   member.flags = kUtf8Name;

@@ -1,7 +1,7 @@
 // Zip archives, as far as .npz files use them: members stored or deflated, sizes beyond 4 GB (zip64), one disk, no
 // encryption. An archive is
 //   for each member   a local header (30 bytes, name, extra), then its bytes
-//   the directory     for each member 46 bytes, name, extra, comment: all that a reader goes by
+//   the directory     for each member 46 bytes, name, extra, comment: the authoritative list for readers
 //   the end           22 bytes and a comment; before it, where numbers are large, zip64's own end and its locator
 #pragma once
 
@@ -29,11 +29,11 @@ struct ZipMember {
   std::uint64_t limit = 0;        // where the next member or the directory begins
 };
 
-// The directory, checked: every member lies within the file, none overlaps another, no name comes twice, and no member
-// claims to be larger than deflate could make it.
+// The directory, checked: every member lies within the file, none overlaps another, no name appears twice, and no
+// member claims to be larger than deflate could make it.
 std::vector<ZipMember> read_zip_directory(Bytes file, const FileChecks& checks);
 
-// A member's bytes as they lie in the archive, after a look at its local header.
+// The bytes of a member in the archive, after a check of its local header.
 Bytes zip_member_bytes(Bytes file, const ZipMember& member, const FileChecks& checks);
 
 // Writes an archive, member by member. Its dates are all the same, so that equal tensors give equal files.

@@ -1,4 +1,5 @@
-// What a layer's steps write between them, and where: forward's numbers, and in the same places their gradients.
+// The intermediate tensors of a layer and their memory: activations in forward, and their gradients in backward, with
+// the same layout.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +13,13 @@
 
 namespace rapt::nn {
 
-// What lies between the steps is f32 for the 16-bit types too: each number is rounded once, at the end.
+// Intermediate tensors are f32 for the 16-bit types too: each number is rounded once, at the end.
 inline DType type_between_steps(const MultiHeadAttentionConfig& config) {
   return config.dtype == DType::f64 ? DType::f64 : DType::f32;
 }
 
-// Shapes are (B, L, …); tokens lie in the caller's order, so that one product can take them all. The added keys come
-// before the others, where they do not disturb lengths or the causal order.
+// Shapes are (B, L, …); tokens are in the caller's order, so that one product can process them all. The added keys come
+// before the others, so that lengths and the causal order are unaffected.
 class Activations {
  public:
   Activations() = default;
@@ -69,7 +70,7 @@ class Activations {
   TensorView qkv;       // (B, added + L, all), where one product makes all three
   TensorView q, kv;     // (B, Lq, Hq·D), (B, added + Lk, 2·Hkv·D)
   TensorView k, v;      // (B, added + Lk, Hkv·D)
-  TensorView combined;  // (B, Lq, Hq·D): the heads side by side
+  TensorView combined;  // (B, Lq, Hq·D): the heads concatenated
   TensorView lse;       // (B, Hq, Lq)
   std::int64_t added_keys = 0;
 

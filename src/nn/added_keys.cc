@@ -40,7 +40,7 @@ void make_room_for_added_keys(const LayerCall& call, std::vector<Tensor>& wide_m
   for (std::int64_t& length : options.key_lengths) length += added;
   switch (options.alignment.kind) {
     case Alignment::Kind::unnamed:
-      if (call.query_length() != call.key_length()) break;  // attention asks for a name where it matters
+      if (call.query_length() != call.key_length()) break;  // attention requires an alignment if it matters
       [[fallthrough]];
     case Alignment::Kind::top_left: options.alignment = Alignment::offset(added); break;
     case Alignment::Kind::offset:

@@ -1,6 +1,6 @@
-// The keys that add_bias_kv and add_zero_attention bring: PyTorch puts them behind the others, where every query sees
-// them. Here they come first while attention runs, so that key lengths and the causal order stay plain: query i sees
-// the added keys and its own as one range.
+// The keys that add_bias_kv and add_zero_attention append: PyTorch puts them after the others, where every query sees
+// them. Here they come first during attention, so that key lengths and the causal order stay simple: query i sees the
+// added keys and its own as one range.
 #pragma once
 
 #include <vector>
@@ -22,7 +22,7 @@ void make_room_for_added_keys(const LayerCall& call, std::vector<Tensor>& wide_m
 
 // Weights as PyTorch orders them: from (added, Lk) to (Lk, added) along the last dimension.
 void put_added_keys_last(std::int64_t added, const TensorView& weights, const Workers& workers);
-// The way back, into another tensor.
+// The inverse, into another tensor.
 void put_added_keys_first(std::int64_t added, const ConstTensorView& from, const TensorView& to,
                           const Workers& workers);
 

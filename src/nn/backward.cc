@@ -27,7 +27,7 @@ class Backward : LayerSteps {
 
   void run() {
     find_dout();
-    plan_attention();  // what attention refuses is refused before anything is written
+    plan_attention();  // so that an invalid call is rejected before anything is written
     leave_output_projection();
     leave_attention();
     if (layer_.rotary) rotate(d_, /*back=*/true);
@@ -37,7 +37,7 @@ class Backward : LayerSteps {
   }
 
  private:
-  // What arrives before output dropout, in the type that lies between the steps.
+  // The gradient before output dropout, in the type of the activations.
   void find_dout() {
     dout_ = backward_.dout;
     const bool drops = call_.options.training && call_.config.output_dropout > 0.0;
@@ -183,14 +183,14 @@ BackwardCall::BackwardCall(const MultiHeadAttentionConfig& config, const Paramet
       value_given(value.defined()) {
   const Checks checks(kBackward, query.device());
   const DType type = type_between_steps(config);
-  checks.require(options.cache == nullptr, "a cache is given; its keys and values have no gradients here");
+  checks.require(options.cache == nullptr, "a cache is given; backward does not support cached keys and values");
   const LayerActivations::Memory& memory = kept.memory();
-  checks.require(memory.filled, "kept holds nothing; give it to forward as options.keep first");
+  checks.require(memory.filled, "kept is empty; pass it to forward as options.keep first");
   checks.require(memory.bytes.device() == forward.device(), "kept is on ", memory.bytes.device(), ", the layer on ",
                  forward.device(), "; they must be on one device");
   checks.require(memory.query == forward.query.shape() && memory.key == forward.key.shape() &&
                      memory.one_input == forward.one_input,
-                 "kept is of another call: its query was ", memory.query, " and its key ", memory.key,
+                 "kept is from another call: its query was ", memory.query, " and its key ", memory.key,
                  " as (B, L, E), here they are ", forward.query.shape(), " and ", forward.key.shape());
 
   const LayerShapes shapes = forward.shapes();
@@ -204,7 +204,7 @@ BackwardCall::BackwardCall(const MultiHeadAttentionConfig& config, const Paramet
   dout = canonical(upstream.dout, config.batch_first);
   if (upstream.dweights.defined()) {
     checks.require(options.weights != ReturnWeights::none,
-                   "dweights is given, but options.weights is none; name the weights that forward returned");
+                   "dweights is given, but options.weights is none; set it as in forward");
     checks.shaped("dweights", upstream.dweights, shapes.weights, "that of forward's weights");
     checks.typed("dweights", upstream.dweights, {type});
     dweights = forward.batched ? upstream.dweights : upstream.dweights.unsqueeze(0);
@@ -228,9 +228,9 @@ BackwardCall::BackwardCall(const MultiHeadAttentionConfig& config, const Paramet
     return canonical(to, config.batch_first);
   };
   checks.require(key_given || !gradients.dkey.defined(),
-                 "dkey is given, but key is not; what would be its gradient is part of dquery");
+                 "dkey is given, but key is not; the gradient of the key is part of dquery");
   checks.require(value_given || !gradients.dvalue.defined(),
-                 "dvalue is given, but value is not; what would be its gradient is part of ",
+                 "dvalue is given, but value is not; the gradient of the value is part of ",
                  key_given ? "dkey" : "dquery");
   dquery = input("dquery", gradients.dquery, query);
   dkey = input("dkey", gradients.dkey, key);
@@ -243,7 +243,7 @@ BackwardCall::BackwardCall(const MultiHeadAttentionConfig& config, const Paramet
   const std::vector<Parameter>& list = parameters.list();
   checks.require(gradients.parameters.empty() || gradients.parameters.size() == list.size(), "parameters has ",
                  gradients.parameters.size(), " tensors, the layer has ", list.size(),
-                 " parameters; zero_gradients() makes them");
+                 " parameters; zero_gradients() creates them");
   std::vector<TensorView> parameter_gradients(gradients.parameters.size());
   for (std::size_t n = 0; n < gradients.parameters.size(); ++n) {
     parameter_gradients[n] = gradients.parameters[n].view();
@@ -251,10 +251,11 @@ BackwardCall::BackwardCall(const MultiHeadAttentionConfig& config, const Paramet
     const Tensor& to = gradients.parameters[n];
     checks.require(to.shape() == list[n].value.shape() && to.dtype() == type, "the gradient of ", list[n].name,
                    " has shape ", to.shape(), " of ", to.dtype(), "; it must be ", list[n].value.shape(), " of ", type,
-                   ", as zero_gradients() makes it");
+                   ", as zero_gradients() creates it");
   }
   checks.require(gradients.dmasks.empty() || forward.added_keys == 0,
-                 "dmasks does not go with add_bias_kv and add_zero_attention: masks get columns of their own there");
+                 "dmasks cannot be combined with add_bias_kv and add_zero_attention: the added keys get mask columns "
+                 "of their own");
 }
 
 void backward(const BackwardCall& call, const LayerParts& layer, LayerWorkspace::Memory& memory) {

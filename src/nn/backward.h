@@ -1,4 +1,4 @@
-// The way back through a layer.
+// Backward of a layer.
 #pragma once
 
 #include "nn/layer_steps.h"

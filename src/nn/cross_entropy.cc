@@ -12,7 +12,7 @@ double cross_entropy(const TensorView& dlogits, const ConstTensorView& logits, s
   const Checks checks("cross_entropy", logits.device());
   nn::check_matrix(checks, "logits", logits, logits.dtype());
   checks.require(std::ssize(targets) == logits.size(0), "there are ", targets.size(), " targets for ", logits.size(0),
-                 " rows of logits; give one for each, kNoTarget where none counts");
+                 " rows of logits; give one for each, or kNoTarget to ignore it");
   const std::int64_t classes = logits.size(1);
   std::int64_t counted = 0;
   for (std::size_t t = 0; t < targets.size(); ++t) {

@@ -108,7 +108,7 @@ std::int64_t KvCache::State::new_sequence(const char* function) {
 
 std::size_t KvCache::State::index(const char* function, std::int64_t id) const {
   const bool known = id >= 0 && id < config.sequences && sequences[static_cast<std::size_t>(id)].used;
-  if (!known) Checks(function).fail("there is no sequence ", id, "; add() makes one");
+  if (!known) Checks(function).fail("there is no sequence ", id, "; add() creates one");
   return static_cast<std::size_t>(id);
 }
 
@@ -116,7 +116,7 @@ std::int64_t KvCache::State::fork(std::int64_t id, std::int64_t length) {
   const Sequence& from = sequences[index("KvCache::fork", id)];
   Checks("KvCache::fork")
       .require(length >= 0 && length <= from.length, "sequence ", id, " has ", from.length,
-               " tokens; a fork cannot begin with ", length, " of them");
+               " tokens; a fork cannot start with ", length, " of them");
   const std::int64_t forked = new_sequence("KvCache::fork");
   Sequence& to = sequences[static_cast<std::size_t>(forked)];
   to.length = length;
@@ -133,7 +133,7 @@ void KvCache::State::truncate(std::int64_t id, std::int64_t length) {
   const Sequence& changed = sequences[index("KvCache::truncate", id)];
   Checks("KvCache::truncate")
       .require(length >= 0 && length <= changed.length, "sequence ", id, " has ", changed.length,
-               " tokens; it cannot be cut to ", length);
+               " tokens; it cannot be truncated to ", length);
   shorten(id, length);
 }
 
@@ -235,8 +235,8 @@ void KvCache::State::check_finite(const char* name, const ConstTensorView& view,
   const std::int64_t row = device_row(device).layer->find_not_finite(view, counts, workers);
   if (row < 0) return;
   Checks("KvCache::append")
-      .fail(name, " holds a number that is not finite at row ", row / (view.size(1) * view.size(2)), ", head ",
-            row / view.size(2) % view.size(1), ", token ", row % view.size(2), "; i8 has none");
+      .fail(name, " has a non-finite number at row ", row / (view.size(1) * view.size(2)), ", head ",
+            row / view.size(2) % view.size(1), ", token ", row % view.size(2), "; i8 cannot store it");
 }
 
 // Pages for `count` more tokens, the last one its own.
@@ -279,7 +279,7 @@ void KvCache::State::append(std::span<const std::int64_t> ids, const ConstTensor
   for (const std::int64_t id : ids) {
     Sequence& named = sequences[index("KvCache::append", id)];
     Checks("KvCache::append")
-        .require(named.last_append != appends_, "sequence ", id, " is named twice; give its tokens in one row");
+        .require(named.last_append != appends_, "sequence ", id, " is listed twice; give its tokens in one row");
     named.last_append = appends_;
   }
   check_room(ids, new_keys.size(2), counts);

@@ -11,7 +11,7 @@ namespace rapt::nn {
 namespace {
 
 void check_rate(const Checks& checks, const char* name, double rate) {
-  checks.require(rate >= 0.0 && rate <= 1.0, name, " is ", rate, "; it must lie between 0 and 1");
+  checks.require(rate >= 0.0 && rate <= 1.0, name, " is ", rate, "; it must be between 0 and 1");
 }
 
 bool is_same(const ConstTensorView& a, const ConstTensorView& b) {
@@ -56,13 +56,13 @@ MultiHeadAttentionConfig checked_config(const MultiHeadAttentionConfig& given) {
     checks.require(size >= 0, name, " is ", size, "; it must be positive, or 0 for its default");
   }
   if (config.head_size == 0) {
-    checks.require(config.embed_size % config.heads == 0, "embed_size ", config.embed_size, " is no multiple of heads ",
-                   config.heads, "; give head_size, or sizes that divide");
+    checks.require(config.embed_size % config.heads == 0, "embed_size ", config.embed_size,
+                   " is not a multiple of heads ", config.heads, "; give head_size, or sizes that divide");
     config.head_size = config.embed_size / config.heads;
   }
   if (config.kv_heads == 0) config.kv_heads = config.heads;
-  checks.require(config.heads % config.kv_heads == 0, "heads ", config.heads, " is no multiple of kv_heads ",
-                 config.kv_heads, "; each kv head serves as many query heads");
+  checks.require(config.heads % config.kv_heads == 0, "heads ", config.heads, " is not a multiple of kv_heads ",
+                 config.kv_heads, "; each kv head must serve the same number of query heads");
   const auto fill_in = [&](std::int64_t& size) { size = size == 0 ? config.embed_size : size; };
   fill_in(config.key_size);
   fill_in(config.value_size);
@@ -79,9 +79,9 @@ MultiHeadAttentionConfig checked_config(const MultiHeadAttentionConfig& given) {
   checks.require(index >= 0 && index < count, "slice.index is ", index, "; it must be at least 0 and less than ",
                  "slice.count, ", count);
   checks.require(config.heads % count == 0, "slice.count ", count, " does not divide heads ", config.heads,
-                 "; every slice has as many heads");
+                 "; all slices must have the same number of heads");
   checks.require(config.kv_heads % count == 0, "slice.count ", count, " does not divide kv_heads ", config.kv_heads,
-                 "; every slice has as many kv heads");
+                 "; all slices must have the same number of kv heads");
   return config;
 }
 
@@ -107,7 +107,7 @@ LayerCall::LayerCall(const MultiHeadAttentionConfig& layer, Device device, const
               config.value_size, "value_size");
   for (const auto& [name, tensor] : {std::pair("key", &key_or_query), std::pair("value", &value_or_key)}) {
     checks.require(tensor->rank() == given_query.rank(), name, " has shape ", tensor->shape(), ", query has ",
-                   given_query.shape(), "; all have a batch dimension, or none has");
+                   given_query.shape(), "; either all inputs have a batch dimension, or none");
   }
 
   query = canonical(given_query, config.batch_first);
@@ -116,7 +116,7 @@ LayerCall::LayerCall(const MultiHeadAttentionConfig& layer, Device device, const
   checks.require(key.size(0) == query.size(0), "key has batch size ", key.size(0), ", query has ", query.size(0),
                  "; they must be equal", config.batch_first ? "" : " (batch_first is off: inputs are (L, B, E))");
   checks.require(value.size(0) == key.size(0) && value.size(1) == key.size(1), "value has shape ", value_or_key.shape(),
-                 ", key has ", key_or_query.shape(), "; they must have as many tokens and batch rows");
+                 ", key has ", key_or_query.shape(), "; they must have the same number of tokens and batch rows");
   one_memory = is_same(key, value);
   one_input = one_memory && is_same(query, key);
   all_keys = key_length();
@@ -128,16 +128,16 @@ void LayerCall::check_options(const Checks& checks) const {
   const AttentionOptions& given = options.attention;
   for (std::size_t n = 0; n < given.masks.size(); ++n) {
     checks.require(given.masks[n].view.rank() != 3, Name("attention.masks", n), " has shape ",
-                   given.masks[n].view.shape(), ", and rank 3 has two readings; say mask_of_batch for (B, Lq, Lk) or ",
+                   given.masks[n].view.shape(), ", which is ambiguous; use mask_of_batch for (B, Lq, Lk) or ",
                    "mask_of_heads for PyTorch's (B·Hq, Lq, Lk)");
   }
   checks.require(given.dropout.rate == 0.0, "attention.dropout.rate is ", given.dropout.rate,
-                 "; the rate is the layer's, set config.dropout");
+                 "; the layer's rate is set in config.dropout");
   checks.require(given.workspace.data() == nullptr,
-                 "attention.workspace is given; a layer's memory is LayerOptions::workspace");
+                 "attention.workspace is given; a layer takes its workspace in LayerOptions::workspace");
   checks.require(given.pages.table.empty() && given.pages.per_row == 0 && !given.key_scales.defined() &&
                      !given.value_scales.defined(),
-                 "attention.pages and scales belong to a cache; give the layer the cache itself");
+                 "attention.pages and scales belong to a cache; pass the cache to the layer instead");
   checks.require(given.alibi_slopes.empty() || std::ssize(given.alibi_slopes) == config.heads,
                  "attention.alibi_slopes has ", given.alibi_slopes.size(), " values; it must have one for each of the ",
                  config.heads, " heads");
@@ -147,11 +147,11 @@ void LayerCall::check_options(const Checks& checks) const {
   checks.require(options.position >= 0, "position is ", options.position, "; it must be at least 0");
   if (added_keys > 0) {
     const char* added = config.add_bias_kv ? "add_bias_kv" : "add_zero_attention";
-    checks.require(!given.window.left && !given.window.right, "attention.window does not go with ", added,
-                   ": the added key stands at no position");
-    checks.require(given.alibi_slopes.empty(), "attention.alibi_slopes do not go with ", added,
-                   ": the added key stands at no position");
-    checks.require(given.packed.query_starts.empty(), "attention.packed does not go with ", added,
+    checks.require(!given.window.left && !given.window.right, "attention.window cannot be combined with ", added,
+                   ": the added key has no position");
+    checks.require(given.alibi_slopes.empty(), "attention.alibi_slopes cannot be combined with ", added,
+                   ": the added key has no position");
+    checks.require(given.packed.query_starts.empty(), "attention.packed cannot be combined with ", added,
                    ": give the sequences as batch rows");
   }
   if (config.context_length > 0) {
@@ -168,22 +168,22 @@ void LayerCall::check_cache(const Checks& checks) {
     return;
   }
   const KvCacheConfig& cache = options.cache->config();
-  checks.require(one_input, "a cache is for self-attention; leave key and value out");
+  checks.require(one_input, "a cache is for self-attention; omit key and value");
   checks.require(options.cache->device() == device(), "the cache is on ", options.cache->device(), ", the layer on ",
                  device(), "; they must be on one device");
-  checks.require(added_keys == 0, "a cache does not go with add_bias_kv or add_zero_attention");
-  checks.require(options.attention.packed.query_starts.empty(), "a cache does not go with attention.packed");
+  checks.require(added_keys == 0, "a cache cannot be combined with add_bias_kv or add_zero_attention");
+  checks.require(options.attention.packed.query_starts.empty(), "a cache cannot be combined with attention.packed");
   checks.require(options.position == 0, "position is ", options.position,
-                 "; with a cache it follows from what the cache holds");
+                 "; with a cache, it follows from the cached tokens");
   checks.require(options.attention.alignment.kind == Alignment::Kind::unnamed,
-                 "attention.alignment is given; with a cache query 0 stands after the cached tokens");
+                 "attention.alignment is given; with a cache, query 0 follows the cached tokens");
   checks.require(cache.kv_heads == kv_heads, "the cache has ", cache.kv_heads, " kv heads, the layer has ", kv_heads,
                  "; they must be equal");
   checks.require(cache.head_size == config.head_size, "the cache has head size ", cache.head_size, ", the layer has ",
                  config.head_size, "; they must be equal");
   checks.require(cache.value_size == config.head_size, "the cache has value size ", cache.value_size,
                  ", the layer has ", config.head_size, "; they must be equal");
-  checks.require(config.dtype != DType::f64, "a cache does not hold f64; use a layer of f32");
+  checks.require(config.dtype != DType::f64, "a cache cannot hold f64; use an f32 layer");
   checks.require(options.sequences.empty() || std::ssize(options.sequences) == batch(), "sequences has ",
                  options.sequences.size(), " ids for ", batch(), " batch rows; give one for each");
   const std::vector<std::int64_t>& lengths = options.attention.key_lengths;
@@ -248,8 +248,8 @@ void LayerCall::write_to(const LayerOutputs& outputs) {
   out = canonical(outputs.out, config.batch_first);
 
   checks.require(outputs.weights.defined() == (options.weights != ReturnWeights::none),
-                 outputs.weights.defined() ? "weights are given room, and options.weights asks for none"
-                                           : "options.weights asks for weights, and outputs.weights has no room");
+                 outputs.weights.defined() ? "outputs.weights is given, but options.weights is none"
+                                           : "options.weights requests weights, but outputs.weights is undefined");
   const auto check = [&](const Name& name, const TensorView& given, const Dims& shape, const char* meaning) {
     checks.shaped(name, given, shape, meaning);
     checks.typed(name, given, {f64 ? DType::f64 : DType::f32});

@@ -20,7 +20,7 @@ MultiHeadAttentionConfig checked_config(const MultiHeadAttentionConfig& config);
 ConstTensorView canonical(const ConstTensorView& x, bool batch_first);
 TensorView canonical(const TensorView& x, bool batch_first);
 
-// The shapes of what a call gives, in the caller's order of dimensions.
+// The shapes of the results of a call, in the caller's order of dimensions.
 struct LayerShapes {
   Dims out;
   Dims weights;  // rank 0 where none are asked for

@@ -1,4 +1,4 @@
-// What the steps of forward and backward share: the layer at hand, the call, and its options as attention takes them.
+// What the steps of forward and backward share: the layer, the call, and its options as attention takes them.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class LayerSteps {
  protected:
   // The caller's options, for the heads of this slice, and with what the layer itself knows.
   AttentionOptions& attention_options();
-  // Step 2, or the way back from it: q and k are (B, L, …). What was added stands nowhere, and is not turned.
+  // Step 2, rotary embedding, or its inverse: q and k are (B, L, …). Added keys have no position and are not rotated.
   void rotate(const Activations& activations, bool back);
 
   const LayerCall& call_;

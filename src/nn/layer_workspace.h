@@ -1,4 +1,4 @@
-// What a call of a layer writes on the way, kept from call to call.
+// The scratch memory of a layer, reused between calls.
 #pragma once
 
 #include <cstddef>

@@ -96,18 +96,19 @@ Candidate chosen(const Source& source, const std::string& asked) {
                  asked.empty() ? "" : text(" under \"", asked, "\""),
                  "; choose one with prefix: ", few(under, prefix_of));
   if (!broken.empty()) {
-    checks.fail(source.words(), " has a part of an attention layer under \"", broken[0].layer.prefix,
+    checks.fail(source.words(), " has an incomplete attention layer under \"", broken[0].layer.prefix,
                 "\": ", broken[0].problem);
   }
-  checks.require(good.empty(), source.words(), " has no attention layer under \"", asked,
-                 "\"; those it has begin with ", few(good, prefix_of));
-  checks.fail(source.words(),
-              " has no attention layer whose names rapt knows (in_proj_weight, W_q, W_query, q_linear, ",
-              "wq, q_proj, query, to_q, qkv, c_attn); it has ",
-              source.list.empty() ? "no tensors" : few(source.list, [](const Listed& l) { return l.name; }));
+  checks.require(good.empty(), source.words(), " has no attention layer under \"", asked, "\"; its layers start with ",
+                 few(good, prefix_of));
+  checks.fail(
+      source.words(),
+      " has no attention layer with tensor names that rapt recognizes (in_proj_weight, W_q, W_query, q_linear, ",
+      "wq, q_proj, query, to_q, qkv, c_attn); it has ",
+      source.list.empty() ? "no tensors" : few(source.list, [](const Listed& l) { return l.name; }));
 }
 
-// A causal mask hides what comes after: zero up to the diagonal and something else past it, or the other way round.
+// A causal mask: zero up to the diagonal and nonzero past it, or the reverse.
 bool is_causal(const ConstTensorView& mask) {
   if (!is_float(mask.dtype()) && mask.dtype() != DType::boolean) return false;
   ConstTensorView plane = mask;
@@ -134,20 +135,20 @@ std::string heads_that_work(const FoundLayer& layer) {
 void set_heads(const Checks& checks, const FoundLayer& found, const LoadOptions& options, std::int64_t noted,
                MultiHeadAttentionConfig& config) {
   config.heads = options.heads != 0 ? options.heads : noted;
-  const std::string at = found.prefix.empty() ? "" : text(" of \"", found.prefix, "\"");
-  checks.require(config.heads != 0, "how many heads the layer", at,
-                 " has is not in its shapes; give heads. These work: ", heads_that_work(found));
+  const std::string at = found.prefix.empty() ? "" : text(" \"", found.prefix, "\"");
+  checks.require(config.heads != 0, "the number of heads of the layer", at,
+                 " cannot be derived from its shapes; give heads. Possible values: ", heads_that_work(found));
   const std::vector<std::int64_t> possible = found.possible_heads();
   if (std::find(possible.begin(), possible.end(), config.heads) == possible.end()) {
-    checks.fail("heads is ", config.heads, ", the layer", at, " has queries of ", found.query_width,
-                " numbers and keys of ", found.key_width,
-                ", which do not divide into so many; these work: ", heads_that_work(found));
+    checks.fail("heads is ", config.heads, ", the layer", at, " has a query width of ", found.query_width,
+                " and a key width of ", found.key_width,
+                ", which are not divisible by it; possible values: ", heads_that_work(found));
   }
   config.head_size = found.query_width / config.heads;
   config.kv_heads = found.key_width / config.head_size;
   checks.require(options.kv_heads == 0 || options.kv_heads == config.kv_heads, "kv_heads is ", options.kv_heads,
-                 "; with ", config.heads, " heads of size ", config.head_size, " the layer", at, " has keys of ",
-                 found.key_width, " numbers, which are ", config.kv_heads, " heads");
+                 "; with ", config.heads, " heads of size ", config.head_size, " the layer", at, " has a key width of ",
+                 found.key_width, ", which is ", config.kv_heads, " heads");
 }
 
 // Where the numbers of each role go.
@@ -210,7 +211,8 @@ Plan planned(const Source& source, const LoadOptions& options) {
   config.bias = found.bias;
   config.output_bias = found.output_bias;
   config.add_bias_kv = found.add_bias_kv;
-  // One product is faster than three, and gives the same bits; only a layer of PyTorch's keeps the names it has.
+  // One product is faster than three and gives the same bits, so projections are packed, except with PyTorch's names,
+  // which are kept.
   config.separate_projections = found.separate && found.family == NameFamily::torch;
   config.context_length = found.context_length;
   config.batch_first = options.batch_first;

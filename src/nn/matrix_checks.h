@@ -14,15 +14,14 @@ inline void check_matrix(const Checks& checks, std::string_view name, const Cons
   checks.require(view.dtype() == dtype && (dtype == DType::f32 || dtype == DType::f64), name, " is ", view.dtype(),
                  "; all must be f32, or all f64");
   checks.require(view.stride(1) == 1 || view.size(1) <= 1, name, " has strides ", view.strides(),
-                 "; the numbers of a row must lie side by side");
+                 "; each row must be contiguous");
 }
 
 inline void check_vector(const Checks& checks, std::string_view name, const ConstTensorView& view, std::int64_t size,
                          DType dtype) {
   checks.shaped(name, view, {size}, "one number for each column");
   checks.require(view.dtype() == dtype, name, " is ", view.dtype(), "; all must be f32, or all f64");
-  checks.require(view.stride(0) == 1 || size <= 1, name, " has strides ", view.strides(),
-                 "; its numbers must lie side by side");
+  checks.require(view.stride(0) == 1 || size <= 1, name, " has strides ", view.strides(), "; it must be contiguous");
 }
 
 }  // namespace rapt::nn

@@ -34,7 +34,7 @@ struct MultiHeadAttention::Layer {
 
 namespace {
 
-// The way of one call through the layer. Shapes are (B, L, …) and (B, H, L, D), whatever order the memory has.
+// One forward call of the layer. Shapes are (B, L, …) and (B, H, L, D), for any memory layout.
 class Forward : nn::LayerSteps {
  public:
   Forward(const LayerCall& call, const nn::LayerParts& layer, LayerWorkspace::Memory& memory)
@@ -96,14 +96,14 @@ class Forward : nn::LayerSteps {
     if (call_.added_keys > 0) nn::write_added_keys(call_.config, layer_.parameters, at_.k, at_.v, workers_);
   }
 
-  // Step 3. The cache takes this call's keys and values, and gives back all there are.
+  // Step 3. Appends this call's keys and values to the cache, and reads all of them.
   void remember() {
     KvCache& cache = *call_.options.cache;
     cache.state().append(memory_.sequences, split_heads(ConstTensorView(at_.k), call_.kv_heads),
                          split_heads(ConstTensorView(at_.v), call_.kv_heads), memory_.tokens, workers_);
     cache.view(memory_.sequences, memory_.cached);
   }
-  // Where attention refuses the call, the cache is as it was before.
+  // If attention rejects the call, the cache is unchanged.
   void forget() {
     for (std::size_t b = 0; b < memory_.sequences.size(); ++b) {
       call_.options.cache->truncate(memory_.sequences[b], memory_.starts[b]);
@@ -241,7 +241,7 @@ void MultiHeadAttention::set_parameter(std::string_view name, const ConstTensorV
 }
 
 void MultiHeadAttention::change_parameters(const std::function<void(std::size_t n, const TensorView& value)>& change) {
-  layer_->projections.forget();  // first: should `change` throw, nothing packed is out of date
+  layer_->projections.forget();  // first, so that no packed weights are stale if `change` throws
   std::vector<nn::Parameter>& list = layer_->parameters.list();
   for (std::size_t n = 0; n < list.size(); ++n) change(n, list[n].value.view());
 }
@@ -302,8 +302,8 @@ ConstTensorView mask_of_batch(const ConstTensorView& mask) {
 ConstTensorView mask_of_heads(const ConstTensorView& mask, std::int64_t heads) {
   const Checks checks("mask_of_heads");
   checks.require(mask.rank() == 3, "mask has shape ", mask.shape(), "; it must be (B·Hq, Lq, Lk)");
-  checks.require(heads > 0 && mask.size(0) % heads == 0, "mask has ", mask.size(0), " planes, no multiple of ", heads,
-                 " heads; it must be (B·Hq, Lq, Lk)");
+  checks.require(heads > 0 && mask.size(0) % heads == 0, "mask has ", mask.size(0),
+                 " planes, which is not a multiple of ", heads, " heads; it must be (B·Hq, Lq, Lk)");
   return mask.split(0, mask.size(0) / heads);
 }
 

@@ -144,7 +144,8 @@ class Finder {
 
   const std::vector<std::int64_t>& shape(Role role) const { return list_[*found_.place(role)].shape; }
 
-  // A buffer beside the parameters, square in its last two dimensions and 1 before. GPT-2 calls it `bias`.
+  // A buffer among the parameters: square in its last two dimensions, with leading dimensions of 1. GPT-2 calls it
+  // `bias`.
   void find_mask() {
     for (const char* name : {"mask", "causal_mask", "tril", "bias"}) {
       const auto at = names_.find(found_.layer.prefix + name);
@@ -165,7 +166,7 @@ class Finder {
       if (name.empty()) continue;
       if (!found_.place(role)) return refuse("there is no \"", found_.layer.prefix, name, "\"");
       if (!list_[*found_.place(role)].readable) {  // its shape is a claim that no reader has checked
-        return refuse("\"", found_.layer.prefix, name, "\" is of a type or rank that rapt does not have");
+        return refuse("\"", found_.layer.prefix, name, "\" has an unsupported type or rank");
       }
       if (shape(role).size() != 2) {
         return refuse("\"", found_.layer.prefix, name, "\" has rank ", shape(role).size(), "; a weight has rank 2");
@@ -234,7 +235,7 @@ class Finder {
     const bool added_k = expect(Role::bias_k, {1, 1, layer.key_width});
     const bool added_v = expect(Role::bias_v, {1, 1, layer.key_width});
     layer.add_bias_kv = added_k && added_v;
-    if (added_k != added_v) refuse("there is one of bias_k and bias_v; there must be both or none");
+    if (added_k != added_v) refuse("only one of bias_k and bias_v is present; both or neither are needed");
     if (!layer.bias || all) return;
     for (const auto& [there, role] : {std::pair(q, Role::q_bias), {k, Role::k_bias}, {v, Role::v_bias}}) {
       if (!there) layer.missing.push_back(layer.prefix + found_.spelling->name(role));
@@ -305,7 +306,7 @@ std::vector<Candidate> find_candidates(const std::vector<Listed>& list) {
       const std::string prefix = tensor.name.substr(0, tensor.name.size() - first.size());
       if (!prefix.empty() && prefix.back() != '.' && prefix.back() != '/') continue;
       Candidate candidate = Finder(list, names, spelling, prefix).take();
-      // Of those that fail, the one that comes furthest says best what is wrong.
+      // Of the candidates that fail, the one that got furthest has the best error message.
       if (!best || (!best->problem.empty() && (candidate.problem.empty() || count(candidate) > count(*best)))) {
         best = std::move(candidate);
       }

@@ -1,4 +1,4 @@
-// Dropout of a layer's output, the notes' resid_dropout.
+// Dropout of a layer's output (resid_dropout).
 #pragma once
 
 #include "core/product.h"

@@ -41,7 +41,7 @@ class Projections {
     find_biases();
   }
 
-  // Several threads may ask at once: one packs, the others wait.
+  // Thread-safe: one thread packs, the others wait.
   const EngineMatrix& matrix(Projection which, Engine engine, const Workers& workers) const;
   const EngineMatrix& transposed(Projection which, Engine engine, const Workers& workers) const;  // for backward
   const ConstTensorView& bias(Projection which) const {
@@ -99,8 +99,8 @@ struct LayerProducts {
   // y = x · Wᵀ + bias, or + start, for x (M, K) and y (M, N).
   void multiply(const EngineMatrix& matrix, const ConstTensorView& x, const TensorView& y, const ConstTensorView& bias,
                 const ConstTensorView& start) const;
-  // y = x · Wᵀ + bias for x (B, L, K) and y (B, L, N), in as few products as their strides allow: one, unless tokens of
-  // different batch rows lie unevenly.
+  // y = x · Wᵀ + bias for x (B, L, K) and y (B, L, N), in as few products as their strides allow: one, unless the
+  // strides of batch and tokens cannot be merged.
   void multiply_tokens(const EngineMatrix& matrix, const ConstTensorView& x, const TensorView& y,
                        const ConstTensorView& bias) const;
   // y += x · Wᵀ; y is f32 or f64.

@@ -21,7 +21,7 @@ std::int64_t checked_size(const Checks& checks, std::int64_t head_size, std::int
   checks.require(head_size > 0, "head size is ", head_size, "; it must be positive");
   if (size == 0) {
     checks.require(head_size % 2 == 0, "head size is ", head_size,
-                   " and all of it is turned, in pairs; give an even head size, or an even options.size below it");
+                   ", and rotary embedding rotates pairs; give an even head size, or an even options.size below it");
     return head_size;
   }
   checks.require(size > 0 && size % 2 == 0 && size <= head_size, "size is ", size,
@@ -41,7 +41,7 @@ void check_tensors(const Checks& checks, std::int64_t head_size, const Tensors& 
   const auto& [from, to, from_name, to_name] = tensors;
   checks.usable(from_name, from);
   checks.require(from.rank() == 4, from_name, " has shape ", from.shape(),
-                 "; it must be (B, H, L, D): split_heads(x, heads) makes that of a (B, L, E) tensor");
+                 "; it must be (B, H, L, D); split_heads(x, heads) converts a (B, L, E) tensor");
   checks.require(from.size(3) == head_size, from_name, " has head size ", from.size(3), ", this Rotary was made for ",
                  head_size, "; they must be equal");
   checks.typed(from_name, from, {DType::f32, DType::f64, DType::bf16, DType::f16});
@@ -52,7 +52,7 @@ void check_tensors(const Checks& checks, std::int64_t head_size, const Tensors& 
   checks.writable(to_name, to);
   const bool same = from.data() == to.data() && from.dtype() == to.dtype() && from.strides() == to.strides();
   checks.require(same || !overlap(from, to), to_name, " overlaps ", from_name,
-                 " and is not the same tensor; it must be the same, or have memory of its own");
+                 " partially; it must be the same tensor, or have separate memory");
 }
 
 // B rows of L tokens.

@@ -1,5 +1,4 @@
-// The scalings as formulas, in double. Their meaning is that of transformers' rope functions, held to it by
-// tests/data/rotary.
+// The scalings as formulas, in double. They match transformers' rope functions, as tests check with tests/data/rotary.
 #include "nn/rotary_frequencies.h"
 
 #include <algorithm>
@@ -80,7 +79,7 @@ void check_scaling(const Checks& checks, double base, std::int64_t size, const R
   if (kind == Kind::none) return;
   checks.require(positive(scaling.factor), "scaling.factor is ", scaling.factor, "; it must be finite and above 0");
   if (kind == Kind::ntk || kind == Kind::dynamic) {
-    checks.require(size > 2, name_of(kind), " scaling is asked for with size ", size,
+    checks.require(size > 2, name_of(kind), " scaling is requested with size ", size,
                    "; its exponent is size / (size - 2), so size must be above 2");
   }
   if (kind == Kind::dynamic || kind == Kind::yarn || kind == Kind::llama3) {

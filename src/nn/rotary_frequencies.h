@@ -1,4 +1,4 @@
-// What a Rotary turns its pairs by: the frequencies, and the factor on cos and sin.
+// The frequencies of rotary embedding, and the factor on cos and sin.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace rapt::nn {
 
-// Refuses what cannot be: `size` is already the number of a head's numbers that are turned.
+// Validates the options; `size` is already the number of rotated dimensions.
 void check_scaling(const Checks& checks, double base, std::int64_t size, const RotaryScaling& scaling);
 
 // (size / 2), in double.

@@ -23,8 +23,8 @@ const Spelling& spelling_for(const Checks& checks, const SaveOptions& options, b
     if (found == nullptr || spelling.packed() == options.packed.value_or(!separate)) found = &spelling;
   }
   checks.require(!options.packed || found->packed() == *options.packed, "the names of \"", name_of(options.family),
-                 "\" have q, k and v ", found->packed() ? "in one tensor" : "in one each",
-                 ", and packed says the other; choose another family, or leave packed out");
+                 "\" have q, k and v ", found->packed() ? "in one tensor" : "in separate tensors",
+                 ", which contradicts packed; choose another family, or omit packed");
   return *found;
 }
 
@@ -60,7 +60,7 @@ class Writer {
     add(role, state_.memory.back().view());
   }
 
-  // Note 1 has a float mask of ones above the diagonal; GPT-2 keeps what is seen.
+  // Some families store a float mask of ones above the diagonal; GPT-2 stores ones where a key is visible.
   void add_mask(std::int64_t size) {
     const bool gpt2 = spelling_.family == NameFamily::c_attn;
     state_.memory.push_back(gpt2 ? triangle({1, 1, size, size}, DType::boolean, true)
@@ -107,7 +107,8 @@ StateDict MultiHeadAttention::state_dict(const SaveOptions& given) const {
     }
   } else if (config.separate_projections) {
     checks.require(one_input, "q, k and v take tokens of ", config.embed_size, ", ", config.key_size, " and ",
-                   config.value_size, " numbers, so they do not fit in one tensor; choose names that are separate, ",
+                   config.value_size,
+                   " numbers, so they do not fit in one tensor; choose a family with separate tensors, ",
                    "such as torch or q_proj");
     Tensor joined({widths.all(), config.embed_size}, config.dtype);
     copy(own["q_proj_weight"], joined.view().slice(0, ends[0], ends[1]));

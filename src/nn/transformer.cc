@@ -15,7 +15,7 @@ void check_tokens(const Checks& checks, const TransformerConfig& config, std::sp
                   std::int64_t batch, std::int64_t before) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   checks.require(batch > 0 && count > 0 && count % batch == 0, "there are ", count, " tokens for ", batch,
-                 " batch rows; every row has as many, and one at least");
+                 " batch rows; all rows must have the same number, at least one");
   checks.require(before + count / batch <= config.context, "a sequence of ", before + count / batch,
                  " tokens is longer than the context, ", config.context);
   for (std::size_t t = 0; t < tokens.size(); ++t) {
@@ -54,8 +54,8 @@ Tensor Transformer::logits(std::span<const std::int32_t> tokens, TransformerCach
   const Checks checks("Transformer::logits");
   checks.require(config.dtype == DType::f32, "a cache holds f32; this model is f64");
   checks.require(config.causal,
-                 "a cache is for causal models; this one sees the future, so earlier tokens would have to be computed "
-                 "again: give all tokens at once");
+                 "a cache requires a causal model; this one is not causal, so earlier tokens would have to be "
+                 "recomputed: give all tokens at once");
   if (cache.state() == nullptr) {
     cache.state() = std::make_unique<TransformerCache::State>();
     for (std::int64_t n = 0; n < config.layers; ++n) {
@@ -76,7 +76,7 @@ double Transformer::add_gradients(std::span<const std::int32_t> tokens, std::spa
   const Checks checks("Transformer::add_gradients");
   check_tokens(checks, model_->config, tokens, batch, 0);
   checks.require(targets.size() == tokens.size(), "there are ", targets.size(), " targets for ", tokens.size(),
-                 " tokens; give one for each, kNoTarget where none counts");
+                 " tokens; give one for each, or kNoTarget to ignore it");
   return model_->train(tokens, targets,
                        {.batch = batch,
                         .length = std::ssize(tokens) / batch,

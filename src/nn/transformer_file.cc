@@ -1,4 +1,4 @@
-// A model as a safetensors file: parameters, the config in the metadata and, to train on, what Adam remembers.
+// A model as a safetensors file: parameters, the config in the metadata and, to continue training, the state of Adam.
 #include <map>
 #include <utility>
 
@@ -28,8 +28,9 @@ Number number_of(const std::string& path, const std::map<std::string, std::strin
   const auto found = metadata.find(name);
   Number number{};
   if (found != metadata.end() && reads(found->second, number)) return number;
-  throw Error(text("Transformer::load: ", path, ": the metadata has ",
-                   found == metadata.end() ? "no " + name : name + " \"" + found->second + "\", which is no number"));
+  throw Error(
+      text("Transformer::load: ", path, ": the metadata has ",
+           found == metadata.end() ? "no " + name : name + " \"" + found->second + "\", which is not a number"));
 }
 
 bool causal_of(const std::string& path, const std::map<std::string, std::string>& metadata) {
@@ -77,7 +78,7 @@ void Transformer::save(const std::string& path, bool training, const std::map<st
   for (const auto& [key, value] : more) {
     Checks("Transformer::save")
         .require(key != "steps" && key != kCausal && metadata.emplace(key, value).second, "metadata has the key \"",
-                 key, "\", which is the model's own; choose another");
+                 key, "\", which is reserved; choose another");
   }
   write_safetensors(path, tensors, metadata);
 }
@@ -88,7 +89,7 @@ Transformer Transformer::load(const SafetensorsFile& file, const std::string& pa
   const std::map<std::string, std::string>& metadata = file.metadata();
   const auto format = metadata.find("format");
   if (format == metadata.end() || format->second != kFormat) {
-    throw Error(text("Transformer::load: ", path, " is no model of rapt's: its metadata says format \"",
+    throw Error(text("Transformer::load: ", path, " is not a rapt model: its metadata says format \"",
                      format == metadata.end() ? "" : format->second, "\" instead of \"", kFormat, "\""));
   }
   TransformerConfig config;

@@ -24,8 +24,8 @@ TransformerConfig checked(const TransformerConfig& config) {
         std::pair("width", config.width), std::pair("layers", config.layers), std::pair("heads", config.heads)}) {
     checks.require(value > 0, name, " is ", value, "; it must be positive");
   }
-  checks.require(config.width % config.heads == 0, "width ", config.width, " is no multiple of heads ", config.heads,
-                 "; every head has as many numbers");
+  checks.require(config.width % config.heads == 0, "width ", config.width, " is not a multiple of heads ", config.heads,
+                 "; heads must divide width");
   checks.require(config.hidden >= 0, "hidden is ", config.hidden, "; it must be positive, or 0 for attention only");
   checks.require(config.dropout >= 0.0 && config.dropout < 1.0, "dropout is ", config.dropout,
                  "; it must be at least 0 and less than 1");
@@ -140,7 +140,7 @@ LayerOptions Transformer::Model::attention_options(const nn::Pass& pass, std::si
   return options;
 }
 
-// x becomes what the block makes of it.
+// Replaces x with the output of the block.
 void Transformer::Model::through_block(std::size_t n, const nn::Pass& pass, Tensor& x,
                                        nn::BlockActivations* keep) const {
   const nn::Block& block = blocks[n];
@@ -213,7 +213,8 @@ double Transformer::Model::train(std::span<const std::int32_t> ids, std::span<co
   return loss;
 }
 
-// dx, of what the block made, becomes that of what it was given: each step's gradient is added to what goes past it.
+// dx, the gradient of the block's output, becomes that of its input: the gradient of each step is added to the residual
+// gradient.
 void Transformer::Model::back_through_block(std::size_t n, const nn::Pass& pass, Tensor& dx) {
   const nn::Block& block = blocks[n];
   const nn::BlockActivations& at = kept[n];

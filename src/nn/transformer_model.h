@@ -1,4 +1,4 @@
-// The inside of rapt::Transformer: parameters, and the steps forth and back.
+// The implementation of rapt::Transformer: parameters, forward and backward.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct Block {
   std::size_t first_of_attention = 0;
 };
 
-// What one block computes on the way, as (T, …).
+// The activations of one block, as (T, …).
 struct BlockActivations {
   Tensor x, normed;  // what comes in, and its norm
   Tensor middle, middle_normed, inner, activated;

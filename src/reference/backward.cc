@@ -64,9 +64,9 @@ struct Workspace {
   Inputs inputs;
   Rows dquery, dkey, dvalue;
   std::span<double> dsinks;
-  std::span<double> dout;                   // (Dv), of the row at hand
-  std::span<double> capped, p, dropped, g;  // (Lk), of the row at hand
-  std::span<bool> seen;                     // (Lk), of the row at hand
+  std::span<double> dout;                   // (Dv), of the current row
+  std::span<double> capped, p, dropped, g;  // (Lk), of the current row
+  std::span<bool> seen;                     // (Lk), of the current row
   std::vector<MaskSum> dmasks;
 };
 
@@ -75,7 +75,7 @@ double load_at_row(const Row& row, const ConstTensorView& view, std::int64_t res
               row.batch() * view.stride(0) + row.head * view.stride(1) + row.query() * view.stride(2) + rest);
 }
 
-// g += what arrives at this row's weights of that stage.
+// g += the upstream gradient of this row's weights at that stage.
 void add_weights_gradient(const BackwardProblem& problem, const Row& row, Stage stage, std::span<double> g) {
   for (const WeightsGradient& gradient : problem.upstream.dweights) {
     if (gradient.stage != stage) continue;
@@ -99,7 +99,7 @@ void attend_backward(const BackwardProblem& problem, const Row& row, const Works
   const std::span<bool> seen = work.seen.first(keys);
   const auto key_row = [&](const Rows& rows, std::size_t j) { return rows(row.batch(), row.kv_head(), row.key(j)); };
 
-  // Forward again, for the numbers on the way.
+  // Forward again, for its intermediate results.
   scores(row, work.inputs, capped);
   cap(row, capped);
   std::copy(capped.begin(), capped.end(), p.begin());
@@ -117,7 +117,7 @@ void attend_backward(const BackwardProblem& problem, const Row& row, const Works
 
   for (std::size_t j = 0; j < keys; ++j) {  // 8
     g[j] = 0.0;
-    if (!seen[j]) continue;  // left out, not multiplied by 0: what a row does not see may hold anything
+    if (!seen[j]) continue;  // skipped, not multiplied by 0: a masked value may be NaN or infinite
     const std::span<double> dv = key_row(work.dvalue, j);
     for (std::size_t d = 0; d < dv.size() && dropped[j] != 0.0; ++d) dv[d] += dropped[j] * work.dout[d];
     g[j] = dot(work.dout, key_row(work.inputs.value, j));

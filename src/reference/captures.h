@@ -1,4 +1,4 @@
-// Writing weights and scores where they were asked for, and reading gradients that arrive at them.
+// Writes the requested weights and scores, and reads their upstream gradients.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace rapt::reference {
 
-// Calls visit(place) for each row of `view`, given by the offset of its first element, that stands for `row`. A mean
-// has no head dimension: all chosen heads stand in the same place.
+// Calls visit(place) for each row of `view`, given by the offset of its first element, that corresponds to `row`. A
+// mean has no head dimension: all chosen heads share one place.
 template <class Visit>
 void for_each_row_of(const ConstTensorView& view, const Selection& of, const Row& row, const Visit& visit) {
   const int query_dim = of.mean_over_heads ? 1 : 2;

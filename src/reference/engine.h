@@ -1,4 +1,4 @@
-// The reference engine: attention as the formula reads, in double. It is the definition of every option, and the oracle
+// The reference engine: the plain formula of attention, in double. It is the definition of every option, and the oracle
 // that every other engine is tested against. Plain before fast.
 #pragma once
 

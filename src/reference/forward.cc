@@ -10,7 +10,7 @@ namespace rapt::reference {
 
 namespace {
 
-// What one worker needs for the row at hand.
+// The scratch memory of one worker, for the current row.
 struct RowScratch {
   RowScratch(Arena& arena, const ForwardProblem& problem)
       : s(arena.take<double>(problem.key_length)),

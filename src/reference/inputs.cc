@@ -24,7 +24,7 @@ void read_queries(const AttentionProblem& problem, const SequenceSpan& sequence,
   }
 }
 
-// Rows of k or v. A number in i8 counts times its row's scale, in f32.
+// Rows of k or v. An int8 number is multiplied by the dequantization scale of its row, in f32.
 void read_rows(const KvRows& from, const SequenceSpan& sequence, std::int64_t h, const Rows& to) {
   for (std::int64_t j = 0; j < sequence.key_count; ++j) {
     const std::span<double> row = to(sequence.batch, h, sequence.key_begin + j);

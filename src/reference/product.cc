@@ -1,4 +1,4 @@
-// y = x · Wᵀ + bias, or + start, as the formula reads, summed in double.
+// y = x · Wᵀ + bias, or + start, by the plain formula, summed in double.
 #include "core/copy.h"
 #include "core/elements.h"
 #include "reference/passes.h"

@@ -1,4 +1,4 @@
-// The steps of attention for one row, that is one query of one head, in the words of the formula (rapt/attention.h).
+// The steps of attention for one row, that is one query of one head, in the notation of the formula (rapt/attention.h).
 //
 // A row holds one number for each key of its sequence: s[j], later p[j], for j = 0 … key_count − 1.
 #pragma once
@@ -46,7 +46,7 @@ Softmax softmax(const Row& row, std::span<double> s);
 // Step 7: p · keep / (1 − rate).
 void dropout(const Row& row, std::span<double> p);
 
-// Step 8: out = p · V. What is not seen is left out, not multiplied by 0: it may hold anything.
+// Step 8: out = p · V. Masked keys are skipped, not multiplied by 0: their values may be NaN or infinite.
 void weighted_sum(const Row& row, const Inputs& inputs, std::span<const bool> seen, std::span<const double> p,
                   std::span<double> out);
 

@@ -1,4 +1,4 @@
-// The model that people meet first: what `rapt train induction --seed 1` wrote, built in.
+// The built-in model, trained by `rapt train induction --seed 1`.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@ std::u32string code_points(std::string_view text, const std::string& name) {
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint next = first_code_point(text.substr(at));
     if (next.bytes == 0 || next.value == 0) {
-      throw Error(name + " is no text: byte " + std::to_string(at) +
+      throw Error(name + " is not a text file: byte " + std::to_string(at) +
                   (next.bytes == 0 ? " is not UTF-8" : " is 0, as in a binary file") + "; give a file of UTF-8 text");
     }
     points.push_back(next.value);
@@ -49,8 +49,8 @@ std::vector<std::int32_t> Characters::encode(std::u32string_view text) const {
     const auto found = tokens_.find(point);
     if (found == tokens_.end()) {
       const bool few = size() <= 100;
-      throw Error("\"" + to_utf8(point) + "\" is none of the " + std::to_string(size()) +
-                  " characters that the model knows" + (few ? ": " + all_ : ""));
+      throw Error("\"" + to_utf8(point) + "\" is not one of the " + std::to_string(size()) +
+                  " characters in the vocabulary of the model" + (few ? ": " + all_ : ""));
     }
     tokens.push_back(found->second);
   }

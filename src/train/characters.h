@@ -33,7 +33,7 @@ class Characters {
   std::map<char32_t, std::int32_t> tokens_;
 };
 
-// The code points of UTF-8. Throws, with the place, what is none: a file of another encoding, or no text at all.
+// The code points of UTF-8. Throws on invalid UTF-8, with the byte offset: another encoding, or a binary file.
 std::u32string code_points(std::string_view text, const std::string& name);
 
 }  // namespace rapt::train

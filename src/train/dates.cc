@@ -55,7 +55,7 @@ std::vector<Example> examples(Draw draw, std::int64_t count, bool held_out) {
   return list;
 }
 
-// Rows are filled up with tokens that nobody looks at: what comes later is hidden.
+// Rows are padded with tokens that the causal mask hides.
 Batch batch_of(const std::vector<Example>& list, const Characters& characters) {
   Batch batch{.tokens = {}, .targets = {}, .rows = std::ssize(list)};
   for (const Example& example : list) {
@@ -137,8 +137,8 @@ Evaluation Dates::evaluate(const Transformer& model) const {
   const Batch batch = batch_of(list, characters());
   std::vector<Tensor> weights;
   Score score;
-  // Each target is judged after the right ones before it. A row without a wrong one is a row that the model, always
-  // taking its most likely character, writes by itself.
+  // Each target is scored after the correct ones before it (teacher forcing). A row without errors is one that the
+  // model would also generate by greedy decoding.
   score.add(batch, model.logits(batch.tokens, batch.rows, &weights));
 
   // Of the characters that are written from here to there, the weight on the part of the date that they come from, in

@@ -1,9 +1,9 @@
-// The task that aligns: a date written in one of four forms, and the same date as ISO 8601 has it.
+// The dates task: a date in one of four formats, and the same date in ISO 8601.
 //
 //   March 5, 1987=1987-03-05      05.03.1987=1987-03-05
 //   5 Mar 1987=1987-03-05         Thursday, 5 March 1987=1987-03-05
 //
-// One date in ten is never trained on: those are what the model is judged by.
+// One date in ten is held out for evaluation.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Date {
   int year = 0, month = 0, day = 0;
 };
 
-// A date, written; and which of its characters say what. [first, last)
+// A written date, and the character ranges [first, last) of its parts.
 struct WrittenDate {
   struct Part {
     std::int64_t first = 0, last = 0;

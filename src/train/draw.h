@@ -1,5 +1,5 @@
-// Random numbers for batches: a pure function of a seed, a stream and a step, so that a batch can be made again at any
-// time, in any order.
+// Random numbers for batches: a pure function of a seed, a stream and a step, so that any batch can be reproduced, in
+// any order.
 #pragma once
 
 #include <cstdint>

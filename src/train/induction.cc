@@ -19,7 +19,7 @@ Batch batch_of(const std::vector<Induction::Row>& rows) {
     const std::size_t first = batch.targets.size();
     batch.tokens.insert(batch.tokens.end(), row.tokens.begin(), row.tokens.end());
     batch.targets.resize(first + row.tokens.size(), kNoTarget);
-    // The first token of the repeat comes as a surprise; the others follow from it.
+    // The first token of the repeat cannot be predicted; the others can.
     for (std::int64_t i = 1; i < Induction::kBlock; ++i) {
       const auto at = static_cast<std::size_t>(row.block + row.distance + i);
       batch.targets[first + at - 1] = row.tokens[at];
@@ -38,13 +38,13 @@ std::vector<Induction::Row> rows_of(Draw draw, std::int64_t count) {
 
 Induction::Induction()
     : Task(Characters(kTokens), {.model = {.context = kLength, .width = 64, .layers = 2, .heads = 1},
-                                 // A short memory and much decay: else some seeds stay with a guess by position, which
-                                 // is right now and then, for a thousand steps.
+                                 // A small beta2 and strong weight decay: otherwise some seeds spend a thousand steps
+                                 // on a positional guess, which is sometimes right.
                                  .beta2 = 0.95,
                                  .weight_decay = 0.3}) {}
 
 Induction::Row Induction::row(Draw& draw) {
-  // No token twice but for the block: else there would be more than one place to look at.
+  // Only the block is repeated: otherwise several positions would match.
   std::vector<std::int32_t> tokens(kTokens.size());
   std::iota(tokens.begin(), tokens.end(), 0);
   for (std::int64_t n = 0; n < kLength; ++n) {
@@ -77,9 +77,9 @@ Evaluation Induction::evaluate(const Transformer& model) const {
   for (std::size_t n = 0; n < rows.size(); ++n) {
     for (std::int64_t i = 1; i < kLength; ++i) on_previous += weight(0, n, i, i - 1) / (kLength - 1);
     for (std::int64_t i = 1; i < kBlock; ++i) {
-      // The query stands on token i − 1 of the repeat; where that stood first, it was followed by `match`. There
-      // layer 1 must have looked back, or layer 2 could not find it. The last tokens of a row are never a match, so
-      // that nothing teaches layer 1 to look back from those: its mean over all tokens is lower.
+      // The query is token i − 1 of the repeat; at its first occurrence it was followed by `match`. There layer 1 must
+      // attend to the previous token, or layer 2 could not find it. The last tokens of a row are never a match, so
+      // layer 1 is not trained to attend back from those: its mean over all tokens is lower.
       const std::int64_t match = rows[n].block + i;
       on_match += weight(1, n, match + rows[n].distance - 1, match) / (kBlock - 1);
       on_previous_of_match += weight(0, n, match, match - 1) / (kBlock - 1);
@@ -90,7 +90,7 @@ Evaluation Induction::evaluate(const Transformer& model) const {
           {{"accuracy", "of the tokens in a repeat are right", score.accuracy(), 0.99},
            {"match", "layer 2's weight on the token after the match", on_match / count, 0.9},
            {"previous", "layer 1's weight on the token before", on_previous / count, 0.6},
-           {"previous_of_match", "the same, where layer 2 looks", on_previous_of_match / count}}};
+           {"previous_of_match", "the same, at the positions where layer 2 looks", on_previous_of_match / count}}};
 }
 
 }  // namespace rapt::train

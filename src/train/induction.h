@@ -1,10 +1,9 @@
-// The task that makes an induction head: some tokens, a block of them, and later the block once more.
+// The induction task: random tokens, a block of tokens, and later the same block again.
 //
 //   x q B 7 k M w 2 … r t B 7 k M w 2        the second time, each token of the block can be known from the first
 //
-// A model without memory of these tokens can do it in two steps, and two layers of one head learn them: the first lets
-// every token look at the one before it; the second looks for the place that was preceded by what stands here now, and
-// says what stands there.
+// It takes two steps, which two layers of one head learn: in the first, every token attends to the previous one; the
+// second finds the position whose previous token equals the current token, and predicts the token there.
 #pragma once
 
 #include <cstdint>

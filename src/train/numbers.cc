@@ -13,7 +13,7 @@ template <class Number>
 Number number_of(const std::string& words, const std::string& path) {
   Number number{};
   if (reads(words, number)) return number;
-  throw Error(path + " is broken: its metadata has \"" + words + "\" where a number belongs");
+  throw Error(path + " is corrupt: its metadata has \"" + words + "\" instead of a number");
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ std::string ended(std::string text, char mark) {
 
 Prompt prompt_for(const ModelCard& card, const TransformerConfig& model, const std::optional<std::string>& text,
                   std::uint64_t seed) {
-  if (text && text->empty()) throw Error("the prompt is empty; give at least one character, or leave it out");
+  if (text && text->empty()) throw Error("the prompt is empty; give at least one character, or omit it");
   Prompt prompt{.text = text ? *text : example(card, seed), .tokens = {}};
   if (card.task == "reverse") prompt.text = ended(prompt.text, Reverse::kBar);
   if (card.task == "dates") prompt.text = ended(prompt.text, Dates::kEquals);
@@ -66,8 +66,8 @@ Prompt prompt_for(const ModelCard& card, const TransformerConfig& model, const s
     return prompt;
   }
   if (card.task == "reverse" && length != Reverse::kLetters + 1) {
-    throw Error("the prompt has " + std::to_string(length - 1) + " letters; this model reverses " +
-                std::to_string(Reverse::kLetters) + ", no more and no fewer");
+    throw Error("the prompt has " + std::to_string(length - 1) + " letters; this model reverses exactly " +
+                std::to_string(Reverse::kLetters));
   }
   if (length > model.context) {
     throw Error("the prompt has " + std::to_string(length) + " characters; the context of this model is " +

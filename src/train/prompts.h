@@ -1,4 +1,4 @@
-// What a model of each task is asked, in the task's own characters.
+// Prompts for the models of each task.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct Prompt {
   std::string text;
   std::vector<std::int32_t> tokens;
   std::int64_t answer = 0;   // how many tokens answer it
-  bool open_ended = false;   // a text may go on for ever; else the context is the end
+  bool open_ended = false;   // a text has no end; otherwise the context is the limit
   double temperature = 0.0;  // that suits the task
 };
 
-// Without a text, an example of the task: `seed` says which. Throws, saying what would work, what the task cannot be
-// asked.
+// Without a text, an example of the task: `seed` selects it. Throws if the task does not support the prompt, with what
+// would work.
 Prompt prompt_for(const ModelCard& card, const TransformerConfig& model, const std::optional<std::string>& text,
                   std::uint64_t seed);
 

@@ -1,4 +1,4 @@
-// One token after another from a trained model, each from the keys and values that the cache remembers.
+// Generates tokens from a trained model, one at a time, with a KV cache.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class Sampler {
 
   // Whether the next token still sees all that came before it.
   bool full() const { return cache_.length() + static_cast<std::int64_t>(fresh_.size()) > model_.config().context; }
-  // When the context is full it goes on with the newer half of it, read again from the start.
+  // When the context is full, generation continues with its newer half, which is processed again.
   Sampled next();
 
  private:

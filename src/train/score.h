@@ -1,4 +1,4 @@
-// How well logits do on a batch.
+// Loss and accuracy of logits on a batch.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a small model can be trained for: where its batches come from, and how well it does.
+// A training task: its batches and its evaluation.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rapt::train {
 
-// (B, L), and the token that should follow each, kNoTarget where nobody can know.
+// (B, L), and the token that should follow each, kNoTarget if it cannot be predicted.
 struct Batch {
   std::vector<std::int32_t> tokens, targets;
   std::int64_t rows = 0;
@@ -31,7 +31,7 @@ struct Recipe {
   std::int64_t steps = 2000;  // at most
 };
 
-// One number that says how well a model does.
+// A quality measure of a model.
 struct Measure {
   std::string key;    // "accuracy"
   std::string words;  // "of the letters are right", said after a percentage
@@ -60,13 +60,13 @@ class Task {
   const Recipe& recipe() const { return recipe_; }
   void set_steps(std::int64_t steps) { recipe_.steps = steps; }
   void set_every(std::int64_t every) { recipe_.every = every; }
-  void set_causal(bool causal) { recipe_.model.causal = causal; }  // false: the model may look at what it should say
+  void set_causal(bool causal) { recipe_.model.causal = causal; }  // false: the model can see the answer
 
-  // A pure function of its arguments: what was interrupted can go on with the batches it would have had.
+  // A pure function of its arguments: a resumed run gets the same batches.
   virtual Batch batch(std::uint64_t seed, std::int64_t step) const = 0;
   // On data that no batch holds.
   virtual Evaluation evaluate(const Transformer& model) const = 0;
-  // What else must be the same for a run to go on, by what it is called: of `text`, the file.
+  // Further settings, by name, that must match to resume a run: for `text`, the file.
   virtual std::map<std::string, std::string> settings() const { return {}; }
 
  private:

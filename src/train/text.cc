@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kEvaluatedRows = 32;
 constexpr std::int64_t kEvaluatedAtOnce = 8;
 
-// FNV-1a: tells one text from another. Nobody is meant to be kept from making two that agree.
+// FNV-1a, to tell texts apart; not a cryptographic hash.
 std::string fingerprint_of(const std::string& text) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;

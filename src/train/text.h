@@ -1,4 +1,4 @@
-// A character model of somebody's text: what comes next, from what came before.
+// The text task: a character-level model of a text file.
 #pragma once
 
 #include <cstdint>

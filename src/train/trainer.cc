@@ -39,7 +39,7 @@ Trainer::Trainer(const Task& task, std::uint64_t seed, const std::string& checkp
 
 void Trainer::set_rate(double rate) {
   if (!std::isfinite(rate) || rate < 0.0) {
-    throw Error("the rate is " + words_of(rate) + "; it must be at least 0, and finite");
+    throw Error("the learning rate is " + words_of(rate) + "; it must be finite and at least 0");
   }
   rate_ = rate;
 }
@@ -55,12 +55,11 @@ Evaluation Trainer::evaluate_causal() {
 bool Trainer::step() {
   const Recipe& recipe = task_.recipe();
   const Batch batch = task_.batch(seed_, steps_);
-  // Layers draw dropout from seeds that follow one another, so those of steps lie further apart.
+  // Layers use consecutive dropout seeds, so the seeds of steps are spaced further apart.
   const std::uint64_t dropout_seed = (seed_ << 32U) ^ (static_cast<std::uint64_t>(steps_) * 4096U);
   last_loss_ = model_.add_gradients(batch.tokens, batch.targets, batch.rows, 1.0, dropout_seed);
   if (!std::isfinite(last_loss_)) {
-    throw Error("the loss is no number any more at step " + std::to_string(steps_ + 1) +
-                ": the rate is too high; begin again with a lower one");
+    throw Error("loss is not finite at step " + std::to_string(steps_ + 1) + "; lower --rate");
   }
   const double warmth = std::min(1.0, static_cast<double>(steps_ + 1) / static_cast<double>(recipe.warm_up));
   model_.step({.rate = rate_ * warmth, .beta2 = recipe.beta2, .weight_decay = recipe.weight_decay}, recipe.clip);
@@ -132,8 +131,8 @@ void Trainer::read(const std::string& path) {
   const std::map<std::string, std::string>& metadata = file.metadata();
   const auto require_same = [&](const std::string& what, const std::string& in_file, const std::string& asked) {
     if (in_file == asked) return;
-    throw Error(path + " was trained with " + what + " " + in_file + ", this run asks for " + asked +
-                "; only the same can go on");
+    throw Error(path + " was trained with " + what + " " + in_file + ", this run has " + asked +
+                "; only a run with the same settings can be resumed");
   };
   require_same("task", found(metadata, kTask, path), task_.name());
   for (const auto& [name, value] : settings()) {
@@ -149,7 +148,7 @@ void Trainer::read(const std::string& path) {
   model_ = Transformer::load(file, path);
   if (found(metadata, "steps", path) != std::to_string(steps_)) {
     throw Error(path + " is at step " + std::to_string(steps_) + ", and its optimizer at step " +
-                found(metadata, "steps", path) + ": it is no whole checkpoint");
+                found(metadata, "steps", path) + ": the checkpoint is incomplete");
   }
   // A run may have ended here with its goals; the same model meets them again.
   if (!curve_.empty() && curve_.back().step == steps_) reached_ = all_reached(evaluate());

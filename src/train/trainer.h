@@ -1,4 +1,4 @@
-// The loop of training, one step at a time: whoever drives it decides what is shown, when to save and when to stop.
+// The training loop, one step at a time: the caller decides what to show, when to save and when to stop.
 //
 //   Trainer trainer(task, seed);
 //   while (!trainer.done()) {
@@ -6,8 +6,8 @@
 //   }
 //   trainer.save_model("m.safetensors");
 //
-// The state after a step is a pure function of task, seed and step: a run that was stopped and resumed has the bits of
-// one that was not.
+// The state after a step is a pure function of task, seed and step: a resumed run gives the same bits as an
+// uninterrupted one.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Point {
 class Trainer {
  public:
   Trainer(const Task& task, std::uint64_t seed);
-  // From a file that save() wrote. Throws where it is of another task, seed or settings, and says which.
+  // From a file that save() wrote. Throws if its task, seed or settings differ, and says which.
   Trainer(const Task& task, std::uint64_t seed, const std::string& checkpoint);
 
   bool done() const { return reached_ || steps() >= task_.recipe().steps; }
@@ -43,7 +43,7 @@ class Trainer {
   // One step; true where it ended with an evaluation.
   bool step();
 
-  // For the steps to come. What is saved says the rate and the mask it had then: a run can only go on with the same.
+  // For the steps to come. A saved file records its rate and mask: a run can only be resumed with the same.
   void set_rate(double rate);
   void set_causal(bool causal) { model_.set_causal(causal); }
   double rate() const { return rate_; }
@@ -52,18 +52,18 @@ class Trainer {
   double last_loss() const { return last_loss_; }  // of the last step's batch
   const std::vector<Point>& curve() const { return curve_; }
   Evaluation evaluate() const { return task_.evaluate(model_); }  // as the model is now
-  // The same under the causal mask, as in generation, where the future is not there to be looked at.
+  // The same under the causal mask, as in generation, where there is no future to attend to.
   Evaluation evaluate_causal();
   const Transformer& model() const { return model_; }
 
-  // All that is needed to go on: the model, the optimizer, the curve. The file is whole or as it was before.
+  // Saves everything needed to resume: the model, the optimizer, the curve. The file is replaced atomically.
   void save(const std::string& path) const;
   // What is needed to use the model, and the curve.
   void save_model(const std::string& path) const;
 
  private:
   void record();
-  // What must be the same for a run to go on, bit for bit.
+  // What must match for a run to be resumed with identical results.
   std::map<std::string, std::string> settings() const;
   static bool all_reached(const Evaluation& evaluation);
   std::map<std::string, std::string> metadata() const;
@@ -80,7 +80,7 @@ class Trainer {
   bool reached_ = false;
 };
 
-// What a file of a trained model says of itself.
+// The description stored in a model file.
 struct ModelCard {
   std::string task;
   Characters characters;

@@ -51,7 +51,7 @@ struct Inputs {
   bool causal;
 };
 
-// The truth takes seconds for all shapes: computed once for all instruction sets of this process.
+// The f64 results of all shapes take seconds: computed once for all instruction sets.
 const Tensor& truth(const Inputs& inputs) {
   static std::map<std::uint64_t, Tensor> known;
   Tensor& answer = known[inputs.seed];
@@ -92,8 +92,8 @@ struct Gradients {
 TEST_P(Accuracy, IsAtWorstTwiceAsFarFromTheTruthAsPyTorchInGradients) {
   for (const auto& one : measured().at("cases")) {
     const Inputs inputs(one);
-    // The truth in double takes seconds for the largest. Of the long ones, causal: there the first rows weigh most, and
-    // a chain that begins with them would round all later ones to their size.
+    // The f64 result takes seconds for the largest shapes. Of the long ones, causal: there the first rows weigh most,
+    // and a chain that begins with them would round all later ones to their size.
     if (inputs.shape[2] * inputs.shape[3] > (inputs.causal ? 1024 : 577) * 64) continue;
     const Gradients ours(inputs), exact(inputs, DType::f64);
     for (std::size_t n = 0; n < 3; ++n) {
@@ -121,10 +121,10 @@ TEST_P(Accuracy, IsAtWorstTwiceAsFarFromTheTruthAsPyTorchOnLargeShapes) {
   }
 }
 
-// On small cases either error is a matter of luck, so all of PyTorch's answers are taken together, each kind apart.
+// On small cases both errors are random, so all of PyTorch's results are combined, by kind.
 TEST_P(Accuracy, IsAtWorstTwiceAsFarFromTheTruthAsPyTorchOverAllSmallCases) {
   for (const bool reuse : {false, true}) {
-    std::map<std::string, std::pair<double, double>> errors;  // squares of ours and of PyTorch's
+    std::map<std::string, std::pair<double, double>> errors;  // sums of squared errors, ours and PyTorch's
     for (const VectorName& name : vector_names()) {
       const VectorCase vector(name);
       if (vector.only_f32()) continue;

@@ -133,7 +133,7 @@ TEST_P(DecodeLoop, AllocatesNothingWithAMaskAndMeanWeights) {
   EXPECT_EQ(allocations_of([&](std::int64_t length) { loop.decode_by_length(length); }), 0);
 }
 
-// Keys in pages, and in i8: the cache cut into pages of 32 that lie backwards.
+// Keys in pages, and in i8: the cache in pages of 32, in reverse order.
 TEST_P(DecodeLoop, AllocatesNothingWithPagesInAnyType) {
   for (const DType storage : {DType::f32, DType::bf16, DType::f16, DType::i8}) {
     const Tensor query({2, kHeads, 1, kSize}), pages({70, kKvHeads, 32, kSize}, storage), scales({70, kKvHeads, 32});
@@ -204,7 +204,7 @@ TEST_P(DecodeLoop, AllocatesNothingInBackward) {
   }
 }
 
-// The tests above are worth nothing where the counter does not count.
+// Checks the counter itself, on which the tests above depend.
 TEST(AllocationCounter, CountsEveryWayToTheHeap) {
   if (!kCountsAllocations) GTEST_SKIP() << "allocations are not counted here";
   const auto counted = [](const std::function<void*()>& allocate, const std::function<void(void*)>& release) {
@@ -225,7 +225,7 @@ TEST(AllocationCounter, CountsEveryWayToTheHeap) {
   EXPECT_EQ(counted([]() -> void* { return nullptr; }, free_it), 0);
 }
 
-// And a call that does allocate is seen to: without a workspace of the caller's it must.
+// A call that allocates is detected: without the caller's workspace it must allocate.
 TEST(AllocationCounter, SeesACallThatBringsItsOwnWorkspace) {
   if (!kCountsAllocations) GTEST_SKIP() << "allocations are not counted here";
   const Loop loop(DType::f32, DType::f32, 1);

@@ -151,7 +151,7 @@ TEST_P(BackwardBits, ForAnyNumberOfThreads) {
   }
 }
 
-// One head on several threads: they hold chunks of the same head, and take turns.
+// One head on several threads: they process chunks of the same head, and add dq in order.
 TEST_P(BackwardBits, ForOneHeadOnManyThreads) {
   for (const bool causal : {false, true}) {
     CaseSpec spec{.name = "OneHead", .batch = 1, .query_heads = 1, .kv_heads = 1, .queries = 700, .keys = 1500};
@@ -281,7 +281,7 @@ TEST_P(BackwardBits, ForPackedSequencesAndEachAlone) {
   }
 }
 
-// A gradient has the same bits whichever others are asked for.
+// A gradient has the same bits for any set of requested gradients.
 TEST_P(BackwardBits, ForOneGradientAloneAndWithAllOthers) {
   for (const CaseSpec& spec : settings(1, 100, 300)) {
     const Case test(spec);

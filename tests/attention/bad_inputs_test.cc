@@ -1,4 +1,4 @@
-// Every refusal, with its exact words, and nothing written.
+// Every error, with its exact message, and nothing is written.
 #include <algorithm>
 #include <set>
 #include <string>

@@ -87,7 +87,7 @@ TEST_P(Decoding, TokenByTokenHasTheBitsOfOneCausalPass) {
   for (const CaseSpec& spec : decodings(700, GetParam())) {
     cases::Case test(spec);
     const Result whole = whole_pass(test);
-    // Every token around the edge of a chunk of keys; of the others, a sample that meets every place in a vector.
+    // Every token around the edge of a chunk of keys; of the others, a sample that covers every position in a vector.
     const auto at_an_edge = [](std::int64_t i) { return i % 256 < 3 || i % 256 > 253; };
     for (std::int64_t i = 0; i < spec.queries; ++i) {
       if (!at_an_edge(i) && i % 13 != 0 && i != 699) continue;

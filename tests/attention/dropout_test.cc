@@ -1,5 +1,5 @@
-// Dropout: how much is dropped and that neighbours know nothing of each other, over ten million draws; and that forward
-// and backward, the whole and its parts, drop the same.
+// Dropout: the rate and the independence of neighbours, over ten million draws; and that forward and backward, the
+// whole and its parts, drop the same.
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -34,8 +34,8 @@ struct Draws {
   }
 };
 
-// Correlation of what lies at n with what lies at n + distance, in standard deviations of what chance gives. `within`:
-// the extent beyond which n + distance has left the row, plane or batch that n is in.
+// Correlation between positions n and n + distance, in standard deviations of chance. `within`: the extent beyond which
+// n + distance has left the row, plane or batch that n is in.
 double deviations(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b, std::int64_t distance,
                   std::int64_t within, double rate) {
   std::int64_t both = 0, first = 0, second = 0, pairs = 0;

@@ -1,5 +1,5 @@
-// Hidden means hidden: NaN and infinities in k and v reach no row that does not see them, under every way to hide a
-// key, on every engine and instruction set, forward and backward.
+// Masked keys have no influence: NaN and infinities in k and v reach no row that does not see them, with every way to
+// mask a key, on every engine and instruction set, forward and backward.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -93,8 +93,8 @@ TEST(HiddenValues, LeaveNoTraceIn2000RandomCases) {
 class HiddenValuesOnEverySet : public EveryInstructionSet {};
 RAPT_ON_EVERY_INSTRUCTION_SET(HiddenValuesOnEverySet);
 
-// Lengths of several tiles and chunks, for each way of the engine through a call: many rows, few rows, rows whose
-// chunks are shared among threads, mean weights.
+// Lengths of several tiles and chunks, for each code path of the engine: many rows, few rows, rows whose chunks are
+// shared among threads, mean weights.
 TEST_P(HiddenValuesOnEverySet, LeaveNoTraceInAnyPath) {
   struct Path {
     std::int64_t queries, keys;
@@ -133,7 +133,7 @@ TEST_P(HiddenValuesOnEverySet, LeaveNoTraceInAnyPath) {
   }
 }
 
-// A row has no influence on the gradients of keys that it does not see, whatever arrives at it.
+// A row has no influence on the gradients of keys that it does not see, for any upstream gradient.
 TEST_P(HiddenValuesOnEverySet, GetNoGradientFromRowsThatDoNotSeeThem) {
   constexpr std::int64_t kLength = 300, kRow = 100, kColumn = 7;
   for (const Engine engine : {Engine::cpu, Engine::reference}) {
@@ -207,7 +207,7 @@ TEST_P(HiddenValuesOnEverySet, FollowANaNThatARowSees) {
   EXPECT_TRUE(same_nans(found.dq[0], found.dq[1]));
 }
 
-// A row that sees no key gives nothing to the sinks' gradient, whatever arrives at it and whatever forward handed over.
+// A row that sees no key adds nothing to the sinks' gradient, for any upstream gradient and any forward results.
 TEST_P(HiddenValuesOnEverySet, GiveNothingToSinksFromARowThatSeesNoKey) {
   constexpr std::int64_t kLength = 40, kRow = 7;
   const Tensor q = random({1, 2, kLength, 8}, DType::f32, 1), k = random({1, 2, kLength, 8}, DType::f32, 2),
@@ -246,7 +246,7 @@ TEST_P(HiddenValuesOnEverySet, PassNoGradientWhereAScoreIsCapped) {
   }
 }
 
-// −inf in a Mask::add hides, whatever the score is; a fill is no hiding: the key is seen with its new score.
+// −inf in a Mask::add masks the key for any score; a fill does not mask: the key is seen with its new score.
 TEST(HiddenValues, AreHiddenByAnAddedInfinityAndNotByAFill) {
   const Tensor query = Tensor::from<double>({1, 1, 1, 1}, {1.0});
   const Tensor key = Tensor::from<double>({1, 1, 2, 1}, {0.5, std::nan("")});

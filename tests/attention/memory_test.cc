@@ -1,4 +1,4 @@
-// Memory beyond inputs and outputs: O(L), whatever the mask; for 131072 queries and keys of one head, a few megabytes.
+// Memory beyond inputs and outputs: O(L) for any mask; for 131072 queries and keys of one head, a few megabytes.
 #include <algorithm>
 #include <fstream>
 #include <string>

@@ -1,4 +1,4 @@
-// An output that lies where an input or another output does is refused, for every pair of them, in every call.
+// An output that overlaps an input or another output is rejected, for every pair of them, in every call.
 #include <map>
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@
 namespace rapt::test {
 namespace {
 
-// The tensors of a call by name, each in memory of its own, except that one may lie where another does.
+// The tensors of a call by name, each in its own memory, except that one may overlap another.
 class Memory {
  public:
   Memory() = default;
@@ -40,7 +40,7 @@ void expect_every_pair_is_refused(const std::string& function, Names others, con
     for (const std::string& other : others) {
       Memory memory(output, other);
       EXPECT_EQ(refusal([&] { call(memory); }),
-                function + ": " + output + " overlaps " + other + "; it needs memory of its own");
+                function + ": " + output + " overlaps " + other + "; it needs separate memory");
     }
     others.push_back(output);
   }
@@ -146,10 +146,10 @@ TEST(OverlapRefusals, OfALayersGradients) {
   gradients.parameters = parameters;
   const Tensor dout({2, 3, 8});
   expect_error([&] { layer.backward(gradients, {.dout = dout}, kept, x, {}, {}, {}); },
-               "MultiHeadAttention::backward: parameters[0] overlaps query; it needs memory of its own");
+               "MultiHeadAttention::backward: parameters[0] overlaps query; it needs separate memory");
 }
 
-// What attention itself refuses in a layer's backward is refused before a gradient is added to.
+// Errors of attention in a layer's backward are reported before any gradient is changed.
 TEST(OverlapRefusals, OfALayersGradientsChangeNothing) {
   Memory memory;
   LayerTensors tensors(memory);
@@ -211,7 +211,7 @@ TEST(OverlapRefusals, OfWorkInPlaceOnlyWhereItIsShifted) {
   const Tensor weight({4}), up({3, 4});
   const std::vector<std::int32_t> targets = {2, 0, 1};
   const TensorView x = all.view().slice(0, 0, 3), shifted = all.view().slice(0, 1, 4);
-  const auto end = std::string("; it needs memory of its own");
+  const auto end = std::string("; it needs separate memory");
   layer_norm(x, x, weight);
   EXPECT_EQ(refusal([&] { layer_norm(shifted, x, weight); }), "layer_norm: y overlaps x" + end);
   layer_norm_backward({.dx = x}, x, up, weight);

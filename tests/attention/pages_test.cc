@@ -1,5 +1,5 @@
-// Keys and values in pages, and in i8: the same bits as in one piece, whatever the page size, the order of pages, the
-// number of queries and of threads.
+// Keys and values in pages, and in i8: the same bits as contiguous, for any page size, the order of pages, the number
+// of queries and of threads.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -63,7 +63,7 @@ TEST_P(PagesOnEverySet, HaveTheBitsOfOnePiece) {
   }
 }
 
-// Windows and masks let the first key that is read stand anywhere in a page.
+// With windows and masks, the first key read can be anywhere in a page.
 TEST_P(PagesOnEverySet, HaveTheBitsOfOnePieceWithEachOption) {
   const std::function<void(CaseSpec&)> changes[] = {
       [](CaseSpec& s) { s.window.left = 300, s.softcap = 5.0; },
@@ -134,8 +134,8 @@ TEST_P(PagesOnEverySet, OneToARowPickRowsOfATensor) {
   }
 }
 
-// Where a head's pages lie side by side and the table goes on from some page to the next, those are read as one
-// stretch: all of them, or as many as follow one another. With a window the first key stands anywhere in its page.
+// If consecutive pages of the table are adjacent in memory, they are read as one run. With a window, the first key can
+// be anywhere in its page.
 TEST_P(PagesOnEverySet, ThatFollowOneAnotherHaveTheBitsOfOnePiece) {
   constexpr std::int64_t kSize = 64, kKeys = 1024, kLength = 809;
   const std::vector<std::vector<std::int32_t>> tables = {{3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},

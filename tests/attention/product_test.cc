@@ -1,5 +1,5 @@
-// The packed matrix product: near the reference for any shape, type and stride, and the same bits whatever surrounds a
-// row.
+// The packed matrix product: near the reference for any shape, type and stride, and the same bits regardless of what
+// surrounds a row.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -26,7 +26,7 @@ RAPT_ON_EVERY_INSTRUCTION_SET(Product);
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::f16};
 
-// How a matrix lies in memory.
+// The memory layout of a matrix.
 enum class Lay { plain, gaps, spread, transposed, backwards };
 constexpr Lay kLays[] = {Lay::plain, Lay::gaps, Lay::spread, Lay::transposed, Lay::backwards};
 
@@ -495,18 +495,17 @@ TEST(ProductErrors, SayWhatACallMustBeAndWriteNothing) {
   refused(matrix, x, y.view().slice(0, 0, 2), {}, "y has shape (2, 5); it must be (M, N) = (3, 5)");
   refused(matrix, x, {}, {}, "y is missing; give a tensor");
   refused(matrix, x, TensorView(y.view().data(), DType::f32, {3, 5}, {0, 1}), {},
-          "y has strides (0, 1) for shape (3, 5), which put several elements in one place; it is written to, so each "
-          "needs its own");
+          "y has strides (0, 1) for shape (3, 5), so that several elements share an address; an output must not "
+          "overlap itself");
   refused(matrix, x, y, {.bias = flat}, "bias has shape (4,); it must be (N) = (5,)");
   refused(matrix, x, y, {.bias = Tensor({5}, DType::boolean)}, "bias is bool; it must be f32, bf16 or f16");
   refused(matrix, ConstTensorView(y.view().data(), DType::f32, {3, 4}), y, {},
-          "y overlaps x; it needs memory of its own");
-  refused(matrix, x, y, {.bias = bias, .start = y_memory},
-          "bias and start are both given; sums start from one of them");
+          "y overlaps x; it needs separate memory");
+  refused(matrix, x, y, {.bias = bias, .start = y_memory}, "bias and start are both given; give only one");
   refused(matrix, x, y, {.start = bias}, "start has shape (5,); it must be (M, N) = (3, 5)");
   refused(matrix, x, y, {.start = Tensor({3, 5}, DType::boolean)}, "start is bool; it must be f32, bf16 or f16");
   refused(matrix, x, y, {.start = ConstTensorView(y.view().data(), DType::f32, {3, 5}, {1, 3})},
-          "y overlaps start; it needs memory of its own");
+          "y overlaps start; it needs separate memory");
   refused(matrix, x, y, {.threads = -2}, "threads is -2; it must be positive, or 0 for all");
   refused(wide, x, y, {}, "x is f32, the matrix is stored in f64; f64 does not mix with other types");
   std::byte small[8];

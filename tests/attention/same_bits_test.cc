@@ -17,7 +17,7 @@ using cases::CaseSpec;
 class SameBits : public EveryInstructionSet {};
 RAPT_ON_EVERY_INSTRUCTION_SET(SameBits);
 
-// Calls that meet three chunks of keys, several tiles of rows, groups of heads, and each option in some company.
+// Calls that cover three chunks of keys, several tiles of rows, groups of heads, and combinations of options.
 std::vector<CaseSpec> settings(std::int64_t batch, std::int64_t queries, std::int64_t keys) {
   const std::function<void(CaseSpec&)> changes[] = {
       [](CaseSpec&) {},
@@ -111,7 +111,7 @@ TEST_P(SameBits, ForTokenByTokenDecodingAndOneCausalPass) {
   }
 }
 
-// A cache longer than what is in it: the key length says how much that is.
+// A cache with more room than tokens: the key length gives the number of tokens.
 TEST_P(SameBits, ForACacheCutShortByKeyLengthsAndByASlice) {
   for (const std::int64_t length : {1, 255, 256, 257, 511, 640}) {
     for (CaseSpec& spec : settings(1, 3, 700)) {

@@ -21,7 +21,7 @@ class TorchVectors : public ::testing::TestWithParam<VectorName> {};
 TEST_P(TorchVectors, DoubleMatches) {
   const VectorCase vector(GetParam());
   if (vector.only_f32()) {
-    // In f64 the sum with -1e9 keeps some of the score, and how much is rounding: there is no answer to hold it to.
+    // In f64 the sum with -1e9 keeps some of the score, and how much is rounding: there is no expected result.
     EXPECT_NO_THROW(run_case(vector, {}));
     return;
   }

@@ -1,4 +1,4 @@
-// The layer and files through C: the bits of the C++ call, whatever the options.
+// The layer and files through C: the same bits as the C++ call, for all options.
 #include <span>
 #include <string>
 #include <vector>

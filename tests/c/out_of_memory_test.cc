@@ -1,4 +1,4 @@
-// A heap that has no memory left, at every place where a call asks for some: a status, never an exception or an abort.
+// Out of memory at every allocation of a call: returns a status, never throws or aborts.
 #include <functional>
 #include <string>
 

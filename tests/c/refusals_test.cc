@@ -1,4 +1,4 @@
-// Every bad call through C: a status, the words of C++, and nothing written. And what only C can get wrong.
+// Every bad call through C: a status, the message of C++, and nothing written. Also errors that only C can make.
 #include <cstring>
 #include <string>
 
@@ -151,11 +151,11 @@ TEST_F(WrongOnlyInC, ChoicesThatThereAreNone) {
 
 TEST_F(WrongOnlyInC, ListsThatAreNotThere) {
   options.key_lengths_count = 2;
-  expect("rapt_attention: options.key_lengths is null, but is to have 2 values");
+  expect("rapt_attention: options.key_lengths is null, but must have 2 values");
   options.key_lengths_count = 0, options.workspace_bytes = 8;
-  expect("rapt_attention: options.workspace is null, but is to have 8 values");
+  expect("rapt_attention: options.workspace is null, but must have 8 values");
   options.workspace_bytes = 0, options.masks_count = 1;
-  expect("rapt_attention: options.masks is null, but is to have 1 values");
+  expect("rapt_attention: options.masks is null, but must have 1 values");
 }
 
 TEST_F(WrongOnlyInC, StructsThatAreNotThere) {

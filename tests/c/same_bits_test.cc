@@ -118,7 +118,7 @@ TEST(GradientsInC, HaveTheBitsOfCppOnEveryCase) {
   }
 }
 
-// Options that no case has: who computes, with which threads and in whose memory.
+// Options that no case covers: engine, threads and workspace.
 TEST(AttentionInC, TakesItsEnginePoolAndWorkspaceFromTheOptions) {
   const Tensor q = drawn("q", {1, 2, 70, 16}).to(DType::f32), k = drawn("k", {1, 2, 300, 16}).to(DType::f32);
   Tensor out({1, 2, 70, 16});
@@ -200,7 +200,7 @@ TEST(CacheInC, DecodesWithTheBitsOfCpp) {
                                       c.options(options)),
               RAPT_BAD_ARGUMENT);
     EXPECT_EQ(std::string(rapt_last_error()),
-              "rapt_kv_cache_attention: options have key_lengths, pages or scales; with a cache they are the cache's");
+              "rapt_kv_cache_attention: options have key_lengths, pages or scales; with a cache, the cache sets them");
     rapt_kv_cache_destroy(cache);
   }
 }

@@ -1,4 +1,4 @@
-// Structs that begin with their size: shorter ones of older callers serve, longer ones are refused.
+// Structs that start with their size: shorter ones of older callers work, longer ones are rejected.
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -30,7 +30,7 @@ TYPED_TEST(EveryStruct, OfAnOlderCallerHasDefaultsPastItsEnd) {
   const c::Caller caller("f");
   const TypeParam defaults = c::defaults<TypeParam>();
   for (std::size_t size = sizeof(std::size_t); size <= sizeof(TypeParam); size += sizeof(std::int64_t)) {
-    std::vector<std::byte> given(sizeof(TypeParam), std::byte{0xA5});  // what lies past an older struct
+    std::vector<std::byte> given(sizeof(TypeParam), std::byte{0xA5});  // what follows an older struct
     std::memcpy(given.data(), &size, sizeof size);
     TypeParam as_given;
     std::memcpy(&as_given, given.data(), sizeof as_given);
@@ -49,8 +49,8 @@ TYPED_TEST(EveryStruct, OfAnotherSizeIsRefused) {
                                  sizeof(TypeParam) + 8, std::size_t{0xDEADBEEF}, static_cast<std::size_t>(-8)}) {
     given.struct_size = size;
     const std::string known = std::to_string(sizeof(TypeParam));
-    const std::string words = "f: s.struct_size is " + std::to_string(size) + "; this library knows " + known +
-                              ": make the struct by its init function";
+    const std::string words = "f: s.struct_size is " + std::to_string(size) + "; this library expects " + known +
+                              ": initialize the struct with its init function";
     EXPECT_EQ(refusal([&] { (void)c::whole(caller, {"s"}, &given); }),
               size > sizeof(TypeParam) ? words + ", or use a newer library" : words);
   }
@@ -92,10 +92,10 @@ TEST(StructsInC, AreInitialisedOnlyAsFarAsTheCallerSays) {
   EXPECT_EQ(config->embed_size, 0);
   for (std::size_t n = 24; n < memory.size(); ++n) ASSERT_EQ(memory[n], std::byte{7}) << n;
   EXPECT_EQ(rapt_layer_config_init(config, sizeof *config + 8), RAPT_BAD_ARGUMENT);
-  EXPECT_EQ(std::string(rapt_last_error()), "rapt_layer_config_init: config.struct_size is " +
-                                                std::to_string(sizeof *config + 8) + "; this library knows " +
-                                                std::to_string(sizeof *config) +
-                                                ": make the struct by its init function, or use a newer library");
+  EXPECT_EQ(std::string(rapt_last_error()),
+            "rapt_layer_config_init: config.struct_size is " + std::to_string(sizeof *config + 8) +
+                "; this library expects " + std::to_string(sizeof *config) +
+                ": initialize the struct with its init function, or use a newer library");
   EXPECT_EQ(config->struct_size, 24U);
 }
 
@@ -131,8 +131,8 @@ TEST(StructsInC, OfAnOlderCallerLieCloserInAnArray) {
       rapt_attention(c.outputs(call.outputs), c.tensor(call.query), c.tensor(call.key), c.tensor(call.value), &options),
       RAPT_BAD_ARGUMENT);
   EXPECT_EQ(std::string(rapt_last_error()),
-            "rapt_attention: options.masks[1].struct_size is 32, that of the first is 24; in one array they must be "
-            "equal");
+            "rapt_attention: options.masks[1].struct_size is 32, the first struct has 24; all structs of an array must "
+            "have the same size");
 }
 
 TEST(ErrorsInC, BelongToTheThreadThatMadeThem) {
@@ -150,7 +150,7 @@ TEST(ErrorsInC, BelongToTheThreadThatMadeThem) {
   EXPECT_EQ(rapt_last_error(), mine);
   std::int32_t threads = 0;
   EXPECT_EQ(rapt_thread_count(&threads), RAPT_OK);
-  EXPECT_EQ(rapt_last_error(), mine);  // what went well says nothing
+  EXPECT_EQ(rapt_last_error(), mine);  // a successful call leaves the message unchanged
 }
 
 }  // namespace

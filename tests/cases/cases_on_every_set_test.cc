@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Part, CasesOnEverySet, testing::Range(0, kParts));
 TEST_P(CasesOnEverySet, AreNearTheTruthInTheList) { expect_near_the_truth(cases::all_cases()); }
 
 TEST_P(CasesOnEverySet, AreNearTheTruthInTheListInEveryType) {
-  // Nine pairs of types a case: every fourth still meets each case and, over the list, each pair.
+  // Nine pairs of types a case: every fourth still covers each case and, over the list, each pair.
   expect_near_the_truth(cases::all_cases_in_every_type(), kAddressSanitizer || kThreadSanitizer ? 4 : 1);
 }
 

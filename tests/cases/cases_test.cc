@@ -102,7 +102,7 @@ TEST_P(EveryCaseWithGradients, HasTheirBitsForAnyNumberOfThreads) {
   }
 }
 
-// Tasks one after the other, in any order: whoever waits for another's chunk must not wait for one that has not begun.
+// Tasks run one after the other, in any order: a task must not wait for a chunk whose task has not started.
 TEST_P(EveryCaseWithGradients, RunsThroughTheCallersParallelForBackwardToo) {
   Case test(GetParam());
   const cases::Gradients wanted = cases::run_backward(test);

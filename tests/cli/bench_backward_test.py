@@ -3,7 +3,7 @@
 
     bench_backward_test.py COMMAND [unittest arguments]
 
-Sizes are tiny: speed itself is nobody's business here.
+Sizes are tiny: these tests do not measure speed.
 """
 
 import csv

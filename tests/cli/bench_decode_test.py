@@ -3,7 +3,7 @@
 
     bench_decode_test.py COMMAND [unittest arguments]
 
-Sizes are tiny: speed itself is nobody's business here.
+Sizes are tiny: these tests do not measure speed.
 """
 
 import json
@@ -67,8 +67,8 @@ class Words(unittest.TestCase):
             self.assertIn(words, result.stdout)
 
     def test_what_is_wrong_is_named(self):
-        for arguments, because in ((("--cached", "0"), "--cached: '0' is not a whole number from 1"),
-                                   (("--type", "f64"), "--type: 'f64' is none of f32, bf16, f16, i8"),
+        for arguments, because in ((("--cached", "0"), "--cached: '0' is not an integer from 1"),
+                                   (("--type", "f64"), "--type: 'f64' is not one of f32, bf16, f16, i8"),
                                    (("--page-size", "17"), "17"), (("--heads", "5"), "heads 5"),
                                    (("--kv-heads", "3"), "kv_heads 3")):
             result = rapt("bench", "decode", *arguments)

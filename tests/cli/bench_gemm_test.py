@@ -3,7 +3,7 @@
 
     bench_gemm_test.py COMMAND [unittest arguments]
 
-Sizes are tiny: speed itself is nobody's business here.
+Sizes are tiny: these tests do not measure speed.
 """
 
 import json
@@ -132,12 +132,12 @@ class WrongUsage(unittest.TestCase):
         self.assertIn(because, result.stderr)
 
     def test_what_is_wrong_is_named(self):
-        self.refused("--rows", "0", because="--rows: '0' is not a whole number from 1")
+        self.refused("--rows", "0", because="--rows: '0' is not an integer from 1")
         self.refused("--shape", "1024", because="--shape: '1024' is not KxN, such as 1024x4096")
-        self.refused("--shape", "8xy", because="--shape: 'y' is not a whole number")
-        self.refused("--type", "f64", because="--type: 'f64' is none of f32, bf16, f16")
+        self.refused("--shape", "8xy", because="--shape: 'y' is not an integer")
+        self.refused("--type", "f64", because="--type: 'f64' is not one of f32, bf16, f16")
         self.refused("--reps", "0", because="--reps: '0'")
-        self.refused("--rows", "99999999", "--shape", "99999x8", because="would need matrices of")
+        self.refused("--rows", "99999999", "--shape", "99999x8", because="needs matrices of")
 
 
 if __name__ == "__main__":

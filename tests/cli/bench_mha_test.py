@@ -3,7 +3,7 @@
 
     bench_mha_test.py COMMAND [unittest arguments]
 
-Sizes are tiny: speed itself is nobody's business here.
+Sizes are tiny: these tests do not measure speed.
 """
 
 import json
@@ -143,7 +143,7 @@ class Words(WithoutSgemm):
     def test_the_table_has_a_line_per_variant(self):
         result = self.mha()
         self.assertIn(NO_LIBRARY, result.stderr)
-        for words in ("rapt bench mha", "batch 2, 37 tokens, 48 wide, 4 heads, causal", "variant", "GFLOP/s", "/sgemm",
+        for words in ("rapt bench mha", "batch 2, 37 tokens, width 48, 4 heads, causal", "variant", "GFLOP/s", "/sgemm",
                       "one projection per head", "separate q, k, v", "packed qkv ", "plain formula", "mean weights",
                       "all weights", "bf16", "f16", "packed qkv and backward, dropout 0.1"):
             self.assertIn(words, result.stdout)
@@ -164,16 +164,16 @@ class WrongUsage(unittest.TestCase):
         self.assertIn(because, result.stderr)
 
     def test_what_is_wrong_is_named(self):
-        self.refused("--batch", "0", because="--batch: '0' is not a whole number from 1")
-        self.refused("--tokens", "many", because="--tokens: 'many' is not a whole number")
-        self.refused("--causal", "maybe", because="--causal: 'maybe' is none of yes, no")
-        self.refused("--variants", "packed,fast", because="--variants: 'fast' is none of per-head, separate, packed")
-        self.refused("--variants", "packed,packed", because="--variants names the same twice")
-        self.refused("--threads", "2,2", because="--threads names the same twice")
+        self.refused("--batch", "0", because="--batch: '0' is not an integer from 1")
+        self.refused("--tokens", "many", because="--tokens: 'many' is not an integer")
+        self.refused("--causal", "maybe", because="--causal: 'maybe' is not one of yes, no")
+        self.refused("--variants", "packed,fast", because="--variants: 'fast' is not one of per-head, separate, packed")
+        self.refused("--variants", "packed,packed", because="--variants lists a value twice")
+        self.refused("--threads", "2,2", because="--threads lists a value twice")
         self.refused("--reps", "0", because="--reps: '0'")
-        self.refused("--heads", "5", because="768 numbers do not divide into 5 heads")
+        self.refused("--heads", "5", because="an embedding size of 768 is not divisible by 5 heads")
         self.refused("--kv-heads", "5", because="12 heads cannot share 5 kv heads evenly")
-        self.refused("--tokens", "99999999", because="would need tensors of")
+        self.refused("--tokens", "99999999", because="needs tensors of")
 
 
 if __name__ == "__main__":

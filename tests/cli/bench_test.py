@@ -3,7 +3,7 @@
 
     bench_test.py COMMAND [unittest arguments]
 
-Sizes are tiny: speed itself is nobody's business here.
+Sizes are tiny: these tests do not measure speed.
 """
 
 import csv
@@ -222,35 +222,35 @@ class WrongUsage(unittest.TestCase):
         self.assertIn(because, result.stderr)
 
     def test_a_bad_number_is_named(self):
-        self.refused("attention", "--queries", "12,x", because="--queries: 'x' is not a whole number")
-        self.refused("attention", "--queries", "0", because="--queries: '0' is not a whole number from 1")
-        self.refused("attention", "--queries", "4,", because="--queries: '' is not a whole number")
-        self.refused("attention", "--dim", "513", because="--dim: '513' is not a whole number from 1 to 512")
+        self.refused("attention", "--queries", "12,x", because="--queries: 'x' is not an integer")
+        self.refused("attention", "--queries", "0", because="--queries: '0' is not an integer from 1")
+        self.refused("attention", "--queries", "4,", because="--queries: '' is not an integer")
+        self.refused("attention", "--dim", "513", because="--dim: '513' is not an integer from 1 to 512")
         self.refused("attention", "--reps", "0", because="--reps: '0'")
         self.refused("attention", "--min-time", "-1", because="--min-time")
 
     def test_a_bad_choice_lists_the_good_ones(self):
-        self.refused("attention", "--mask", "int", because="--mask: 'int' is none of none, bool, float")
-        self.refused("attention", "--dtype", "int8", because="none of f32, f64, bf16, f16")
+        self.refused("attention", "--mask", "int", because="--mask: 'int' is not one of none, bool, float")
+        self.refused("attention", "--dtype", "int8", because="not one of f32, f64, bf16, f16")
         self.refused("attention", "--weights", "some", because="none of none, mean, all")
         self.refused("attention", "--engine", "gpu", because="none of auto, cpu, reference")
         self.refused("attention", "--causal", "maybe", because="none of yes, no, both")
 
     def test_a_bad_window_shows_a_good_one(self):
         self.refused("attention", "--window", "256", because="'256' is not LEFT,RIGHT, such as 256,0")
-        self.refused("attention", "--window", "a,0", because="--window: 'a' is not a whole number")
+        self.refused("attention", "--window", "a,0", because="--window: 'a' is not an integer")
 
     def test_heads_that_cannot_be_shared_are_refused(self):
         self.refused("attention", "--heads", "8", "--kv-heads", "3", because="8 heads cannot share 3 kv heads evenly")
 
     def test_more_memory_than_there_is_anywhere_is_refused(self):
-        self.refused("attention", "--queries", "99999999", "--mask", "bool", because="would need tensors of")
+        self.refused("attention", "--queries", "99999999", "--mask", "bool", because="needs tensors of")
 
     def test_json_and_csv_exclude_each_other(self):
         self.refused("attention", "--json", "--csv", because="excludes")
 
     def test_bench_alone_says_what_is_missing(self):
-        self.refused(because="needs one of attention")
+        self.refused(because="requires a command: attention")
 
 
 if __name__ == "__main__":

@@ -122,39 +122,39 @@ class Command(unittest.TestCase):
         self.assertIn("explain", result.stderr)
 
     def test_each_bad_option_has_its_message_and_writes_no_data(self):
-        hint = " (rapt explain --help lists what there is)"
-        work = "numbers of heads that work: 1, 2, 3, 4, 6, 8, 12, 24"
+        hint = " (see rapt explain --help)"
+        work = "possible numbers of heads: 1, 2, 3, 4, 6, 8, 12, 24"
         table = [
-            (["frobnicate"], "there is no frobnicate (rapt --help lists what there is)"),
-            (["explain", "--bogus"], "there is no --bogus" + hint),
-            (["explain", "--heads", "x"], "--heads: x is not a whole number" + hint),
-            (["explain", "--heads", "2.5"], "--heads: 2.5 is not a whole number" + hint),
-            (["explain", "--heads", "99999999999999999999"], "--heads: 99999999999999999999 is not a whole number" + hint),
-            (["explain", "--heads", "0"], "explain: 0 heads asked for; there must be at least 1"),
-            (["explain", "--heads", "-4"], "explain: -4 heads asked for; there must be at least 1"),
+            (["frobnicate"], "unknown command frobnicate (see rapt --help)"),
+            (["explain", "--bogus"], "unknown option --bogus" + hint),
+            (["explain", "--heads", "x"], "--heads: x is not an integer" + hint),
+            (["explain", "--heads", "2.5"], "--heads: 2.5 is not an integer" + hint),
+            (["explain", "--heads", "99999999999999999999"], "--heads: 99999999999999999999 is not an integer" + hint),
+            (["explain", "--heads", "0"], "explain: 0 heads requested; at least 1 is needed"),
+            (["explain", "--heads", "-4"], "explain: -4 heads requested; at least 1 is needed"),
             (["explain", "--heads", "5"],
              f"explain: 5 heads do not divide E = 24: each head would have 24 / 5 = 4.8 numbers; {work}"),
             (["explain", "--heads", "48"],
              f"explain: 48 heads do not divide E = 24: each head would have 24 / 48 = 0.5 numbers; {work}"),
-            (["explain", "--lang", "fr"], "--lang: 'fr' is none of en, zh" + hint),
-            (["explain", "--color", "maybe"], "--color: 'maybe' is none of auto, always, never" + hint),
-            (["explain", "--text"], "--text needs something behind it: --text TEXT" + hint),
+            (["explain", "--lang", "fr"], "--lang: 'fr' is not one of en, zh" + hint),
+            (["explain", "--color", "maybe"], "--color: 'maybe' is not one of auto, always, never" + hint),
+            (["explain", "--text"], "--text requires a value: --text TEXT" + hint),
             (["explain", "--text", ""], "explain: the text has no tokens; give at least one word with --text"),
             (["explain", "--text", " \t\u3000\n"], "explain: the text has no tokens; give at least one word with --text"),
-            (["explain", "--text", "a " * 1025], "explain: the text has 1025 tokens; at most 1024 are taken"),
-            (["explain", "--question"], "--question needs something behind it: --question N" + hint),
-            (["explain", "--question", "x"], "--question: x is not a whole number" + hint),
+            (["explain", "--text", "a " * 1025], "explain: the text has 1025 tokens; the maximum is 1024"),
+            (["explain", "--question"], "--question requires a value: --question N" + hint),
+            (["explain", "--question", "x"], "--question: x is not an integer" + hint),
             (["explain", "--question", "19"], "explain: question 19: there are questions 1 to 18"),
             (["explain", "--question", "4", "--set", "x=1"],
-             'explain: question 4: there is no switch "x"; it has "scale" and "d"'),
+             'explain: question 4: unknown setting "x"; it has "scale" and "d"'),
             (["explain", "--question", "4", "--set", "scale=x"],
              'explain: question 4: "scale" is "on" or "off", not "x"'),
             (["explain", "--question", "4", "--set", "scale"], "--set: 'scale' is not key=value" + hint),
             (["explain", "--question", "4", "--set", "d=4", "--set", "d=64"], "--set: 'd' is given twice" + hint),
-            (["explain", "--set", "d=4"], "explain: --set is for a question; add --question N"),
-            (["explain", "--question", "1", "--questions"], "explain: --questions and --question do not go together"),
+            (["explain", "--set", "d=4"], "explain: --set requires --question N"),
+            (["explain", "--question", "1", "--questions"], "explain: --questions and --question cannot be combined"),
             *((["explain", "--question", "1", *option],
-               f"explain: {option[0]} does not go with --question: a question has its own switches, for --set")
+               f"explain: {option[0]} cannot be combined with --question: a question has its own settings, changed with --set")
               for option in (["--text", "a"], ["--heads", "4"], ["--causal"], ["--wrong-split"])),
         ]
         for arguments, message in table:

@@ -36,7 +36,7 @@ class Inspect(file_case.Files):
         self.write("a.safetensors", arrays.safetensors({f"{n}.w{x}.weight": weight for n in range(3) for x in "qkvo"}))
         text = self.good("inspect", "a.safetensors").stdout
         self.assertIn("rapt run --model a.safetensors --prefix 0. --heads 2 --input x.npy", text)
-        self.assertIn("  1.  as the one before\n  2.  as the one before\n", text)
+        self.assertIn("  1.  same as the previous one\n  2.  same as the previous one\n", text)
 
     def test_the_command_it_gives_runs_the_layer(self):
         shutil.copy(self.layer("gpt2"), self.path("gpt2.safetensors"))
@@ -61,7 +61,7 @@ class Inspect(file_case.Files):
     def test_several_layers_come_with_their_prefixes(self):
         text = self.good("inspect", self.layer("several")).stdout
         self.assertIn("--prefix encoder.0.attn.", text)
-        self.assertIn("these work: 1, 2, 3, 4, 6, 12", text)
+        self.assertIn("possible: 1, 2, 3, 4, 6, 12", text)
 
     def test_one_array(self):
         data = json.loads(self.good("inspect", "x.npy", "--json").stdout)
@@ -98,7 +98,7 @@ class Convert(file_case.Files):
 
         result = self.rapt("convert", self.layer("wq"), "c.safetensors", "--projections", "packed")
         self.assertEqual(result.returncode, 1)
-        for part in (file_case.PREFIX, "in one each", "--names", "--projections"):
+        for part in (file_case.PREFIX, "in separate tensors", "--names", "--projections"):
             self.assertIn(part, result.stderr)
         self.assertFalse(os.path.exists(self.path("c.safetensors")))
 
@@ -135,13 +135,13 @@ class Convert(file_case.Files):
 
     def test_what_cannot_be_taken_is_said(self):
         self.write("a.safetensors", arrays.safetensors({"w": ("F32", [1], [1.0]), "ids": ("I64", [2], [1, 2])}))
-        self.assertIn("left out ids (I64)", self.good("convert", "a.safetensors", "a.npz").stderr)
+        self.assertIn("skipped ids (I64)", self.good("convert", "a.safetensors", "a.npz").stderr)
         result = self.rapt("convert", "a.safetensors", "a.npz", "--names", "torch")
         self.assertEqual(result.returncode, 1)
         self.assertIn("no attention layer", result.stderr)
         result = self.rapt("convert", "a.safetensors", "a.bin")
         self.assertEqual(result.returncode, 2)
-        self.assertIn(".safetensors, .npz and .npy", result.stderr)
+        self.assertIn(".safetensors, .npz or .npy", result.stderr)
 
 
 if __name__ == "__main__":

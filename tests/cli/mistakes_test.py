@@ -19,32 +19,32 @@ class Mistakes(file_case.Files):
         self.refused(code, "run", "--model", self.layer("w_q"), *arguments, says=says)
 
     def test_a_wrong_number_of_heads(self):
-        self.run_model("--heads", "5", "--input", "x.npy", says=["--heads is 5", "these work: 1, 2, 3, 4, 6, 12"])
+        self.run_model("--heads", "5", "--input", "x.npy", says=["--heads is 5", "possible values: 1, 2, 3, 4, 6, 12"])
         self.refused(1, "run", "--model", self.layer("wq"), "--heads", "4", "--kv-heads", "4", "--input", "x.npy",
-                     says=["--kv-heads is 4", "which are 2 heads"])
+                     says=["--kv-heads is 4", "which is 2 heads"])
 
     def test_no_number_of_heads(self):
-        self.run_model("--input", "x.npy", says=["how many heads", "give --heads. These work: 1, 2, 3, 4, 6, 12"])
+        self.run_model("--input", "x.npy", says=["the number of heads", "give --heads. Possible values: 1, 2, 3, 4, 6, 12"])
 
     def test_another_number_of_heads_than_the_array_has(self):
         self.write("q.npy", arrays.npy((1, 2, 5, 12), self.values))
-        self.refused(2, "run", "--input", "q.npy", "--heads", "3", says=["(1, 2, 5, 12)", "2 heads", "3 were asked for"])
-        self.refused(2, "run", "--input", "x.npy", "--heads", "5", says=["(2, 5, 12)", "do not divide into 5 heads"])
+        self.refused(2, "run", "--input", "q.npy", "--heads", "3", says=["(1, 2, 5, 12)", "2 heads", "3 were requested"])
+        self.refused(2, "run", "--input", "x.npy", "--heads", "5", says=["(2, 5, 12)", "not divisible into 5 heads"])
 
     def test_a_transposed_array(self):
         self.write("t.npy", arrays.npy((2, 12, 5), self.values))
         self.run_model("--heads", "4", "--input", "t.npy", says=["(2, 12, 5)", "(B, L, E)", "E = 12", "transposed?"])
 
     def test_a_missing_file(self):
-        self.run_model("--heads", "4", "--input", "y.npy", says=["there is no file y.npy", "did you mean x.npy?"])
+        self.run_model("--heads", "4", "--input", "y.npy", says=["no such file: y.npy", "did you mean x.npy?"])
         self.refused(1, "run", "--model", "m.safetensors", "--heads", "4", "--input", "x.npy",
-                     says=["there is no file m.safetensors"])
-        self.refused(1, "inspect", "nothing.npz", says=["rapt: there is no file nothing.npz"])
+                     says=["no such file: m.safetensors"])
+        self.refused(1, "inspect", "nothing.npz", says=["rapt: no such file: nothing.npz"])
 
     def test_a_typo_in_the_name_of_a_tensor(self):
         self.run_model("--heads", "4", "--input", self.layer("w_q") + ":inptu",
                        says=['has no tensor "inptu"', "did you mean", ":input?"])
-        self.run_model("--heads", "4", "--input", self.layer("w_q"), code=2, says=["tensors; name one as", "input"])
+        self.run_model("--heads", "4", "--input", self.layer("w_q"), code=2, says=["tensors; select one with", "input"])
 
     def test_text_instead_of_an_array(self):
         self.write("x.txt", b"1 2 3\n4 5 6\n")
@@ -80,7 +80,7 @@ class Mistakes(file_case.Files):
                        says=["--mask: m.npy", "(4, 5)", "(2, 4, 5, 5)", "a matrix is (Lq, Lk)", "--mask-of keys"])
         self.write("m3.npy", arrays.npy((2, 5, 5), [True] * 50, "b1"))
         self.run_model("--heads", "4", "--input", "x.npy", "--mask", "m3.npy", "--mask-true", "keep", code=2,
-                       says=["two readings", "--mask-of batch"])
+                       says=["ambiguous", "--mask-of batch"])
 
     def test_an_odd_head_that_should_turn(self):
         self.run_model("--heads", "4", "--rotary", "half", "--input", "x.npy",
@@ -90,17 +90,17 @@ class Mistakes(file_case.Files):
 
     def test_an_archive_without_the_name_of_a_member(self):
         self.good("convert", self.layer("w_q"), "two.npz")
-        self.run_model("--heads", "4", "--input", "two.npz", code=2, says=["two.npz holds", "name one as two.npz:NAME", "input"])
+        self.run_model("--heads", "4", "--input", "two.npz", code=2, says=["two.npz contains", "select one with two.npz:NAME", "input"])
         self.good("run", "--model", self.layer("w_q"), "--heads", "4", "--input", "two.npz:input")
 
     def test_an_option_with_nothing_behind_it(self):
-        self.run_model("--heads", "4", "--input", "x.npy", "--weights", code=2, says=["--weights needs something", "--weights FILE"])
+        self.run_model("--heads", "4", "--input", "x.npy", "--weights", code=2, says=["--weights requires a value", "--weights FILE"])
         self.run_model("--heads", "4", "--input", "x.npy", "--weights", "--out", "y.npy", code=2,
-                       says=["--weights: needs something behind it, and --out is an option"])
+                       says=["--weights: requires a value, but --out is an option"])
         self.refused(2, "inspect", says=["rapt inspect FILE"])
         self.refused(2, "convert", "x.npy", says=["rapt convert IN OUT"])
-        self.refused(2, "run", "x.npy", says=["x.npy belongs to no option"])
-        self.refused(2, "bench", says=["rapt bench needs one of attention"])
+        self.refused(2, "run", "x.npy", says=["unexpected argument x.npy"])
+        self.refused(2, "bench", says=["rapt bench requires a command: attention"])
 
     def test_keys_that_do_not_fit_the_queries(self):
         self.write("k.npy", arrays.npy((3, 5, 12), self.values + self.values[:60]))
@@ -115,12 +115,12 @@ class Mistakes(file_case.Files):
 
     def test_an_output_in_a_folder_that_is_not_there(self):
         self.run_model("--heads", "4", "--input", "x.npy", "--out", "results/y.npy",
-                       says=["there is no folder results", "mkdir -p results"])
+                       says=["no such directory: results", "mkdir -p results"])
 
     def test_an_unknown_flag(self):
         self.run_model("--heads", "4", "--inptu", "x.npy", code=2,
-                       says=["there is no --inptu; did you mean --input?", "rapt run --help"])
-        self.refused(2, "inpect", "x.npy", says=["there is no inpect; did you mean inspect?", "rapt --help"])
+                       says=["unknown option --inptu; did you mean --input?", "rapt run --help"])
+        self.refused(2, "inpect", "x.npy", says=["unknown command inpect; did you mean inspect?", "rapt --help"])
 
     def test_a_model_of_several_layers(self):
         self.refused(1, "run", "--model", self.layer("several"), "--heads", "4", "--input", "x.npy",
@@ -134,15 +134,15 @@ class Mistakes(file_case.Files):
                      says=["rapt: --causal", "5 queries and 3 keys", "--align top-left", "--align bottom-right"])
         self.good("run", "--query", "q.npy", "--key", "k.npy", "--window", "1,1", "--align", "bottom-right")
         self.refused(1, "run", "--input", "q.npy", "--key-lengths", "9", says=["rapt: --key-lengths[0] is 9", "5 keys"])
-        self.refused(1, "run", "--input", "key_lengths.npy", says=["there is no file key_lengths.npy"])
-        self.refused(2, "run", "--heads", "5", says=["24 numbers", "do not divide into 5 heads"])
+        self.refused(1, "run", "--input", "key_lengths.npy", says=["no such file: key_lengths.npy"])
+        self.refused(2, "run", "--heads", "5", says=["embedding size, 24", "not divisible by 5"])
 
     def test_a_model_that_is_no_file_of_tensors(self):
         self.refused(2, "run", "--model", "x.npy", "--heads", "4", "--input", "x.npy", says=["x.npy", "save_file"])
-        self.refused(1, "inspect", "x.npz", says=["there is no file x.npz", "did you mean x.npy?"])
+        self.refused(1, "inspect", "x.npz", says=["no such file: x.npz", "did you mean x.npy?"])
 
     def test_options_that_do_not_go_together(self):
-        self.refused(2, "run", "--input", "x.npy", "--query", "x.npy", says=["--input is query, key and value in one"])
+        self.refused(2, "run", "--input", "x.npy", "--query", "x.npy", says=["--input already sets query, key and value"])
         self.refused(2, "run", "--model", self.layer("w_q"), says=["give --input"])
         self.refused(2, "run", "--input", "x.npy", says=["(2, 5, 12)", "--heads N", "--model"])
         self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--causal", "left", says=["top-left, bottom-right"])
@@ -157,20 +157,20 @@ class Mistakes(file_case.Files):
                      "-1e9", says=["--mask-fill: x.npy holds f32"])
         self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--seed", "3", says=["give --dropout too"])
         self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--add-zero-attention", says=["give --model too"])
-        self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--rotary-size", "2", says=["give --rotary half"])
+        self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--rotary-size", "2", says=["requires --rotary half"])
         self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--position", "2", says=["--rotary"])
-        self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--align", "top-left", "--offset", "2", says=["one of them"])
+        self.refused(2, "run", "--input", "x.npy", "--heads", "2", "--align", "top-left", "--offset", "2", says=["cannot be combined with --align"])
         self.run_model("--heads", "3", "--input", "x.npy", "--rotary", "half", "--rotary-scaling", "yarn:4", code=2,
                        says=["'yarn:4' should be yarn:FACTOR,ORIGINAL"])
         self.run_model("--heads", "3", "--input", "x.npy", "--rotary", "half", "--rotary-scaling", "far:4", code=2,
-                       says=["'far' is none of linear, ntk, dynamic, yarn, llama3"])
+                       says=["'far' is not one of linear, ntk, dynamic, yarn, llama3"])
 
     def test_numbers_of_heads_and_rows_that_do_not_fit(self):
         asked = ["run", "--input", "x.npy", "--heads", "2"]
         self.write("sinks.npy", arrays.npy((3,), [0.0] * 3))
         self.refused(1, *asked, "--alibi-slopes", "1", says=["rapt: --alibi-slopes has 1 values for 2 query heads"])
         self.refused(1, *asked, "--sinks", "sinks.npy", says=["rapt: --sinks has shape (3,)", "(Hq)"])
-        self.refused(1, *asked, "--query-starts", "0,5", says=["rapt: --query-starts: sequences lie in one batch row"])
+        self.refused(1, *asked, "--query-starts", "0,5", says=["rapt: --query-starts: sequences must be in one batch row"])
         self.refused(1, *asked, "--causal", "--offset", "1,2,3", says=["rapt: --offset has 3 offsets for 2 batch rows"])
         self.run_model("--heads", "4", "--input", "x.npy", "--alibi-slopes", "1", says=["rapt: --alibi-slopes has 1 values"])
         self.run_model("--heads", "4", "--input", "x.npy", "--sinks", "sinks.npy", says=["rapt: --sinks has shape (3,)"])
@@ -178,7 +178,7 @@ class Mistakes(file_case.Files):
                        says=["--rotary-size is 6", "the head size 4"])
         self.write("row.npy", arrays.npy((1, 5, 12), self.values[:60]))
         self.refused(1, "run", "--input", "row.npy", "--heads", "2", "--query-starts", "0,2,5", "--key-starts", "0,5",
-                     says=["--query-starts names 2 sequences, --key-starts 1"])
+                     says=["--query-starts defines 2 sequences, --key-starts 1"])
 
 
 if __name__ == "__main__":

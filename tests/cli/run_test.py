@@ -78,7 +78,7 @@ class Run(file_case.Files):
         twice = [x for n in range(0, 60, 3) for x in self.values[n : n + 3] * 2]  # each head for two of the queries
         self.write("k2.npy", arrays.npy((2, 5, 12), twice))
         self.good("run", "--query", "x.npy", "--key", "k.npy", "--heads", "4", "--kv-heads", "2", "--out", "y.npy")
-        self.assertIn("--kv-heads says", self.rapt("run", "--query", "x.npy", "--key", "k.npy", "--heads", "4").stderr)
+        self.assertIn("--kv-heads sets", self.rapt("run", "--query", "x.npy", "--key", "k.npy", "--heads", "4").stderr)
         self.good("run", "--query", "x.npy", "--key", "k2.npy", "--heads", "4", "--out", "z.npy")
         self.assertEqual(self.read("y.npy"), self.read("z.npy"))
 
@@ -142,7 +142,7 @@ class Run(file_case.Files):
         self.assertEqual(weights[2 * 5 : 2 * 5 + 1], [0.0])
 
     def test_a_mask_may_fill_instead_of_hiding(self):
-        # The notes' masked_fill(mask == 0, -1e9): a row that is filled whole attends evenly, one that is hidden gives 0.
+        # masked_fill(mask == 0, -1e9): a row that is filled completely attends uniformly, one that is masked gives 0.
         keep = [False] * 5 + [j < 2 for _ in range(4) for j in range(5)]
         self.write("keep.npy", arrays.npy((5, 5), keep, "b1"))
         self.write("drop.npy", arrays.npy((5, 5), [not seen for seen in keep], "b1"))
@@ -256,7 +256,7 @@ class Run(file_case.Files):
 
     def test_alone_it_shows_the_model_that_is_built_in(self):
         result = self.good("run")
-        self.assertIn("layer 2: what came next, last time", result.stdout)
+        self.assertIn("layer 2: what came next last time", result.stdout)
         self.assertEqual(result.stdout, self.good("generate").stdout)
 
     def test_types_can_be_chosen(self):

@@ -120,11 +120,11 @@ class BuiltIn(Train):
         self.assertLessEqual(max(len(line) for line in page.splitlines()), 80)
         self.assertNotIn("\x1b", page)
         self.assertIn("wordsxyzwor dsxyz", self.good("generate", "--prompt", "wordsxyzwor").stdout)
-        self.assertIn("Nothing is repeated", self.good("generate", "--prompt", "ab", "--tokens", "1").stdout)
+        self.assertIn("The prompt repeats nothing", self.good("generate", "--prompt", "ab", "--tokens", "1").stdout)
         data = self.data("generate", "--prompt", "THEcatSAWdogTHE", "--tokens", "9")
         self.assertEqual(data["text"], "catSAWdog")
         self.assertGreater(min(token["probability"] for token in data["tokens"]), 0.5)
-        self.refused(1, "\"!\" is none of the 64 characters", "generate", "--prompt", "what!")
+        self.refused(1, "\"!\" is not one of the 64 characters", "generate", "--prompt", "what!")
         self.refused(1, "the context of this model is 32", "generate", "--prompt", "x" * 33)
 
 
@@ -156,7 +156,7 @@ class Resume(Train):
             process.send_signal(signal.SIGKILL)
             stderr = process.communicate()[1].decode()
             self.assertNotIn("rapt:", stderr)
-            if found := re.search(r"is at step (\d+)", stderr):
+            if found := re.search(r"resuming at step (\d+)", stderr):
                 step = int(found.group(1))
                 self.assertEqual(step % 20, 0)
                 self.assertGreaterEqual(step, at)  # nothing that was saved is lost
@@ -179,7 +179,7 @@ class Resume(Train):
         data = json.loads(stdout)
         self.assertTrue(data["interrupted"])
         self.assertGreater(data["steps"], 0)
-        self.assertIn(f"--resume goes on from step {data['steps']}", stderr.decode())
+        self.assertIn(f"--resume continues from step {data['steps']}", stderr.decode())
         self.assertFalse(self.exists("m.safetensors"))
         steps = data["steps"]
         again = self.data(*self.text("--steps", str(steps + 3)), "--resume")
@@ -191,11 +191,11 @@ class Resume(Train):
     def test_what_cannot_go_on_is_refused(self):
         self.good(*self.text("--steps", "5"))
         before = self.read("m.safetensors.checkpoint")
-        self.refused(2, ["m.safetensors.checkpoint is there", "--resume", "--restart"], *self.text("--steps", "9"))
-        self.refused(1, ["trained with seed 1, this run asks for 2", "--restart begins again"],
+        self.refused(2, ["m.safetensors.checkpoint exists", "--resume", "--restart"], *self.text("--steps", "9"))
+        self.refused(1, ["trained with seed 1, this run has 2", "--restart starts over"],
                      *self.text("--seed", "2", "--resume"))
-        self.refused(1, "trained with width 16, this run asks for 32", *self.text("--resume", "--width", "32"))
-        self.refused(1, "trained with task text, this run asks for reverse",
+        self.refused(1, "trained with width 16, this run has 32", *self.text("--resume", "--width", "32"))
+        self.refused(1, "trained with task text, this run has reverse",
                      "train", "reverse", "--out", "m.safetensors", "--resume")
         self.refused(2, "--resume", *self.text("--resume", "--restart"))
         self.write("a.txt", TEXT.encode() + b"more")
@@ -204,10 +204,10 @@ class Resume(Train):
         self.assertEqual(before, self.read("m.safetensors.checkpoint"))
         for broken in (b"", before[:100], before[:-7], b"\xff" * 1000):
             self.write("m.safetensors.checkpoint", broken)
-            self.refused(1, ["m.safetensors.checkpoint", "--restart begins again"], *self.text("--resume"))
+            self.refused(1, ["m.safetensors.checkpoint", "--restart starts over"], *self.text("--resume"))
 
     def test_resume_without_a_checkpoint_begins(self):
-        self.assertIn("begins at step 0", self.good(*self.text("--steps", "2", "--resume")).stderr)
+        self.assertIn("starting at step 0", self.good(*self.text("--steps", "2", "--resume")).stderr)
 
 
 class BadInputs(Train):
@@ -217,32 +217,33 @@ class BadInputs(Train):
         self.refused(2, "--steps", "train", "reverse", "--steps", "0")
         self.refused(2, "--seed", "train", "reverse", "--seed", "-1")
         self.refused(2, "--width", "train", "reverse", "--width", "8")
-        self.refused(1, ["there is no folder nowhere", "mkdir"], "train", "reverse", "--out", "nowhere/m.safetensors")
-        self.refused(1, "is a folder", "train", "reverse", "--out", ".")
-        self.refused(1, "is no model of rapt train's", "train", "reverse", "--out", "a.txt")
+        self.refused(1, ["no such directory: nowhere", "mkdir"], "train", "reverse", "--out", "nowhere/m.safetensors")
+        self.refused(1, "is a directory", "train", "reverse", "--out", ".")
+        self.refused(1, "is not a model from rapt train", "train", "reverse", "--out", "a.txt")
         self.assertEqual(self.read("a.txt"), TEXT.encode())
         self.refused(2, "3 heads do not divide a width of 16", *self.text("--heads", "3"))
         self.refused(2, "parameters", *self.text("--width", "65536", "--layers", "99"))
         for option in ("--layers", "--heads", "--width", "--context", "--batch", "--rate", "--dropout"):
+            kind = "a number" if option in ("--rate", "--dropout") else "an integer"
             for value in ("-1", "x"):
-                self.refused(2, [f"{option}: '{value}' is not a", "number"], *self.text(option, value))
+                self.refused(2, f"{option}: '{value}' is not {kind}", *self.text(option, value))
 
     def test_texts_that_cannot_be_learned(self):
         self.refused(2, "file", "train", "text")
-        self.refused(1, ["no file b.txt", "a.txt"], "train", "text", "b.txt")
-        self.refused(1, "is a folder", "train", "text", ".")
+        self.refused(1, ["no such file: b.txt", "a.txt"], "train", "text", "b.txt")
+        self.refused(1, "is a directory", "train", "text", ".")
         for data, words in ((b"", "is empty"), (b"ab", "has 2 characters"), (b"\x7fELF\0\0", "byte 4 is 0"),
                             (b"caf\xe9 " * 500, "byte 3 is not UTF-8")):
             self.write("bad.txt", data)
             self.refused(1, ["bad.txt", words], "train", "text", "bad.txt")
 
     def test_models_that_cannot_generate(self):
-        self.refused(1, "no file absent.safetensors", "generate", "absent.safetensors")
+        self.refused(1, "no such file: absent.safetensors", "generate", "absent.safetensors")
         self.refused(1, "safetensors", "generate", "a.txt")
         self.write("other.safetensors", arrays.safetensors({"w": ("F32", [1], [1.0])}))
         self.refused(1, ["other.safetensors was not written by rapt train"], "generate", "other.safetensors")
         self.rapt("train", "reverse", "--steps", "1", "--every", "1")
-        for prompt, words in (("abc", "has 3 letters"), ("ABC", "\"A\" is none of the 27 characters"), ("", "empty")):
+        for prompt, words in (("abc", "has 3 letters"), ("ABC", "\"A\" is not one of the 27 characters"), ("", "empty")):
             self.refused(1, words, "generate", "reverse.safetensors", "--prompt", prompt)
         self.refused(2, "--temperature", "generate", "reverse.safetensors", "--temperature", "-1")
         self.refused(2, "--top-k", "generate", "reverse.safetensors", "--top-k", "0")

@@ -97,10 +97,10 @@ class View(unittest.TestCase):
         self.environment["RAPT_EXPLORER"] = str(self.page)
         self.assertIn("w.npy", self.run_rapt("view", "--file", "v.npy", "--out", "out.html").stderr)
         self.assertEqual(self.run_rapt("run", "--html", "-").returncode, 2)
-        self.assertIn("no folder", self.run_rapt("view", "--out", "no/such/out.html").stderr)
+        self.assertIn("no such directory", self.run_rapt("view", "--out", "no/such/out.html").stderr)
         self.page.write_text("<html>another page</html>", encoding="utf-8")
         ran = self.run_rapt("view", "--file", "w.npy", "--out", "out.html")
-        self.assertIn("no page of rapt's", ran.stderr)
+        self.assertIn("not a page of the rapt explorer", ran.stderr)
 
     def test_without_a_screen_the_path_of_the_page_is_printed(self):
         ran = self.run_rapt("view")

@@ -1,4 +1,4 @@
-// Uses the installed package as anyone would, and returns 0 only where the answer is right.
+// Uses the installed package like any user, and returns 0 only if the result is right.
 #include <cmath>
 #include <cstdio>
 

@@ -15,7 +15,7 @@
 namespace rapt {
 namespace {
 
-// The oracle knows nothing of the bit tricks under test: it builds the list of all values that a format has from the
+// The oracle does not use the bit tricks under test: it builds the list of all values that a format has from the
 // definition of the format, and finds the nearest one by search. Differences of neighbours and their midpoints are
 // exact in double, because the widest 16-bit significand has 11 bits.
 class Oracle {

@@ -162,7 +162,7 @@ TEST_F(Parallel, TheFirstExceptionIsRethrownAfterAllTasksHaveEnded) {
       });
       FAIL() << "nothing was thrown";
     } catch (const std::runtime_error& error) {
-      EXPECT_STREQ(error.what(), "task 17") << threads;  // the one a serial run gives, whoever was quickest
+      EXPECT_STREQ(error.what(), "task 17") << threads;  // the one of a serial run, whichever task threw first
     }
     EXPECT_EQ(ended.load(), 200) << threads;
     EXPECT_FALSE(core::in_task());
@@ -308,7 +308,7 @@ TEST_F(Parallel, AnImpossibleThreadCountIsRefused) {
       FAIL() << threads;
     } catch (const Error& error) {
       EXPECT_EQ(error.what(), "set_thread_count: " + std::to_string(threads) +
-                                  " threads were asked for; give 1 to 1024, or 0 for the default");
+                                  " threads were requested; give 1 to 1024, or 0 for the default");
     }
   }
 }

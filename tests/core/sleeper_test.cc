@@ -78,7 +78,7 @@ TEST_F(SleeperTest, WakesOnAnyCoreButTheWakers) {
 
 TEST_F(SleeperTest, HasAllItsCoresAgainOnceItIsAwake) {
   sleeper.make_way();
-  sleeper.make_way();  // who asks twice must not make it forget a core
+  sleeper.make_way();  // a second call must not lose a core
   wake();
   EXPECT_TRUE(same(cores(), all()));
 }

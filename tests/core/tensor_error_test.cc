@@ -1,4 +1,4 @@
-// What tensors refuse, and the exact words in which they do.
+// Errors of tensors, with their exact messages.
 #include <cstdint>
 #include <limits>
 #include <locale>
@@ -28,21 +28,21 @@ TEST(TensorErrors, SayWhatWasAskedAndWhatWasFound) {
   const ConstTensorView v = x.view();
   expect_error([&] { (void)v.transpose(0, 2); }, "transpose: dimension 2 of shape (2, 6); it has dimensions 0 to 1");
   expect_error([&] { (void)v.transpose(-1, 0); }, "transpose: dimension -1 of shape (2, 6); it has dimensions 0 to 1");
-  expect_error([&] { (void)v.permute({0}); }, "permute: 1 dimensions named for shape (2, 6); name each of its 2 once");
-  expect_error([&] { (void)v.permute({0, 0}); }, "permute: dimension 0 is named twice; name each of the 2 once");
+  expect_error([&] { (void)v.permute({0}); }, "permute: 1 dimensions given for shape (2, 6); give each of its 2 once");
+  expect_error([&] { (void)v.permute({0, 0}); }, "permute: dimension 0 is given twice; give each of the 2 once");
   expect_error([&] { (void)v.permute({0, 2}); }, "permute: dimension 2 of shape (2, 6); it has dimensions 0 to 1");
   expect_error([&] { (void)v.slice(1, 2, 7); }, "slice: 2 to 7 of dimension 1, which has size 6");
   expect_error([&] { (void)v.slice(1, -1, 2); }, "slice: -1 to 2 of dimension 1, which has size 6");
   expect_error([&] { (void)v.slice(1, 3, 2); }, "slice: 3 to 2 of dimension 1, which has size 6");
   expect_error([&] { (void)v.select(0, 2); }, "select: index 2 of dimension 0, which has size 2");
   expect_error([&] { (void)v.select(0, -1); }, "select: index -1 of dimension 0, which has size 2");
-  expect_error([&] { (void)v.unsqueeze(3); }, "unsqueeze: place 3 in shape (2, 6); 0 to 2 can be used");
+  expect_error([&] { (void)v.unsqueeze(3); }, "unsqueeze: position 3 in shape (2, 6); 0 to 2 can be used");
   expect_error([&] { (void)v.split(1, 4); }, "split: size 6 of dimension 1 cannot be divided into 4 equal parts");
   expect_error([&] { (void)v.split(1, 0); }, "split: size 6 of dimension 1 cannot be divided into 0 equal parts");
   expect_error([&] { (void)v.merge(1); }, "merge: dimension 2 of shape (2, 6); it has dimensions 0 to 1");
   expect_error(
       [&] { (void)v.transpose(0, 1).merge(0); },
-      "merge: dimensions 0 and 1 of shape (6, 2) with strides (1, 6) do not lie side by side; a copy is needed");
+      "merge: dimensions 0 and 1 of shape (6, 2) with strides (1, 6) are not adjacent in memory; a copy is needed");
   expect_error([&] { (void)v.expand({2, 7}); }, "expand: shape (2, 6) does not broadcast to (2, 7)");
   expect_error([&] { (void)v.expand({6}); }, "expand: shape (2, 6) does not broadcast to (6,)");
   expect_error([&] { (void)v.reshape({3, 5}); }, "reshape: shape (2, 6) has 12 elements, (3, 5) has 15");
@@ -52,8 +52,8 @@ TEST(TensorErrors, SayWhatWasAskedAndWhatWasFound) {
 
 TEST(TensorErrors, ElementAccessIsChecked) {
   const Tensor x = counting({2, 6});
-  expect_error([&] { (void)x.view().at<double>(0, 0); }, "tensor: holds f32, was asked for as f64");
-  expect_error([&] { (void)x.values<bfloat16>(); }, "tensor: holds f32, was asked for as bf16");
+  expect_error([&] { (void)x.view().at<double>(0, 0); }, "tensor: holds f32, but was accessed as f64");
+  expect_error([&] { (void)x.values<bfloat16>(); }, "tensor: holds f32, but was accessed as bf16");
   expect_error([&] { (void)x.view().at<float>(0); }, "at: 1 indices for shape (2, 6)");
   expect_error([&] { (void)x.view().at<float>(0, 6); }, "at: index 6 of dimension 1, which has size 6");
   expect_error([&] { (void)x.view().at<float>(-1, 0); }, "at: index -1 of dimension 0, which has size 2");
@@ -66,7 +66,7 @@ TEST(TensorErrors, ImpossibleShapesAreRefused) {
       [&] {
         (void)Tensor(Dims{huge, huge});
       },
-      "tensor: shape (4294967296, 4294967296) has more elements than can be counted");
+      "tensor: shape (4294967296, 4294967296) has more elements than a 64-bit integer can count");
   expect_error([] { (void)Dims{1, 2, 3, 4, 5, 6, 7, 8, 9}; }, "tensor: rank 9 is more than the 8 that a view holds");
   expect_error(
       [] {
@@ -88,10 +88,9 @@ TEST(TensorErrors, HeadsMustDivideTheEmbedding) {
   expect_error([&] { (void)combine_heads(x.view()); }, "combine_heads: shape (2, 3, 8) must be (B, H, L, D)");
   expect_error([&] { (void)combine_heads_copy(x.view()); }, "combine_heads: shape (2, 3, 8) must be (B, H, L, D)");
   const Tensor heads = counting({2, 4, 3, 5});
-  expect_error(
-      [&] { (void)combine_heads(heads.view()); },
-      "combine_heads: shape (2, 4, 3, 5) with strides (60, 15, 5, 1) does not hold a token's heads side by side; "
-      "use combine_heads_copy");
+  expect_error([&] { (void)combine_heads(heads.view()); },
+               "combine_heads: shape (2, 4, 3, 5) with strides (60, 15, 5, 1) does not store the heads of a token "
+               "contiguously; use combine_heads_copy");
 }
 
 TEST(TensorErrors, ExpandRefusesANegativeOrUncountableShape) {
@@ -102,7 +101,7 @@ TEST(TensorErrors, ExpandRefusesANegativeOrUncountableShape) {
       [&] {
         (void)row.view().expand({huge, 3});
       },
-      "tensor: shape (4611686018427387904, 3) has more elements than can be counted");
+      "tensor: shape (4611686018427387904, 3) has more elements than a 64-bit integer can count");
 }
 
 TEST(TensorErrors, CopiesRefuseAnUndefinedView) {

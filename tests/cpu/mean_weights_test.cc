@@ -149,7 +149,7 @@ TEST_P(MeanWeights, HaveTheSameBitsForQueriesCutIntoSeveralCalls) {
   }
 }
 
-// A score that is NaN or +inf makes its own row NaN, at hidden keys too, whichever way the weights came.
+// A score that is NaN or +inf makes its own row NaN, at masked keys too, whichever way the weights were computed.
 TEST_P(MeanWeights, OfARowThatIsNotANumberAreNaNAtEveryKey) {
   CaseSpec spec = settings(1, 100, 600)[1];
   const cases::Case test(spec);

@@ -1,4 +1,4 @@
-// Parts of dq that wait for their turn.
+// Parts of dq that are added in order.
 #include "cpu/turns.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Worker {
   WaitingParts parts;
 };
 
-// Some tiles of dq, and whose turn it is in each.
+// Some tiles of dq, and the next chunk of each.
 struct Tiles {
   explicit Tiles(std::size_t count) : numbers(count * kNumbers), turns(count) {}
   QueryPart part(std::size_t tile, std::int64_t chunk) {

@@ -77,8 +77,8 @@ class Case:
             call["keys"] = call["queries"]
             call["is_causal"] = pick(True, False)
         if (self.args["add_bias_kv"] or self.args["add_zero_attn"]) and not call["need_weights"]:
-            # With the hint and without weights PyTorch puts the mask aside, and a causal order of its own hides the added
-            # keys too; with weights, or without the hint, every query sees them. We hold to the latter.
+            # With the hint and without weights, PyTorch ignores the mask, and its own causal mask hides the added keys
+            # too; with weights, or without the hint, every query sees them. We follow the latter.
             call["is_causal"] = False
         kinds = {call["attn_mask"].split("_")[0], call["key_padding_mask"]} - {"none", "causal"}
         if len(kinds) == 2:  # PyTorch wants both of one kind

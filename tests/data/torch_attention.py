@@ -71,7 +71,7 @@ class Plane:
             offset = np.broadcast_to(np.array(alignment), key_count.shape)
 
         self.i, self.j = i, j  # (B, Lq), (B, Lk)
-        # (B, 1, Lq, Lk): how far key j lies before the position of query i; negative: behind it.
+        # (B, 1, Lq, Lk): how far key j is before the position of query i; negative: after it.
         self.distance = torch.from_numpy((i + offset[self.row])[:, None, :, None] - j[:, None, None, :])
         beyond = (self.row[:, :, None] != key_row[:, None, :]) | (j[:, None, :] >= key_count[self.row][:, :, None])
         self.beyond = torch.from_numpy(beyond)[:, None]  # past the key length, or in another packed sequence

@@ -1,4 +1,4 @@
-// The numbers of the exhibits, against answers known beforehand.
+// The numbers of the exhibits, against known results.
 #include <algorithm>
 #include <cmath>
 #include <string>

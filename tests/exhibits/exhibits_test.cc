@@ -220,8 +220,8 @@ TEST(ExhibitsList, RefusesWhatThereIsNotAndSaysWhatThereIs) {
   };
   expect_error(ask(19), "question 19: there are questions 1 to 18");
   expect_error(ask(0), "question 0: there are questions 1 to 18");
-  expect_error(ask(4, {{"x", "on"}}), R"(question 4: there is no switch "x"; it has "scale" and "d")");
-  expect_error(ask(7, {{"x", "on"}}), R"(question 7: there is no switch "x"; it has "axis")");
+  expect_error(ask(4, {{"x", "on"}}), R"(question 4: unknown setting "x"; it has "scale" and "d")");
+  expect_error(ask(7, {{"x", "on"}}), R"(question 7: unknown setting "x"; it has "axis")");
   expect_error(ask(4, {{"scale", "x"}}), R"(question 4: "scale" is "on" or "off", not "x")");
   expect_error(ask(4, {{"d", ""}}), R"(question 4: "d" is "64", "4" or "512", not "")");
 }

@@ -2,7 +2,7 @@
 
 A page is Markdown. In it:
 
-    ```cpp …```             is run: cpp, c, python or sh. Blocks of one language on one page follow one another, so that
+    ```cpp …```             is run: cpp, c, python or sh. Blocks of one language on one page are continued, so that
                             a later one knows the names of an earlier. A cmake block is a file for the shell.
     ```text …```            directly below a block is what it prints. A line that is … stands for any lines, and …
                             within a line for anything.

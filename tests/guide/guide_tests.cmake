@@ -1,9 +1,9 @@
-# Every block of code in README.md and docs/guide runs: tests/guide/blocks.py says how a page is read. Python's run with
-# the package's own tests (bindings/python/tests/test_guide.py).
+# Every block of code in README.md and docs/guide runs: tests/guide/blocks.py describes the format of a page. Python's
+# run with the package's own tests (bindings/python/tests/test_guide.py).
 set(guide ${CMAKE_CURRENT_LIST_DIR})
 add_test(NAME GuidePages COMMAND Python3::Interpreter -B ${guide}/check_test.py ${PROJECT_SOURCE_DIR})
 
-# What a program needs besides the library: a static one does not carry it.
+# The dependencies of the library, which a static library does not contain.
 set(guide_links $<TARGET_FILE:rapt> -Wl,-rpath,$<TARGET_FILE_DIR:rapt> -pthread ${sanitizer_flags})
 if(RAPT_ZLIB)
   list(APPEND guide_links ${ZLIB_LIBRARIES})

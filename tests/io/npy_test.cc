@@ -83,7 +83,7 @@ TEST(Npy, ConvertsIntegersOnRequest) {
 }
 
 TEST(Npy, RoundsLargeIntegersOnce) {
-  // 2^53 + 2^29 + 1 lies just over the middle of two f32; by way of a double it would lie on it.
+  // 2^53 + 2^29 + 1 is just above the midpoint of two f32 values; converted through a double it would be exactly on it.
   const std::int64_t large = (std::int64_t{1} << 53) + (std::int64_t{1} << 29) + 1;
   std::string file = read_raw(test_file("int64.npy"));
   file.replace(128, 8, little(large));
@@ -95,13 +95,13 @@ TEST(Npy, RefusesTypesItDoesNotHaveByName) {
   const auto refusal = [](const char* name) { return refusal_of([&] { (void)read_npy(test_file(name)); }); };
   const auto begins = [](const char* name) { return "npy: " + test_file(name) + ": "; };
   EXPECT_EQ(refusal("int64.npy"), begins("int64.npy") +
-                                      "holds int64, which rapt has no type for; integers can be read as bool, f32 or "
+                                      "holds int64, which rapt does not support; integers can be read as bool, f32 or "
                                       "f64 (NpyOptions::integers_as)");
-  EXPECT_EQ(refusal("complex.npy"), begins("complex.npy") + "holds complex64, which rapt has no type for");
-  EXPECT_EQ(refusal("text.npy"), begins("text.npy") + "holds <U2, which rapt has no type for");
-  EXPECT_EQ(refusal("objects.npy"), begins("objects.npy") + "holds |O, which rapt has no type for");
+  EXPECT_EQ(refusal("complex.npy"), begins("complex.npy") + "holds complex64, which rapt does not support");
+  EXPECT_EQ(refusal("text.npy"), begins("text.npy") + "holds <U2, which rapt does not support");
+  EXPECT_EQ(refusal("objects.npy"), begins("objects.npy") + "holds |O, which rapt does not support");
   EXPECT_EQ(refusal("records.npy"),
-            begins("records.npy") + "holds records with fields (a structured type), which rapt has no type for");
+            begins("records.npy") + "holds records with fields (a structured type), which rapt does not support");
   EXPECT_EQ(refusal("rank9.npy"), begins("rank9.npy") + "byte 85, in the header: the array has more than 8 dimensions");
   EXPECT_EQ(refusal_of([] { (void)read_npy(test_file("int64.npy"), {.integers_as = DType::bf16}); }),
             begins("int64.npy") + "integers cannot be read as bf16; bool, f32 and f64 can be used");

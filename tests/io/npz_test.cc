@@ -41,10 +41,11 @@ TEST(Npz, SaysWhichArraysThereAre) {
   EXPECT_EQ(refusal_of([&] { (void)file.at("absent"); }),
             "npz: " + test_file("stored.npz") +
                 ": has no array \"absent\"; it has \"a\", \"b\", \"mask\", \"größe\", \"folder/x\", \"i\", \"none\"");
-  EXPECT_EQ(refusal_of([&] { (void)file.at("i"); }),
-            "npz: " + test_file("stored.npz") +
-                ": member \"i.npy\": holds int64, which rapt has no type for; integers can be read as bool, f32 or f64 "
-                "(NpyOptions::integers_as)");
+  EXPECT_EQ(
+      refusal_of([&] { (void)file.at("i"); }),
+      "npz: " + test_file("stored.npz") +
+          ": member \"i.npy\": holds int64, which rapt does not support; integers can be read as bool, f32 or f64 "
+          "(NpyOptions::integers_as)");
 }
 
 std::vector<NamedTensor> tensors_of(const std::vector<NpyArray>& arrays, const std::vector<std::string>& names) {

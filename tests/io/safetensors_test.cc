@@ -71,9 +71,9 @@ TEST(SafetensorsFile, ListsWhatItCannotViewAndRefusesItWhenAskedFor) {
   EXPECT_EQ(entry->shape, (std::vector<std::int64_t>{3, 1}));
   EXPECT_EQ(entry->end - entry->begin, 24U);
   EXPECT_EQ(refusal_of([&] { (void)file.at("int64"); }),
-            begin + "tensor \"int64\" holds \"I64\", which rapt has no type for");
+            begin + "tensor \"int64\" holds \"I64\", which rapt does not support");
   EXPECT_EQ(refusal_of([&] { (void)file.find("int64"); }),
-            begin + "tensor \"int64\" holds \"I64\", which rapt has no type for");
+            begin + "tensor \"int64\" holds \"I64\", which rapt does not support");
   EXPECT_EQ(file.entry("rank9")->shape.size(), 9U);
   EXPECT_EQ(refusal_of([&] { (void)file.at("rank9"); }), begin + "tensor \"rank9\" has rank 9; a view has at most 8");
 }
@@ -184,7 +184,7 @@ TEST(WriteSafetensors, RefusesWhatCannotBeWritten) {
   EXPECT_EQ(refusal({{"a", x}, {"a", x}}, {}), "safetensors: (in memory): tensor \"a\": is given twice");
   EXPECT_EQ(refusal({{"\xc0", x}}, {}), "safetensors: (in memory): tensor \"\\xc0\": its name is not UTF-8");
   EXPECT_EQ(refusal({{"__metadata__", x}}, {}),
-            "safetensors: (in memory): tensor \"__metadata__\": this name is the metadata's");
+            "safetensors: (in memory): tensor \"__metadata__\": this name is reserved for metadata");
   EXPECT_EQ(refusal({{"a", {}}}, {}), "safetensors: (in memory): tensor \"a\": is undefined; give a tensor");
   EXPECT_EQ(refusal({}, {{"a", "\xff"}}), "safetensors: (in memory): metadata \"a\" is not UTF-8");
 }

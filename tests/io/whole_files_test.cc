@@ -1,4 +1,4 @@
-// Files are whole or absent: whatever stops a writer, a reader meets the old file or the new one.
+// Atomic writes: whatever stops a writer, a reader sees the old file or the new one.
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
@@ -116,7 +116,7 @@ TEST(WholeFiles, WriteErrorsSayWhere) {
   EXPECT_EQ(refusal(folder.path()), begins(folder.path()) + "is a directory, not a file");
   EXPECT_EQ(refusal(folder / "new/"), begins(folder / "new/") + "is a directory, not a file");
   EXPECT_EQ(refusal(""), "npy: : the path is empty");
-  EXPECT_EQ(refusal("/dev/null"), "npy: /dev/null: is no regular file, so no file can take its place");
+  EXPECT_EQ(refusal("/dev/null"), "npy: /dev/null: is not a regular file and cannot be replaced");
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
   EXPECT_EQ(refusal(std::string("a\0b", 3)), "npy: \"a\\x00b\": the path has a zero byte in it");
   EXPECT_EQ(folder.file_count(), 1);
@@ -127,10 +127,10 @@ TEST(WholeFiles, ReadErrorsSayWhere) {
   const auto refusal = [&](const std::string& path) { return refusal_of([&] { (void)read_npy(path); }); };
   EXPECT_EQ(refusal(folder / "x"), "npy: " + (folder / "x") + ": cannot be opened: No such file or directory");
   EXPECT_EQ(refusal(folder.path()), "npy: " + folder.path() + ": is a directory, not a file");
-  EXPECT_EQ(refusal("/dev/null"), "npy: /dev/null: is no regular file; read it into memory and pass its bytes");
+  EXPECT_EQ(refusal("/dev/null"), "npy: /dev/null: is not a regular file; read it into memory and pass its bytes");
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(refusal(folder / "pipe"),
-            "npy: " + (folder / "pipe") + ": is no regular file; read it into memory and pass its bytes");
+            "npy: " + (folder / "pipe") + ": is not a regular file; read it into memory and pass its bytes");
 }
 
 TEST(WholeFiles, AReadOnlyFileOrFolderIsLeftAlone) {

@@ -1,4 +1,4 @@
-// Attention through a cache, what a cache costs, and each call that it refuses.
+// Attention with a cache, the cost of a cache, and every call that it rejects.
 #include "rapt/kv_cache.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ TEST(KvCache, GivesAttentionTheBitsOfTheTensors) {
       for (const Ids& ids : {Ids{0, 1, 2}, Ids{3, 0, 2}}) {
         for (const std::int64_t id : {0, 1, 2, 3}) cache.truncate(id, 0);
         Ids done = {0, 0, 0};
-        for (const std::int64_t step : {1, 30, 7, 100, 1, 300}) {  // rows bring different numbers of tokens
+        for (const std::int64_t step : {1, 30, 7, 100, 1, 300}) {  // rows append different numbers of tokens
           const auto part = [&](const Tensor& from) {
             Tensor some({3, 2, step, 64});
             for (std::int64_t b = 0; b < 3; ++b) {
@@ -250,16 +250,16 @@ const std::vector<BadCall> kBadCalls = {
     {"LengthNegative", [](KvCache&) { KvCache cache(with([](auto& c) { c.length = -1; })); }, "KvCache: length is -1; it must be positive, or 0 for all pages"},
     {"AddToMany", [](KvCache& c) { c.add(); }, "KvCache::add: all 2 sequences are in use; remove one first"},
     {"ForkToMany", [](KvCache& c) { c.fork(0); }, "KvCache::fork: all 2 sequences are in use; remove one first"},
-    {"ForkTooLong", [](KvCache& c) { c.fork(0, 21); }, "KvCache::fork: sequence 0 has 20 tokens; a fork cannot begin with 21 of them"},
-    {"ForkOfNone", [](KvCache& c) { c.fork(7); }, "KvCache::fork: there is no sequence 7; add() makes one"},
-    {"RemoveTwice", [](KvCache& c) { append(c, {1}, {1, 2, 1, 4}); c.remove(1); c.remove(1); }, "KvCache::remove: there is no sequence 1; add() makes one"},
-    {"TruncateToMore", [](KvCache& c) { c.truncate(0, 30); }, "KvCache::truncate: sequence 0 has 20 tokens; it cannot be cut to 30"},
-    {"TruncateNone", [](KvCache& c) { c.truncate(2, 0); }, "KvCache::truncate: there is no sequence 2; add() makes one"},
-    {"LengthOfNone", [](KvCache& c) { c.length(-1); }, "KvCache::length: there is no sequence -1; add() makes one"},
-    {"RoomOfNone", [](KvCache& c) { c.room(5); }, "KvCache::room: there is no sequence 5; add() makes one"},
-    {"ViewOfNone", [](KvCache& c) { CacheView view; c.view(Ids{0, 3}, view); }, "KvCache::view: there is no sequence 3; add() makes one"},
-    {"AppendToNone", [](KvCache& c) { append(c, {0, 9}, {2, 2, 1, 4}); }, "KvCache::append: there is no sequence 9; add() makes one"},
-    {"AppendTwice", [](KvCache& c) { append(c, {1, 0, 1}, {3, 2, 1, 4}); }, "KvCache::append: sequence 1 is named twice; give its tokens in one row"},
+    {"ForkTooLong", [](KvCache& c) { c.fork(0, 21); }, "KvCache::fork: sequence 0 has 20 tokens; a fork cannot start with 21 of them"},
+    {"ForkOfNone", [](KvCache& c) { c.fork(7); }, "KvCache::fork: there is no sequence 7; add() creates one"},
+    {"RemoveTwice", [](KvCache& c) { append(c, {1}, {1, 2, 1, 4}); c.remove(1); c.remove(1); }, "KvCache::remove: there is no sequence 1; add() creates one"},
+    {"TruncateToMore", [](KvCache& c) { c.truncate(0, 30); }, "KvCache::truncate: sequence 0 has 20 tokens; it cannot be truncated to 30"},
+    {"TruncateNone", [](KvCache& c) { c.truncate(2, 0); }, "KvCache::truncate: there is no sequence 2; add() creates one"},
+    {"LengthOfNone", [](KvCache& c) { c.length(-1); }, "KvCache::length: there is no sequence -1; add() creates one"},
+    {"RoomOfNone", [](KvCache& c) { c.room(5); }, "KvCache::room: there is no sequence 5; add() creates one"},
+    {"ViewOfNone", [](KvCache& c) { CacheView view; c.view(Ids{0, 3}, view); }, "KvCache::view: there is no sequence 3; add() creates one"},
+    {"AppendToNone", [](KvCache& c) { append(c, {0, 9}, {2, 2, 1, 4}); }, "KvCache::append: there is no sequence 9; add() creates one"},
+    {"AppendTwice", [](KvCache& c) { append(c, {1, 0, 1}, {3, 2, 1, 4}); }, "KvCache::append: sequence 1 is listed twice; give its tokens in one row"},
     {"AppendRank", [](KvCache& c) { append(c, {0}, {2, 1, 4}); }, "KvCache::append: key has shape (2, 1, 4); it must be (B, Hkv, L, D)"},
     {"AppendRows", [](KvCache& c) { append(c, {0}, {2, 2, 1, 4}); }, "KvCache::append: key has shape (2, 2, 1, 4); it must be (B, Hkv, L, D) = (1, 2, 1, 4)"},
     {"AppendHeads", [](KvCache& c) { append(c, {0}, {1, 1, 1, 4}); }, "KvCache::append: key has shape (1, 1, 1, 4); it must be (B, Hkv, L, D) = (1, 2, 1, 4)"},
@@ -300,7 +300,7 @@ TEST(KvCache, InI8RefusesWhatIsNotFinite) {
       FAIL() << "was not refused";
     } catch (const Error& error) {
       EXPECT_STREQ(error.what(),
-                   "KvCache::append: value holds a number that is not finite at row 1, head 0, token 2; i8 has none");
+                   "KvCache::append: value has a non-finite number at row 1, head 0, token 2; i8 cannot store it");
     }
     EXPECT_EQ(cache.length(0), 20);
     EXPECT_EQ(cache.length(1), 0);

@@ -142,17 +142,17 @@ TEST(LayerFromAFile, IsRefusedWithWhatWouldWork) {
             "MultiHeadAttention::load: the file has 2 attention layers; choose one with prefix: \"encoder.0.attn.\", "
             "\"encoder.1.attn.\"");
   EXPECT_EQ(refusal("several", {.prefix = "decoder", .heads = 4}),
-            "MultiHeadAttention::load: the file has no attention layer under \"decoder\"; those it has begin with "
+            "MultiHeadAttention::load: the file has no attention layer under \"decoder\"; its layers start with "
             "\"encoder.0.attn.\", \"encoder.1.attn.\"");
-  EXPECT_THAT(refusal("w_q", {}), HasSubstr("give heads. These work: 1, 2, 3, 4, 6, 12"));
-  EXPECT_THAT(refusal("w_q", {.heads = 5}), HasSubstr("these work: 1, 2, 3, 4, 6, 12"));
-  EXPECT_THAT(refusal("wq", {.heads = 4, .kv_heads = 4}), HasSubstr("which are 2 heads"));
+  EXPECT_THAT(refusal("w_q", {}), HasSubstr("give heads. Possible values: 1, 2, 3, 4, 6, 12"));
+  EXPECT_THAT(refusal("w_q", {.heads = 5}), HasSubstr("possible values: 1, 2, 3, 4, 6, 12"));
+  EXPECT_THAT(refusal("wq", {.heads = 4, .kv_heads = 4}), HasSubstr("which is 2 heads"));
   const Tensor other({3, 3});
   const std::vector<NamedTensor> none = {{"other", other}};
   EXPECT_THAT(refusal_of([&] { MultiHeadAttention::load(none, {.heads = 1}); }), HasSubstr("it has \"other\""));
   const std::vector<NamedTensor> part = {{"W_q.weight", other}, {"W_k.weight", other}, {"W_v.weight", other}};
   EXPECT_THAT(refusal_of([&] { MultiHeadAttention::load(part, {.heads = 1}); }),
-              HasSubstr("has a part of an attention layer under \"\": there is no \"W_o.weight\""));
+              HasSubstr("has an incomplete attention layer under \"\": there is no \"W_o.weight\""));
 }
 
 TEST(LayerToAFile, RemembersItsHeads) {
@@ -180,7 +180,7 @@ TEST(LayerToAFile, WritesTorchsNamesPackedOrSeparate) {
   EXPECT_THAT(names({.family = NameFamily::query, .prefix = "a"}),
               ElementsAre("a.self.query.weight", "a.self.key.weight", "a.self.value.weight", "a.self.query.bias",
                           "a.self.key.bias", "a.self.value.bias", "a.output.dense.weight", "a.output.dense.bias"));
-  EXPECT_THAT(refusal_of([&] { names({.family = NameFamily::wq, .packed = true}); }), HasSubstr("in one each"));
+  EXPECT_THAT(refusal_of([&] { names({.family = NameFamily::wq, .packed = true}); }), HasSubstr("in separate tensors"));
 }
 
 TEST(LayerToAFile, HasTheTypeThatIsAskedFor) {
@@ -202,7 +202,7 @@ TEST(LayersOfAFile, AreNoneWhereTheirTypeIsUnknown) {
   const SafetensorsFile file(bytes_of(bytes), "f8");
   EXPECT_THAT(find_attention_layers(file), IsEmpty());
   EXPECT_THAT(refusal_of([&] { MultiHeadAttention::load(file, {.heads = 1}); }),
-              HasSubstr("\"W_q.weight\" is of a type or rank that rapt does not have"));
+              HasSubstr("\"W_q.weight\" has an unsupported type or rank"));
 }
 
 TEST(LayersOfAFile, AreFoundInTheirOrder) {

@@ -1,4 +1,4 @@
-// The steps of a small transformer and their gradients: PyTorch's answers, and the same bits however a call is cut.
+// The steps of a small transformer and their gradients: PyTorch's answers, and the same bits however a call is split.
 #include "rapt/layers.h"
 
 #include <cmath>
@@ -249,7 +249,7 @@ TEST(StepErrors, SayWhatWouldWork) {
   expect_error([&] { layer_norm(y, x, weight, {}, -1.0); }, "layer_norm: epsilon is -1; it must be at least 0");
   expect_error([&] { gelu(flat, x); }, "gelu: y has shape (3,); it must be a matrix");
   expect_error([&] { gelu(y, other.view().transpose(0, 1)); },
-               "gelu: x has strides (1, 2); the numbers of a row must lie side by side");
+               "gelu: x has strides (1, 2); each row must be contiguous");
   expect_error(
       [&] {
         embed(y, tokens, Tensor({9, 3}));
@@ -260,9 +260,8 @@ TEST(StepErrors, SayWhatWouldWork) {
         embed(y, one, Tensor({9, 3}));
       },
       "embed: y has shape (2, 3); it must be a row for each token = (1, 3)");
-  expect_error(
-      [&] { cross_entropy({}, x, one); },
-      "cross_entropy: there are 1 targets for 2 rows of logits; give one for each, kNoTarget where none counts");
+  expect_error([&] { cross_entropy({}, x, one); },
+               "cross_entropy: there are 1 targets for 2 rows of logits; give one for each, or kNoTarget to ignore it");
   expect_error([&] { cross_entropy({}, x, tokens); },
                "cross_entropy: targets[1] is 9; it must be less than 3, the columns of logits, and at least 0, or "
                "kNoTarget");

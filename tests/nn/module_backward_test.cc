@@ -324,12 +324,13 @@ TEST_P(BadLayerBackward, IsRefusedWithItsOwnMessage) {
 }
 
 const BadCall kBadCalls[] = {
-    {"NothingKept", "kept holds nothing; give it to forward as options.keep first",
+    {"NothingKept", "kept is empty; pass it to forward as options.keep first",
      [](const auto& layer, const Tensor& x, LayerActivations&) {
        layer.backward({}, {x, {}}, LayerActivations(), x, {}, {});
      }},
     {"KeptOfAnotherCall",
-     "kept is of another call: its query was (2, 3, 8) and its key (2, 3, 8) as (B, L, E), here they are (2, 2, 8) and "
+     "kept is from another call: its query was (2, 3, 8) and its key (2, 3, 8) as (B, L, E), here they are (2, 2, 8) "
+     "and "
      "(2, 2, 8)",
      [](const auto& layer, const Tensor& x, LayerActivations& kept) {
        const ConstTensorView shorter = x.view().slice(1, 0, 2);
@@ -341,22 +342,22 @@ const BadCall kBadCalls[] = {
      [](const auto& layer, const Tensor& x, LayerActivations& kept) {
        layer.backward({}, {x.view().transpose(0, 1), {}}, kept, x, {}, {});
      }},
-    {"WeightsNotReturned", "dweights is given, but options.weights is none; name the weights that forward returned",
+    {"WeightsNotReturned", "dweights is given, but options.weights is none; set it as in forward",
      [](const auto& layer, const Tensor& x, LayerActivations& kept) {
        layer.backward({}, {x, x}, kept, x, {}, {});
      }},
-    {"KeyNotGiven", "dkey is given, but key is not; what would be its gradient is part of dquery",
+    {"KeyNotGiven", "dkey is given, but key is not; the gradient of the key is part of dquery",
      [](const auto& layer, const Tensor& x, LayerActivations& kept) {
        Tensor to(x.shape());
        layer.backward({.dkey = to}, {x, {}}, kept, x, {}, {});
      }},
-    {"TooFewParameters", "parameters has 1 tensors, the layer has 4 parameters; zero_gradients() makes them",
+    {"TooFewParameters", "parameters has 1 tensors, the layer has 4 parameters; zero_gradients() creates them",
      [](const auto& layer, const Tensor& x, LayerActivations& kept) {
        std::vector<Tensor> gradients(1);
        layer.backward({.parameters = gradients}, {x, {}}, kept, x, {}, {});
      }},
     {"ParameterShape",
-     "the gradient of in_proj_bias has shape (8,) of f32; it must be (24,) of f32, as zero_gradients() makes it",
+     "the gradient of in_proj_bias has shape (8,) of f32; it must be (24,) of f32, as zero_gradients() creates it",
      [](const auto& layer, const Tensor& x, LayerActivations& kept) {
        std::vector<Tensor> gradients = layer.zero_gradients();
        gradients[1] = Tensor({8});

@@ -1,4 +1,4 @@
-// Every refusal of a layer, with its exact words, and nothing written.
+// Every error of a layer, with its exact message, and nothing is written.
 #include <set>
 #include <string>
 
@@ -69,7 +69,7 @@ TEST(BadLayers, RefuseMasksOfAnotherRank) {
   const Tensor plane({3, 5}), planes({6, 3, 5});
   expect_refused("mask_of_batch: mask has shape (3, 5); it must be (B, Lq, Lk)", [&] { mask_of_batch(plane); });
   expect_refused("mask_of_heads: mask has shape (3, 5); it must be (B·Hq, Lq, Lk)", [&] { mask_of_heads(plane, 3); });
-  expect_refused("mask_of_heads: mask has 6 planes, no multiple of 4 heads; it must be (B·Hq, Lq, Lk)",
+  expect_refused("mask_of_heads: mask has 6 planes, which is not a multiple of 4 heads; it must be (B·Hq, Lq, Lk)",
                  [&] { mask_of_heads(planes, 4); });
   expect_refused("mask_of_keys: mask has shape (6, 3, 5); it must be (B, Lk)", [&] { mask_of_keys(planes); });
 }

@@ -1,4 +1,4 @@
-// MultiHeadAttention with a cache: token by token it gives the bits of one pass, whatever the cache is made of.
+// MultiHeadAttention with a cache: token by token it gives the same bits as one pass, for every kind of cache.
 
 #include <algorithm>
 #include <functional>
@@ -23,7 +23,7 @@ constexpr std::int64_t kLongest = 330;  // more than a chunk of keys
 MultiHeadAttentionConfig config_of_layer() {
   MultiHeadAttentionConfig config;
   config.embed_size = 24, config.heads = 4, config.kv_heads = 2, config.head_size = 12, config.batch_first = true;
-  config.rotary = RotaryOptions{.max_positions = 100};  // some positions lie beyond the table
+  config.rotary = RotaryOptions{.max_positions = 100};  // some positions are beyond the table
   return config;
 }
 
@@ -250,11 +250,11 @@ const std::vector<BadCachedCall> kBadCachedCalls = {
     {"KvHeads", [](Layer&, Cache& c, Options&) { c.kv_heads = 4; }, "MultiHeadAttention::forward: the cache has 4 kv heads, the layer has 2; they must be equal"},
     {"HeadSize", [](Layer&, Cache& c, Options&) { c.head_size = 8; }, "MultiHeadAttention::forward: the cache has head size 8, the layer has 12; they must be equal"},
     {"ValueSize", [](Layer&, Cache& c, Options&) { c.value_size = 8; }, "MultiHeadAttention::forward: the cache has value size 8, the layer has 12; they must be equal"},
-    {"AddedKeys", [](Layer& l, Cache&, Options&) { l.add_bias_kv = true; }, "MultiHeadAttention::forward: a cache does not go with add_bias_kv or add_zero_attention"},
-    {"Packed", [](Layer&, Cache&, Options& o) { o.attention.packed = {{0, 4}, {0, 4}}; }, "MultiHeadAttention::forward: a cache does not go with attention.packed"},
-    {"Position", [](Layer&, Cache&, Options& o) { o.position = 3; }, "MultiHeadAttention::forward: position is 3; with a cache it follows from what the cache holds"},
-    {"Alignment", [](Layer&, Cache&, Options& o) { o.attention.alignment = Alignment::top_left(); }, "MultiHeadAttention::forward: attention.alignment is given; with a cache query 0 stands after the cached tokens"},
-    {"Pages", [](Layer&, Cache&, Options& o) { o.attention.pages.per_row = 1; }, "MultiHeadAttention::forward: attention.pages and scales belong to a cache; give the layer the cache itself"},
+    {"AddedKeys", [](Layer& l, Cache&, Options&) { l.add_bias_kv = true; }, "MultiHeadAttention::forward: a cache cannot be combined with add_bias_kv or add_zero_attention"},
+    {"Packed", [](Layer&, Cache&, Options& o) { o.attention.packed = {{0, 4}, {0, 4}}; }, "MultiHeadAttention::forward: a cache cannot be combined with attention.packed"},
+    {"Position", [](Layer&, Cache&, Options& o) { o.position = 3; }, "MultiHeadAttention::forward: position is 3; with a cache, it follows from the cached tokens"},
+    {"Alignment", [](Layer&, Cache&, Options& o) { o.attention.alignment = Alignment::top_left(); }, "MultiHeadAttention::forward: attention.alignment is given; with a cache, query 0 follows the cached tokens"},
+    {"Pages", [](Layer&, Cache&, Options& o) { o.attention.pages.per_row = 1; }, "MultiHeadAttention::forward: attention.pages and scales belong to a cache; pass the cache to the layer instead"},
     {"OneSequenceForTwoRows", [](Layer&, Cache&, Options& o) { o.sequences = kOneId; }, "MultiHeadAttention::forward: sequences has 1 ids for 2 batch rows; give one for each"},
     {"LengthsForOneRow", [](Layer&, Cache&, Options& o) { o.attention.key_lengths = {4}; }, "MultiHeadAttention::forward: attention.key_lengths has 1 values for 2 batch rows; give one for each"},
     {"LengthBeyondTheCall", [](Layer&, Cache&, Options& o) { o.attention.key_lengths = {4, 5}; }, "MultiHeadAttention::forward: attention.key_lengths[1] is 5; this call has 4 tokens in each row"},

@@ -1,4 +1,4 @@
-// The table of options beside the structs it is about. tests/project/options_test.py holds everything else to it.
+// Checks the table of options against the C++ structs. tests/project/options_test.py checks everything else against it.
 #include <cstddef>
 #include <cstdint>
 #include <functional>

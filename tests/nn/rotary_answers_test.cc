@@ -103,7 +103,7 @@ TEST_P(RotatedByOthers, IsWhatWeComputeToo) {
     const Tensor& answer = file("rotated").at(name + "/y");
     for (const std::int64_t max_positions : {0, 2500}) {  // half of the positions lie past the table
       const Rotary rotary = rotary_of(frequencies.at(spec.at("frequencies")), pairs, max_positions);
-      // From f32 into the type at hand, so that only the result is rounded to 16 bits.
+      // From f32 into the tested type, so that only the result is rounded to 16 bits.
       Tensor y(answer.shape(), GetParam());
       const bool is_f64 = GetParam() == DType::f64;
       const Tensor x = file("rotated").at(name + "/x").to(is_f64 ? DType::f64 : DType::f32);

@@ -1,4 +1,4 @@
-// What the rotary embedding refuses, with its exact words, and nothing written.
+// Errors of the rotary embedding, with their exact messages, and nothing is written.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -27,7 +27,7 @@ RotaryScaling::Yarn ramp(double fast, double slow, double attention_factor = 1.0
 // clang-format off
 const std::vector<BadRotary> kBadRotary = {
     {"HeadSizeZero", 0, {}, "rotary: head size is 0; it must be positive"},
-    {"HeadSizeOdd", 65, {}, "rotary: head size is 65 and all of it is turned, in pairs; give an even head size, or an even options.size below it"},
+    {"HeadSizeOdd", 65, {}, "rotary: head size is 65, and rotary embedding rotates pairs; give an even head size, or an even options.size below it"},
     {"SizeOdd", 64, {.size = 33}, "rotary: size is 33; it must be even, from 2 to the head size 64, or 0 for all of it"},
     {"SizeTooLarge", 64, {.size = 66}, "rotary: size is 66; it must be even, from 2 to the head size 64, or 0 for all of it"},
     {"SizeNegative", 64, {.size = -2}, "rotary: size is -2; it must be even, from 2 to the head size 64, or 0 for all of it"},
@@ -35,7 +35,7 @@ const std::vector<BadRotary> kBadRotary = {
     {"BaseNan", 64, {.base = std::nan("")}, "rotary: base is nan; it must be finite and above 0"},
     {"FactorZero", 64, {.scaling = RotaryScaling::linear(0.0)}, "rotary: scaling.factor is 0; it must be finite and above 0"},
     {"FactorInfinite", 64, {.scaling = RotaryScaling::ntk(INFINITY)}, "rotary: scaling.factor is inf; it must be finite and above 0"},
-    {"NtkOfOnePair", 2, {.scaling = RotaryScaling::ntk(2.0)}, "rotary: ntk scaling is asked for with size 2; its exponent is size / (size - 2), so size must be above 2"},
+    {"NtkOfOnePair", 2, {.scaling = RotaryScaling::ntk(2.0)}, "rotary: ntk scaling is requested with size 2; its exponent is size / (size - 2), so size must be above 2"},
     {"DynamicWithoutOriginalLength", 64, {.scaling = RotaryScaling::dynamic(2.0, 0, 100)}, "rotary: scaling.original_length is 0; dynamic scaling needs the number of positions that the model was trained on"},
     {"DynamicNegativeLength", 64, {.scaling = RotaryScaling::dynamic(2.0, 100, -1)}, "rotary: scaling.length is -1; it must not be negative"},
     {"DynamicShrinks", 64, {.scaling = {.kind = RotaryScaling::Kind::dynamic, .factor = -1.0, .original_length = 10}}, "rotary: scaling.factor is -1; it must be finite and above 0"},
@@ -94,16 +94,16 @@ void PrintTo(const BadApply& bad, std::ostream* stream) { *stream << bad.name; }
 // clang-format off
 const std::vector<BadApply> kBadApply = {
     {"FromMissing", [](Call& c) { c.from = {}; }, "rotary: from is missing; give a tensor"},
-    {"FromRank3", [](Call& c) { c.from = c.shaped({2, 4, 24}); }, "rotary: from has shape (2, 4, 24); it must be (B, H, L, D): split_heads(x, heads) makes that of a (B, L, E) tensor"},
+    {"FromRank3", [](Call& c) { c.from = c.shaped({2, 4, 24}); }, "rotary: from has shape (2, 4, 24); it must be (B, H, L, D); split_heads(x, heads) converts a (B, L, E) tensor"},
     {"FromHeadSize", [](Call& c) { c.from = c.shaped({2, 3, 4, 16}); }, "rotary: from has head size 16, this Rotary was made for 8; they must be equal"},
     {"FromBool", [](Call& c) { c.from = c.shaped({2, 3, 4, 8}, DType::boolean); }, "rotary: from is bool; it must be f32, f64, bf16 or f16"},
     {"FromOnGpu", [](Call& c) { c.from = ConstTensorView(c.spare.view().data(), DType::f32, {2, 3, 4, 8}, Device{Device::Kind::cuda, 0}); }, "rotary: from is on cuda:0; the engines of this build read cpu memory"},
     {"ToMissing", [](Call& c) { c.to = {}; }, "rotary: to is missing; give a tensor"},
     {"ToShape", [](Call& c) { c.to = c.shaped({2, 3, 5, 8}); }, "rotary: to has shape (2, 3, 5, 8); it must be (B, H, L, D) = (2, 3, 4, 8)"},
     {"ToF64", [](Call& c) { c.to = c.shaped({2, 3, 4, 8}, DType::f64); }, "rotary: to is f64, from is f32; f64 does not mix with other types"},
-    {"ToOverlapsItself", [](Call& c) { c.to = c.shaped({2, 1, 4, 8}).expand({2, 3, 4, 8}); }, "rotary: to has strides (32, 0, 8, 1) for shape (2, 3, 4, 8), which put several elements in one place; it is written to, so each needs its own"},
-    {"ToOverlapsFrom", [](Call& c) { c.from = c.shaped({2, 3, 4, 8}), c.to = TensorView(c.spare.view().data_as<float>() + 8, {2, 3, 4, 8}); }, "rotary: to overlaps from and is not the same tensor; it must be the same, or have memory of its own"},
-    {"ToIsFromOtherwise", [](Call& c) { c.to = TensorView(c.x.view().data(), DType::f32, {2, 4, 3, 8}).transpose(1, 2); }, "rotary: to overlaps from and is not the same tensor; it must be the same, or have memory of its own"},
+    {"ToOverlapsItself", [](Call& c) { c.to = c.shaped({2, 1, 4, 8}).expand({2, 3, 4, 8}); }, "rotary: to has strides (32, 0, 8, 1) for shape (2, 3, 4, 8), so that several elements share an address; an output must not overlap itself"},
+    {"ToOverlapsFrom", [](Call& c) { c.from = c.shaped({2, 3, 4, 8}), c.to = TensorView(c.spare.view().data_as<float>() + 8, {2, 3, 4, 8}); }, "rotary: to overlaps from partially; it must be the same tensor, or have separate memory"},
+    {"ToIsFromOtherwise", [](Call& c) { c.to = TensorView(c.x.view().data(), DType::f32, {2, 4, 3, 8}).transpose(1, 2); }, "rotary: to overlaps from partially; it must be the same tensor, or have separate memory"},
     {"OffsetNegative", [](Call& c) { c.positions = -1; }, "rotary: offset is -1; positions go from 0 to 2^53"},
     {"OffsetTooLarge", [](Call& c) { c.positions = (std::int64_t{1} << 53) - 3; }, "rotary: offset is 9007199254740989; positions go from 0 to 2^53"},
     {"OffsetsCount", [](Call& c) { c.rows({1, 2, 3}); }, "rotary: offsets has 3 entries; it must have one for each batch row, 2"},

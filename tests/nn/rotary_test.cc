@@ -1,4 +1,4 @@
-// The rotary embedding: what it means, and the same bits whatever surrounds a token.
+// The rotary embedding: its definition, and the same bits regardless of what surrounds a token.
 #include "rapt/rotary.h"
 
 #include <algorithm>

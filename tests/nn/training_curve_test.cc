@@ -1,4 +1,4 @@
-// Two hundred steps of training beside PyTorch's, from the same weights and on the same batches.
+// Two hundred training steps compared with PyTorch, from the same weights and on the same batches.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The small transformer: its gradients against differences, and the same bits whichever way a result is reached.
+// The small transformer: its gradients against differences, and the same bits on every path to a result.
 #include "rapt/transformer.h"
 
 #include <cmath>
@@ -221,7 +221,7 @@ TEST(TransformerFiles, ThatAreNoneOfOursAreRefused) {
       EXPECT_EQ(error.what(), "Transformer::load: " + path + because);
     }
   };
-  refused({}, R"( is no model of rapt's: its metadata says format "" instead of "rapt.transformer.1")");
+  refused({}, R"( is not a rapt model: its metadata says format "" instead of "rapt.transformer.1")");
   refused({{"format", "rapt.transformer.1"}}, ": the metadata has no vocabulary");
   // Sizes that no tensor has are refused before memory is taken for them.
   refused({{"format", "rapt.transformer.1"},
@@ -234,7 +234,7 @@ TEST(TransformerFiles, ThatAreNoneOfOursAreRefused) {
            {"dropout", "0"}},
           ": tokens.weight has shape (2, 2), the metadata says (1000000000000, 2)");
   refused({{"format", "rapt.transformer.1"}, {"vocabulary", "4x"}},
-          R"(: the metadata has vocabulary "4x", which is no number)");
+          R"(: the metadata has vocabulary "4x", which is not a number)");
   std::filesystem::remove(path);
 }
 
@@ -287,8 +287,8 @@ TEST(TransformerWithoutMask, SeesTheFuture) {
 
   TransformerCache cache;
   expect_error([&] { (void)model.logits(tokens, cache); },
-               "Transformer::logits: a cache is for causal models; this one sees the future, so earlier tokens would "
-               "have to be computed again: give all tokens at once");
+               "Transformer::logits: a cache requires a causal model; this one is not causal, so earlier tokens would "
+               "have to be recomputed: give all tokens at once");
   model.set_causal(true);
   EXPECT_TRUE(same_bits(model.logits(tokens).view(), Transformer(standard(), 1).logits(tokens).view()));
   EXPECT_NO_THROW((void)model.logits(tokens, cache));
@@ -312,20 +312,21 @@ TEST(TransformerErrors, SayWhatWouldWork) {
   TransformerConfig config = standard();
   config.width = 33;
   expect_error([&] { (void)Transformer(config); },
-               "Transformer: width 33 is no multiple of heads 2; every head has as many numbers");
+               "Transformer: width 33 is not a multiple of heads 2; heads must divide width");
   config = standard(), config.layers = 0;
   expect_error([&] { (void)Transformer(config); }, "Transformer: layers is 0; it must be positive");
   Transformer model(standard());
   const std::vector<std::int32_t> tokens = {1, 2, 3}, big = {1, 20};
-  expect_error([&] { (void)model.logits(tokens, 2); },
-               "Transformer::logits: there are 3 tokens for 2 batch rows; every row has as many, and one at least");
+  expect_error(
+      [&] { (void)model.logits(tokens, 2); },
+      "Transformer::logits: there are 3 tokens for 2 batch rows; all rows must have the same number, at least one");
   expect_error([&] { (void)model.logits(big); },
                "Transformer::logits: tokens[1] is 20; it must be at least 0 and less than the vocabulary, 20");
   expect_error([&] { (void)model.logits(std::vector<std::int32_t>(41, 0)); },
                "Transformer::logits: a sequence of 41 tokens is longer than the context, 40");
-  expect_error([&] { (void)model.add_gradients(tokens, big, 1); },
-               "Transformer::add_gradients: there are 2 targets for 3 tokens; give one for each, kNoTarget where none "
-               "counts");
+  expect_error(
+      [&] { (void)model.add_gradients(tokens, big, 1); },
+      "Transformer::add_gradients: there are 2 targets for 3 tokens; give one for each, or kNoTarget to ignore it");
   expect_error([&] { model.set_parameter("nothing", Tensor({1})); },
                "Transformer::set_parameter: there is no parameter \"nothing\"");
 }

@@ -1,4 +1,4 @@
-"""What the table of options is held against: headers, stubs, a help text and a page, each read as text.
+"""Checks the table of options against headers, stubs, a help text and a page, each read as text.
 
 Every wrong_in_… takes the table, as `rapt options --json` prints it, and such a text, and returns what is wrong with it.
 tests/project/options_test.py runs them.
@@ -119,10 +119,10 @@ FILES = {
     "--json",
 }
 
-# Words with which the default of a field begins that C++ leaves empty.
+# How defaults start in the table for fields that C++ leaves empty.
 EMPTY = (
     "none",
-    "open",
+    "no limit",
     "unnamed",
     "undefined",
     "as ",

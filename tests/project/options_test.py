@@ -182,7 +182,7 @@ class Listing(unittest.TestCase):
             self.assertIn("MultiHeadAttentionConfig::key_size\n", run("options", word))
         text = run("options", "key_lengths")
         self.assertIn("in rapt run           --key-lengths", text)
-        self.assertIn("how many keys each batch row has", run("options"))
+        self.assertIn("number of valid keys in each batch row", run("options"))
 
     def test_a_name_that_no_option_has_is_refused(self):
         result = subprocess.run([COMMAND, "options", "softcp"], capture_output=True, encoding="utf-8")

@@ -47,7 +47,7 @@ if(RAPT_BUILD_EXAMPLES)
   endforeach()
 endif()
 
-# The installed package, as a stranger's project meets it.
+# The installed package, used by an external project.
 if(RAPT_INSTALL)
   include(GNUInstallDirs)
   set(installed ${CMAKE_CURRENT_BINARY_DIR}/installed)

@@ -1,4 +1,4 @@
-// How often the process asked for heap memory, and for how much; and a heap that has none left.
+// Counts heap allocations and their size, and simulates an exhausted heap.
 #pragma once
 
 #include <cstdint>

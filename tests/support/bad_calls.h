@@ -1,4 +1,4 @@
-// Every call of attention that is refused, with the exact words: the one table, for C++ and for every binding.
+// Every bad call of attention with its exact error message: one table, for C++ and every binding.
 #pragma once
 
 #include <functional>

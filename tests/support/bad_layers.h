@@ -1,5 +1,4 @@
-// Every layer and every call of one that is refused, with the exact words: the one table, for C++ and for every
-// binding.
+// Every bad layer and layer call with its exact error message: one table, for C++ and every binding.
 #pragma once
 
 #include <cstddef>

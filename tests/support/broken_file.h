@@ -1,4 +1,4 @@
-// A broken file, and the words in which it must be refused.
+// A broken file and its expected error message.
 #pragma once
 
 #include <functional>

@@ -12,7 +12,7 @@
 
 namespace rapt::test {
 
-// Under ThreadSanitizer only the best one: threads meet in the same places on all of them, and it is slow.
+// Under ThreadSanitizer only the best one: all use the same synchronisation, and it is slow.
 inline std::vector<std::string> instruction_sets_here() {
   std::vector<std::string> names;
   for (const InstructionSetInfo& set : instruction_sets()) {

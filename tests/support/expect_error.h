@@ -1,4 +1,4 @@
-// A refusal, word for word.
+// Checks for an exact error message.
 #pragma once
 
 #include <string>

@@ -43,7 +43,7 @@ class NoteRun {
 Attended attend(const ConstTensorView& q, const ConstTensorView& k, const ConstTensorView& v,
                 const AttentionOptions& options = {});
 
-// mask == 0, as the notes write it.
+// mask == 0, as in masked_fill(mask == 0, -1e9).
 Tensor is_zero(const ConstTensorView& mask);
 
 }  // namespace rapt::test

@@ -41,7 +41,7 @@ Placed place(const Dims& shape, DType dtype, const std::string& layout) {
     const TensorView view = memory.view();
     return {std::move(memory), view};
   }
-  if (layout == "blhd" || layout == "packed_qkv") {  // an output of packed inputs lies as the notes combine heads
+  if (layout == "blhd" || layout == "packed_qkv") {  // the output of packed inputs has the layout of combined heads
     Tensor memory({shape[0], shape[2], shape[1], shape[3]}, dtype);
     const TensorView view = memory.view().transpose(1, 2);
     return {std::move(memory), view};

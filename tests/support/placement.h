@@ -1,4 +1,4 @@
-// The memory layouts that vector cases name: the same (B, H, L, D) tensor, lying differently.
+// The memory layouts that vector cases name: the same (B, H, L, D) tensor with other strides.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// How far a result lies from an answer: norm of the difference over norm of the answer.
+// The relative error of a result: norm of the difference over norm of the expected result.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -58,7 +58,7 @@ Safetensors read_safetensors(const std::string& path) {
   std::uint64_t header_size = 0;
   require(bytes.size() >= sizeof header_size, path, "has no header");
   std::memcpy(&header_size, bytes.data(), sizeof header_size);
-  require(header_size <= bytes.size() - sizeof header_size, path, "ends within its header");
+  require(header_size <= bytes.size() - sizeof header_size, path, "is truncated in its header");
   const std::size_t data_start = sizeof header_size + header_size;
   const auto header = nlohmann::json::parse(bytes.data() + sizeof header_size, bytes.data() + data_start);
 

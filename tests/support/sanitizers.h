@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-// g++ defines macros, clang answers a question.
+// g++ defines macros, clang has __has_feature.
 #if defined(__has_feature)
 #define RAPT_TEST_FEATURE(name) __has_feature(name)
 #else

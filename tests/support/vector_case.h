@@ -62,7 +62,7 @@ struct RunAs {
 using Results = std::map<std::string, Tensor>;
 Results run_case(const VectorCase& vector, const RunAs& as);
 
-// What a result, in the type it was written in, is held against.
+// What a result, in the type it was written in, is compared with.
 struct Expected {
   const Tensor* answer = nullptr;
   double relative_error = 0.0;

@@ -89,18 +89,19 @@ TEST_F(TrainLoop, WhatWasTrainedWithSomethingElseIsRefused) {
                  : std::string(error.what());
     }
   };
-  EXPECT_EQ(refusal(task_, 4, "at_start"), " was trained with seed 3, this run asks for 4; only the same can go on");
+  EXPECT_EQ(refusal(task_, 4, "at_start"),
+            " was trained with seed 3, this run has 4; only a run with the same settings can be resumed");
   EXPECT_EQ(refusal(train::Reverse(), 3, "at_start"),
-            " was trained with task text, this run asks for reverse; only the same can go on");
+            " was trained with task text, this run has reverse; only a run with the same settings can be resumed");
   train::Recipe wider = small_recipe();
   wider.model.width = 32;
   EXPECT_EQ(refusal(train::Text(some_text(), "text", wider), 3, "at_start"),
-            " was trained with width 16, this run asks for 32; only the same can go on");
+            " was trained with width 16, this run has 32; only a run with the same settings can be resumed");
   // Not an option of the command: a recipe that changed since.
   train::Recipe other = small_recipe();
   other.beta2 = 0.9;
   EXPECT_EQ(refusal(train::Text(some_text(), "text", other), 3, "at_start"),
-            " was trained with beta2 0.99, this run asks for 0.9; only the same can go on");
+            " was trained with beta2 0.99, this run has 0.9; only a run with the same settings can be resumed");
   EXPECT_NE(refusal(train::Text(some_text() + "!", "text", small_recipe()), 3, "at_start").find("trained with text"),
             std::string::npos);
 
@@ -126,7 +127,8 @@ TEST_F(TrainLoop, WithoutTheMaskItCheatsAndCannotGenerate) {
     ADD_FAILURE() << "taken";
   } catch (const Error& error) {
     EXPECT_EQ(error.what(),
-              path("cheats") + " was trained with mask off, this run asks for on; only the same can go on");
+              path("cheats") +
+                  " was trained with mask off, this run has on; only a run with the same settings can be resumed");
   }
 }
 

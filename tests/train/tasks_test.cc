@@ -176,9 +176,9 @@ TEST(TrainTasks, WhatIsNoTextIsRefused) {
             "f.txt has 500 characters, and a tenth of them is kept for validation; a context of 128 needs 1290: give a "
             "longer text, or a context of at most 49");
   EXPECT_EQ(refusal(std::string("ab\0c", 4)),
-            "f.txt is no text: byte 2 is 0, as in a binary file; give a file of UTF-8 text");
+            "f.txt is not a text file: byte 2 is 0, as in a binary file; give a file of UTF-8 text");
   for (const char* bad : {"ab\xff", "ab\xc3", "ab\xed\xa0\x80", "ab\xc0\xaf", "ab\xf4\x90\x80\x80"}) {
-    EXPECT_EQ(refusal(bad), "f.txt is no text: byte 2 is not UTF-8; give a file of UTF-8 text");
+    EXPECT_EQ(refusal(bad), "f.txt is not a text file: byte 2 is not UTF-8; give a file of UTF-8 text");
   }
 }
 

@@ -1,7 +1,7 @@
 """Any model class of transformers, made small: a configuration with its sizes cut down, and inputs that fit it.
 
 Nothing here knows a model by name. Sizes are found by how configurations name them, and both sizes and inputs are tried
-in a few ways. A model that cannot be made or run in any of them raises CannotMake: whoever walks through them counts it.
+in a few ways. A model that cannot be made or run in any of them raises CannotMake, which the caller counts.
 """
 
 import copy

@@ -345,13 +345,13 @@ def test_what_does_not_fit_is_said(message, qkv):
 
 def test_what_cannot_be_run_is_said(qkv):
     model = CASES["test_attention_4d"].model
-    with pytest.raises(ValueError, match="device 'CUDA' was asked for; rapt runs on 'CPU'"):
+    with pytest.raises(ValueError, match="device 'CUDA' was requested; rapt runs on 'CPU'"):
         rapt.onnx.prepare(model, "CUDA")
     with pytest.raises(ValueError, match="2 inputs were given; the model has 3: Q, K, V"):
         rapt.onnx.prepare(model).run([qkv["Q"], qkv["K"]])
     rotate = helper.make_node("RotaryEmbedding", ["X", "cos", "sin"], ["Y"])
     x, table = np.zeros((2, 4, 24), "f4"), np.zeros((2, 4, 3), "f4")
-    with pytest.raises(ValueError, match="num_heads must say how many heads"):
+    with pytest.raises(ValueError, match="num_heads must give the number of heads"):
         rapt.onnx.run_node(rotate, [x, table, table])
     with pytest.raises(ValueError, match=re.escape("cos_cache has shape (2, 4, 3); it must be (2, 4, 4)")):
         rapt.onnx.run_node(rotate, [qkv["Q"], table, table])

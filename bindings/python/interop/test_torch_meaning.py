@@ -196,7 +196,7 @@ def test_difference_no_forward_mode_gradients():
 
 
 WRONG = {
-    "sdpa: attn_mask and is_causal exclude": lambda q: ((q, q, q, q[0, 0] @ q[0, 0].T), dict(is_causal=True)),
+    "sdpa: attn_mask and is_causal cannot be combined": lambda q: ((q, q, q, q[0, 0] @ q[0, 0].T), dict(is_causal=True)),
     "must have at least two dimensions": lambda q: ((q[0, 0, 0], q, q), {}),
     "key is torch.float32": lambda q: ((q, q.float(), q), {}),
     "query is torch.int64": lambda q: ((q.long(), q.long(), q.long(), q[0, 0, :, :3]), {}),

@@ -184,7 +184,7 @@ def test_compiled_dropout_follows_manual_seed_and_drops_the_same_on_the_way_back
     assert torch.equal(results[0][0], results[1][0]) and torch.equal(results[0][1], results[1][1])
     assert not torch.equal(results[0][0], results[2][0])
     out, dv = results[0]
-    # All weights are 1/16: what is kept of row i is its output, and the way back sends as much to the values.
+    # All weights are 1/16: what is kept of row i is its output, and backward sends as much to the values.
     dout = torch.linspace(-1, 1, out.numel()).view(out.shape)
     torch.testing.assert_close((dv * v).sum(), (dout * out).sum())
 

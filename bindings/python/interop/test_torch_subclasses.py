@@ -191,7 +191,7 @@ def test_a_kind_of_tensor_is_right_or_goes_to_pytorch(kind, which, request):
         assert (found.rapt, found.pytorch) == (1, {})
     elif which == "all":
         assert (found.rapt, found.pytorch) == (0, {reason: 1})
-    else:  # beside plain ones the mixture may be refused for another reason, but it is never rapt's
+    else:  # mixed with plain tensors it may be rejected for another reason, but never by rapt
         assert found.rapt == 0 and sum(found.pytorch.values()) == 1
 
 
@@ -293,7 +293,7 @@ def test_a_wrong_causal_bias_is_refused_in_pytorchs_words(wrong):
     with enable():
         inside = outcome(F.scaled_dot_product_attention, q, k, k, bias, **kwargs)
     assert isinstance(inside, type) and inside is outcome(PRISTINE, q, k, k, bias, **kwargs)
-    with pytest.raises(ValueError, match="CausalBias, which excludes|causal for 3 queries and 5 keys"):
+    with pytest.raises(ValueError, match="CausalBias, which cannot be combined|causal for 3 queries and 5 keys"):
         rapt.torch.sdpa(q, k, k, bias, **kwargs)
 
 

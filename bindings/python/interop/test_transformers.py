@@ -153,7 +153,7 @@ def test_gradients_of_every_parameter_are_as_exact_as_the_model_s_own(tiny):
     own, ours = gradients(theirs, batch), gradients(on_rapt(theirs), batch)
     truth = in_double(gradients, theirs, batch)
     assert own.keys() == ours.keys() == truth.keys()
-    # That of a bias of keys is 0, and all that is found of it is rounding.
+    # The gradient of a key bias is 0; what remains is rounding.
     floor = torch.finfo(torch.float32).eps * max(x.abs().max() for x in truth.values())
     for name, expected in truth.items():
         assert (error(ours[name], expected) <= 2 * error(own[name], expected) + floor).all(), name

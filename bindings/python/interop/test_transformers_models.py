@@ -101,7 +101,7 @@ def check(model_class, config_class, is_causal, calls):
     before = len(calls)
     found = any_model.answer(ours, batch)
     served = len(calls) > before
-    # What a row of padding gives is nobody's business: see test_transformers.py.
+    # The output of a padding row is not defined: see test_transformers.py.
     one, other = without_padding(found, batch), without_padding(expected, batch)
     difference = (one - other).abs().max() / other.abs().max()
     assert difference < 2e-4, f"{model_class.__name__}: differs from eager attention by {difference:.1g} of its largest"

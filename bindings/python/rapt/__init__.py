@@ -1,9 +1,9 @@
-"""rapt: multi-head attention, exact, fast and visible.
+"""rapt: fast, exact multi-head attention, with every step visible.
 
     out = rapt.attention(query, key, value, causal=True)
 
-takes NumPy arrays, PyTorch and JAX tensors on the CPU, and anything else with __dlpack__ or the buffer protocol, reads
-them where they lie, and gives back the kind it was given. help(rapt.attention) says what every option means.
+takes NumPy arrays, PyTorch and JAX tensors on the CPU, and anything else with __dlpack__ or the buffer protocol. It
+reads them in place and returns the same type of array. help(rapt.attention) describes every option.
 """
 
 from ._attention import AttentionGradients, AttentionResult, attention, attention_backward
@@ -83,7 +83,7 @@ __all__ = [
     "use_instruction_set",
 ]
 
-# The classes are part of this module for whoever prints or pickles them.
+# The classes appear as part of this module when printed or pickled.
 for _class in (Array, CacheView, KvCache, LayerActivations, SafetensorsEntry, SafetensorsFile):
     _class.__module__ = __name__
 del _class

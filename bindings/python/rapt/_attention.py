@@ -7,7 +7,7 @@ from ._options import Capture, WeightsGradient
 
 
 class AttentionResult(NamedTuple):
-    """What attention gives where more than `out` is asked for. What was not asked for is None, or empty."""
+    """The results of attention if more than `out` is requested. What was not requested is None, or empty."""
 
     out: object
     lse: object = None
@@ -59,10 +59,10 @@ def attention(
 
         out = rapt.attention(query, key, value, causal=True)
 
-    query is (B, Hq, Lq, D), key is (B, Hkv, Lk, D), value is (B, Hkv, Lk, Dv), and out is (B, Hq, Lq, Dv), of the
-    query's dtype and kind: NumPy gives NumPy, PyTorch gives PyTorch, JAX gives JAX. Hq is a multiple of Hkv: query head
-    h reads key head h // (Hq // Hkv). Arrays are read where they lie, with any strides; nothing is copied. They hold
-    float32, bfloat16, float16 or float64; key and value may differ from the query, and may be int8 with scales.
+    query is (B, Hq, Lq, D), key is (B, Hkv, Lk, D), value is (B, Hkv, Lk, Dv), and out is (B, Hq, Lq, Dv), with the
+    query's dtype and array type: NumPy gives NumPy, PyTorch gives PyTorch, JAX gives JAX. Hq is a multiple of Hkv:
+    query head h reads key head h // (Hq // Hkv). Arrays are read in place, with any strides; nothing is copied. They
+    hold float32, bfloat16, float16 or float64; key and value may differ from the query, and may be int8 with scales.
 
     For every b, h, query i and key j, in this order:
 
@@ -70,39 +70,39 @@ def attention(
         2. s = softcap * tanh(s / softcap)     where softcap > 0
         3. s = s + every additive term         Mask.add, and ALiBi: -slope[h] * |i + offset - j|
         4. s = value                           where a Mask.fill is True
-        5. s = -inf                            where j is hidden: causal, window, Mask.keep, Mask.drop, key_lengths
+        5. s = -inf                            where j is masked: causal, window, Mask.keep, Mask.drop, key_lengths
         6. p = exp(s - m) / sum exp(s - m)     m is the row's maximum; a sink adds exp(sink[h] - m) to the sum
         7. p = p * keep / (1 - rate)           dropout
         8. out = p @ value
 
-    A row that sees no key gives 0, never NaN. Only -inf hides: -1e9 is an ordinary number. A hidden key has no
+    A row that sees no key gives 0, never NaN. Only -inf masks a key: -1e9 is an ordinary number. A masked key has no
     influence on the row, even if its key or value is NaN or infinite.
 
-    mask:          rapt.Mask.keep, drop, add or fill; a list of them; or a bare float array, which is added
+    mask:          rapt.Mask.keep, drop, add or fill; a list of them; or a plain float array, which is added
     scale:         None: 1 / sqrt(D)
     softcap:       0: none
     causal:        the query at position i sees keys 0 to i
-    window:        (left, right): it sees keys i - left to i + right; None leaves a side open
-    alignment:     where query 0 stands among the keys, for causal, window and ALiBi: "top_left" (0), "bottom_right"
-                   (Lk - Lq, of each row's own lengths), an offset, or one offset for each batch row. Must be named when
-                   one of them is used and Lq is not Lk
-    key_lengths:   one per batch row: later keys are hidden and never read
+    window:        (left, right): it sees keys i - left to i + right; None means no limit
+    alignment:     position of query 0 among the keys, for causal, window and ALiBi: "top_left" (0), "bottom_right"
+                   (Lk - Lq, for each row's own lengths), an offset, or one offset per batch row. Required if one of
+                   them is used and Lq differs from Lk
+    key_lengths:   one per batch row: later keys are masked and never read
     packed:        rapt.PackedSequences, or (query_starts, key_starts): several sequences in one batch row
-    pages:         rapt.Pages: key and value lie in pages
-    key_scales, value_scales:  of int8 keys and values: (B, Hkv, Lk), or (P, Hkv, page size), in float32
+    pages:         rapt.Pages: key and value are paged
+    key_scales, value_scales:  scales of int8 keys and values: (B, Hkv, Lk), or (P, Hkv, page size), float32
     alibi_slopes:  one per query head
-    sinks:         (Hq): numbers that join the softmax's sum without a value
+    sinks:         (Hq): attention sinks: exp(sink) is added to the softmax sum, without a value
     dropout:       rapt.Dropout(rate, seed)
-    engine:        "automatic", "cpu", or "reference", which is the formula in double
-    threads:       at most so many; 0: rapt.thread_count(). The result has the same bits for any number
+    engine:        "automatic", "cpu", or "reference", the plain formula in float64
+    threads:       maximum number of threads; 0: rapt.thread_count(). It does not change the bits of the result
     cache:         rapt.KvCache.view(ids), instead of key and value
     out:           an array to write to, of any strides; it is returned
-    return_lse:    also log sum exp(s), natural, (B, Hq, Lq), float32 (float64 for a query of that)
-    return_weights:  True: also the weights, (B, Hq, Lq, Lk); "mean": their mean over heads, (B, Lq, Lk)
+    return_lse:    also return log sum exp(s), (B, Hq, Lq), in float32 (float64 for a float64 query)
+    return_weights:  True: also return the weights, (B, Hq, Lq, Lk); "mean": their mean over heads, (B, Lq, Lk)
     captures:      a rapt.Capture or a list of them: weights and scores of chosen stages, heads and queries
 
-    Returns an array, or where one of the last three is used an AttentionResult (out, lse, weights, captures).
-    Raises ValueError for what does not fit together, before anything is written; TypeError for what is of a wrong type.
+    Returns an array, or, if one of the last three is used, an AttentionResult (out, lse, weights, captures).
+    Raises ValueError for invalid values, before anything is written, and TypeError for wrong types.
     """
     options = (
         mask, scale, softcap, causal, window, alignment, key_lengths, packed, pages, key_scales, value_scales,
@@ -154,16 +154,16 @@ def attention_backward(
         out = rapt.attention(query, key, value, causal=True)
         dquery, dkey, dvalue, *_ = rapt.attention_backward(query, key, value, dout, causal=True)
 
-    Takes the options of the forward call, with the same meaning; keys in pages and int8 are for forward only.
+    Takes the options of the forward call, with the same meaning. Paged and int8 keys are supported only in forward.
 
-    dout:       (B, Hq, Lq, Dv), the gradient that arrives at out; None: zero
-    dlse:       (B, Hq, Lq), the one that arrives at lse; None: zero
-    dweights:   the one that arrives at the weights that return_weights=True gave, or a list of rapt.WeightsGradient
-    out, lse:   forward's results, which spare work; where they are None they are computed again
-    gradients:  which are wanted: of "dquery", "dkey", "dvalue", "dsinks" and "dmasks"
+    dout:       (B, Hq, Lq, Dv), the gradient of out; None: zero
+    dlse:       (B, Hq, Lq), the gradient of lse; None: zero
+    dweights:   the gradient of the weights returned by return_weights=True, or a list of rapt.WeightsGradient
+    out, lse:   forward's results, which save work; if None, they are computed again
+    gradients:  which gradients to compute: of "dquery", "dkey", "dvalue", "dsinks" and "dmasks"
 
-    Returns AttentionGradients (dquery, dkey, dvalue, dsinks, dmasks), each shaped and typed as what it belongs to, and
-    of the query's kind.
+    Returns AttentionGradients (dquery, dkey, dvalue, dsinks, dmasks), each with the shape and dtype of its input, as
+    arrays of the query's type.
     """
     options = (
         mask, scale, softcap, causal, window, alignment, key_lengths, packed, pages, key_scales, value_scales,

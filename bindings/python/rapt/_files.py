@@ -4,21 +4,21 @@ import os
 
 from . import _rapt
 
-# What rapt does not compute with, and a file may hold beside what it does.
+# Element types that files may contain but rapt does not compute with.
 _INTEGERS = {
     "I64": "int64", "I32": "int32", "I16": "int16", "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8",
 }  # fmt: skip
 
-_SUFFIXES = "it may end in .safetensors, .npz or .npy"
+_SUFFIXES = "expected .safetensors, .npz or .npy"
 
 
 def load(path, *, integers_as=None):
-    """The arrays of a file: a dict by name of .safetensors and .npz, one array of .npy.
+    """Loads a file: .safetensors and .npz give a dict of arrays by name, .npy gives one array.
 
-    Arrays of a safetensors file are read where they lie in the file, through a memory map, and are read-only. They are
-    numpy.ndarray, with bfloat16 of ml_dtypes; without NumPy memoryview, and rapt.Array for bfloat16.
+    Arrays of a safetensors file are memory-mapped, without a copy, and are read-only. They are numpy.ndarray, with
+    bfloat16 from ml_dtypes; without NumPy they are memoryview, and rapt.Array for bfloat16.
 
-    integers_as: "bool", "float32" or "float64": what integers of .npy and .npz become; otherwise they are refused.
+    integers_as: "bool", "float32" or "float64": converts integers of .npy and .npz; otherwise they are an error.
     """
     path = os.fspath(path)
     suffix = os.path.splitext(path)[1]
@@ -27,7 +27,7 @@ def load(path, *, integers_as=None):
     if suffix == ".npz":
         return _rapt.load_npz(path, integers_as)
     if suffix != ".safetensors":
-        raise ValueError(f"load: {path} has a name of no known kind; {_SUFFIXES}")
+        raise ValueError(f"load: {path} has an unknown file extension; {_SUFFIXES}")
 
     file = _rapt.SafetensorsFile(path)
     return {entry.name: _tensor(path, file, entry) for entry in file.entries}
@@ -46,17 +46,17 @@ def _tensor(path, file, entry):
 def save(path, arrays, *, metadata=None, compress=False):
     """Writes a dict of arrays to .safetensors or .npz, or one array to .npy.
 
-    The file is whole or absent: it is written under another name and renamed when it is on the disk.
+    The file is written atomically: under a temporary name, and renamed once it is on disk.
 
-    metadata: of safetensors: a dict of strings
-    compress: of npz
+    metadata: a dict of strings, for safetensors
+    compress: whether to compress, for npz
     """
     path = os.fspath(path)
     suffix = os.path.splitext(path)[1]
     if metadata and suffix != ".safetensors":
-        raise ValueError(f"save: metadata is for .safetensors; {path} has no place for it")
+        raise ValueError(f"save: metadata is supported only in .safetensors; {path} cannot store it")
     if compress and suffix != ".npz":
-        raise ValueError(f"save: compress is for .npz; {path} is not compressed")
+        raise ValueError(f"save: compress is supported only for .npz; {path} is not compressed")
     if suffix == ".safetensors":
         _rapt.save_safetensors(path, arrays, metadata or {})
     elif suffix == ".npz":
@@ -64,4 +64,4 @@ def save(path, arrays, *, metadata=None, compress=False):
     elif suffix == ".npy":
         _rapt.save_npy(path, arrays)
     else:
-        raise ValueError(f"save: {path} has a name of no known kind; {_SUFFIXES}")
+        raise ValueError(f"save: {path} has an unknown file extension; {_SUFFIXES}")

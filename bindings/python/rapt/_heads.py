@@ -5,11 +5,11 @@ def split_heads(x, heads):
     """(B, L, E) -> (B, H, L, E // H), where query, key and value of attention are. A view: nothing is copied."""
     batch, length, width = x.shape
     if width % heads:
-        raise ValueError(f"split_heads: {width} numbers cannot be split into {heads} heads")
+        raise ValueError(f"split_heads: embedding size {width} cannot be divided into {heads} heads")
     return x.reshape(batch, length, heads, width // heads).swapaxes(1, 2)
 
 
 def combine_heads(x):
-    """(B, H, L, D) -> (B, L, H * D). A view where each token's heads lie side by side, as split_heads leaves them."""
+    """(B, H, L, D) -> (B, L, H * D). A view if the heads of a token are contiguous, as after split_heads."""
     batch, heads, length, size = x.shape
     return x.swapaxes(1, 2).reshape(batch, length, heads * size)

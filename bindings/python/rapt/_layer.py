@@ -30,43 +30,42 @@ def _source(source):
 
 
 class MultiheadAttention(LayerParameters):
-    """Multi-head attention as a layer, in the place of torch.nn.MultiheadAttention.
+    """Multi-head attention as a layer, a replacement for torch.nn.MultiheadAttention.
 
         layer = rapt.MultiheadAttention(512, 8, batch_first=True)
         layer.load_state_dict(torch_layer.state_dict())
         output, weights = layer(x, x, x, key_padding_mask=padding)
 
-    Arguments, masks, shapes and the names of the parameters are PyTorch's, and so are the results; only a query that
-    sees no key gives the output bias, where PyTorch may give NaN. Inputs are NumPy arrays, PyTorch or JAX tensors on
-    the CPU, or anything else with `__dlpack__` or the buffer protocol; outputs are of the query's kind. Gradients are
-    not recorded: see `backward`. Calls release the interpreter's lock, and several threads may call one layer.
+    Arguments, masks, shapes, parameter names and results are those of PyTorch, with one exception: a query that sees
+    no key gives the output bias, where PyTorch may give NaN. Inputs are NumPy arrays, PyTorch or JAX tensors on
+    the CPU, or anything else with `__dlpack__` or the buffer protocol; outputs have the query's array type.
+    Gradients are not recorded: see `backward`. Calls release the GIL, and several threads may call one layer.
 
     Args:
-        embed_dim: E, numbers in a token of the query.
-        num_heads: Hq.
-        dropout: rate at which weights are dropped, in training.
-        bias: the projections have one.
-        add_bias_kv: one more key and value, learned, that every query sees.
-        add_zero_attn: one more key and value of zeros.
-        kdim: numbers in a token of the key. Absent: E.
-        vdim: of the value. Absent: E.
-        batch_first: tensors are (B, L, E); else (L, B, E).
-        device: "cpu" or None: there is no other.
-        dtype: of the parameters: float32, bfloat16, float16 or float64, by name or as NumPy's, PyTorch's or JAX's.
+        embed_dim: E, the embedding size of the query.
+        num_heads: Hq, the number of query heads.
+        dropout: dropout rate of the weights, in training.
+        bias: whether the projections have a bias.
+        add_bias_kv: append a learned key and value, which every query sees.
+        add_zero_attn: append a key and value of zeros.
+        kdim: embedding size of the key. Default: E.
+        vdim: embedding size of the value. Default: E.
+        batch_first: tensors are (B, L, E); if False, (L, B, E).
+        device: "cpu" or None.
+        dtype: type of the parameters: float32, bfloat16, float16 or float64, by name or as a dtype of any library.
 
-    What PyTorch's layer does not have:
+    Not in PyTorch's layer:
 
-        kv_heads: Hkv, of which Hq is a multiple; absent: Hq.
-        head_size: D; absent: E / Hq.
-        output_size: numbers in a token of the output; absent: E.
-        output_bias: whether the output projection has a bias; absent: as `bias`.
-        separate_projections: q, k and v have a parameter each, as they have where kdim or vdim differ from E.
-        output_dropout: rate at which numbers of the output are dropped, in training.
-        context_length: a stored causal mask for so many tokens, cut to the sequence: every call is causal, a longer
-            one an error.
+        kv_heads: Hkv, the number of key/value heads, which divides Hq. Default: Hq.
+        head_size: D. Default: E / Hq.
+        output_size: embedding size of the output. Default: E.
+        output_bias: whether the output projection has a bias. Default: as `bias`.
+        separate_projections: q, k and v have separate parameters, as they do if kdim or vdim differ from E.
+        output_dropout: dropout rate of the output, in training.
+        context_length: the length of a stored causal mask: every call is causal, and longer sequences are an error.
         rotary: a rapt.RotaryOptions, or True for its defaults.
-        slice: (index, count): this part of the heads, as for model parallelism.
-        seed: of the parameters, and of dropout. The same seed gives the same layer; give each layer of a model its own.
+        slice: (index, count): this part of the heads, for model parallelism.
+        seed: for the parameters and dropout. The same seed gives the same layer; give each layer of a model its own.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class MultiheadAttention(LayerParameters):
         seed=0,
     ):
         if device is not None and str(device) != "cpu":
-            raise ValueError(f"MultiheadAttention: device is {device}; rapt computes on the CPU: leave it out")
+            raise ValueError(f"MultiheadAttention: device is {device}; rapt computes on the CPU: omit it")
         config = LayerConfig(
             embed_size=embed_dim,
             heads=num_heads,
@@ -142,12 +141,12 @@ class MultiheadAttention(LayerParameters):
 
     @property
     def found(self):
-        """What `load` found in the file: which tensor went where. None for a layer that was not loaded."""
+        """What `load` found in the file: the role of each tensor. None for a layer that was not loaded."""
         return self._found
 
     @property
     def embed_dim(self):
-        """E: numbers in a token of the query."""
+        """E: embedding size of the query."""
         return self._config.embed_size
 
     @property
@@ -157,32 +156,32 @@ class MultiheadAttention(LayerParameters):
 
     @property
     def head_dim(self):
-        """D: numbers of a token in a head."""
+        """D: the size of a head."""
         return self._config.head_size
 
     @property
     def kdim(self):
-        """Numbers in a token of the key."""
+        """Embedding size of the key."""
         return self._config.key_size
 
     @property
     def vdim(self):
-        """Numbers in a token of the value."""
+        """Embedding size of the value."""
         return self._config.value_size
 
     @property
     def dropout(self):
-        """The rate at which weights are dropped, in training."""
+        """Dropout rate of the weights, in training."""
         return self._config.dropout
 
     @property
     def batch_first(self):
-        """Whether tensors are (B, L, E); else (L, B, E)."""
+        """Whether tensors are (B, L, E) instead of (L, B, E)."""
         return self._config.batch_first
 
     @property
     def add_zero_attn(self):
-        """Whether there is one more key and value of zeros."""
+        """Whether a key and value of zeros are appended."""
         return self._config.add_zero_attention
 
     def __repr__(self):
@@ -235,30 +234,30 @@ class MultiheadAttention(LayerParameters):
         """The layer's output, and the attention weights: (output, weights), or (output, None) without need_weights.
 
         With a batch, query is (Lq, B, E), or (B, Lq, E) with batch_first, and output likewise; weights are (B, Lq, Lk),
-        or (B, Hq, Lq, Lk) with average_attn_weights=False. Without a batch, query is (Lq, E) and B is left out of all.
-        The output has the query's dtype; weights are float32 (float64 for a layer of float64).
+        or (B, Hq, Lq, Lk) with average_attn_weights=False. Without a batch, query is (Lq, E), and all shapes omit B.
+        The output has the query's dtype; weights are float32 (float64 for a float64 layer).
 
         Args:
-            query, key, value: tokens. Without value it is the key, without key it is the query.
-            key_padding_mask: (B, Lk), or (Lk) without a batch. Bool: True hides the key. Float: added to the scores.
-            need_weights: the weights are wanted. They cost time and memory; leave them out where you can.
-            attn_mask: (Lq, Lk), or (B * Hq, Lq, Lk). Bool: True hides the key from the query. Float: added.
-            average_attn_weights: the mean of the weights over heads, or those of every head.
-            is_causal: query i sees keys 0 to i. Beside attn_mask it is no more than a hint, and the mask rules; PyTorch
-                wants the mask besides, rapt does not.
+            query, key, value: tokens. value defaults to key, and key to query.
+            key_padding_mask: (B, Lk), or (Lk) without a batch. Bool: True masks the key. Float: added to the scores.
+            need_weights: return the weights. They cost time and memory; set it to False if you do not need them.
+            attn_mask: (Lq, Lk), or (B * Hq, Lq, Lk). Bool: True masks the key for the query. Float: added.
+            average_attn_weights: return the mean of the weights over heads instead of those of every head.
+            is_causal: query i sees keys 0 to i. If attn_mask is given, it is only a hint, and the mask decides. PyTorch
+                requires the mask as well, rapt does not.
 
-        What PyTorch's layer does not have, as in rapt.attention:
+        Not in PyTorch's layer, as in rapt.attention:
 
-            mask: a rapt.Mask that says what True means, or a list of them.
+            mask: a rapt.Mask, or a list of them.
             scale, softcap, causal, window, alignment, key_lengths, packed, alibi_slopes, sinks, engine, threads.
-            dropout: a rapt.Dropout with rate 0, for its seed and starts: the rate is the layer's. Absent: every call in
-                training takes another seed.
-            position: of the first token, for rotary embedding.
-            cache: a rapt.KvCache: the tokens of this call come after those that it holds. Only for self-attention.
-            sequences: which sequence of the cache each batch row belongs to. Absent: row b to sequence b.
-            keep: True, or a rapt.LayerActivations: what `backward` needs is kept.
-            out: where to write the output.
-            return_lse, captures: more is wanted, and the result is (out, weights, lse, captures).
+            dropout: a rapt.Dropout with rate 0, for its seed and starts; the rate is set in the layer. Default: each
+                call in training uses a new seed.
+            position: position of the first token, for rotary embedding.
+            cache: a rapt.KvCache, to which the tokens of this call are appended. Only for self-attention.
+            sequences: the cache sequence of each batch row. Default: sequence b for row b.
+            keep: True, or a rapt.LayerActivations: keep what `backward` needs.
+            out: an array for the output.
+            return_lse, captures: further results; the result is then (out, weights, lse, captures).
         """
         if is_causal and attn_mask is None:
             causal = True
@@ -296,23 +295,23 @@ class MultiheadAttention(LayerParameters):
         masks=None,
         parameters=True,
     ):
-        """The gradients of a call of forward that kept what it takes.
+        """The gradients of a forward call that was made with `keep`.
 
             out, weights = layer(x, keep=True)
             gradients = layer.backward(dout)
             gradients.dquery, gradients.parameters["in_proj_weight"]
 
-        The arrays of that call must not have changed since. Gradients are float32, or float64 for a layer of float64.
+        The arrays of that call must not have changed since. Gradients are float32, or float64 for a float64 layer.
 
         Args:
-            dout: what arrives at the output.
-            dweights: what arrives at the weights. Absent: zeros.
-            kept: the call. Absent: the last one that kept.
-            inputs: dquery, dkey and dvalue are wanted.
-            masks: dmasks is wanted of these masks, by their place: those of `mask`, then attn_mask, then
+            dout: gradient of the output.
+            dweights: gradient of the weights. Default: zeros.
+            kept: the kept call. Default: the last one.
+            inputs: whether to compute dquery, dkey and dvalue.
+            masks: indices of the masks whose gradients to compute: those of `mask`, then attn_mask, then
                 key_padding_mask.
-            parameters: True: those of the parameters are wanted. What `zero_gradients` or an earlier call gave: they
-                are added to it. False: not wanted.
+            parameters: True: compute the gradients of the parameters. The result of `zero_gradients` or of an earlier
+                call: add to it. False: skip them.
         """
         kept = kept or self._kept
         if kept is None:
@@ -321,7 +320,7 @@ class MultiheadAttention(LayerParameters):
             parameters = self.zero_gradients() if parameters else None
         if parameters is not None and not isinstance(parameters, ParameterGradients):
             raise ValueError(f"MultiheadAttention.backward: parameters is of type {type(parameters).__name__}; "
-                             "give what zero_gradients gave")
+                             "pass the result of zero_gradients")
         memory = None if parameters is None else parameters._memory
         dquery, dkey, dvalue, dsinks, dmasks = self._layer.backward(kept, dout, dweights, inputs, masks, memory)
         return LayerGradients(dquery, dkey, dvalue, parameters, dsinks, dmasks)
@@ -334,7 +333,7 @@ class MultiheadAttention(LayerParameters):
 
     @property
     def training(self):
-        """Whether dropout is on. A new layer is in training, as PyTorch's is."""
+        """Whether the layer is in training mode, which applies dropout. True for a new layer, as in PyTorch."""
         return self._training
 
     @training.setter
@@ -342,12 +341,12 @@ class MultiheadAttention(LayerParameters):
         self._training = bool(mode)
 
     def train(self, mode=True):
-        """Turns dropout on, or off."""
+        """Sets training mode, which applies dropout."""
         self.training = mode
         return self
 
     def eval(self):
-        """Turns dropout off."""
+        """Sets evaluation mode, without dropout."""
         return self.train(False)
 
     # ---- Files
@@ -366,20 +365,20 @@ class MultiheadAttention(LayerParameters):
         rotary=None,
         dtype=None,
     ):
-        """A layer out of a file, or of a model's state dict, whatever its parameters are called there.
+        """Loads a layer from a file or from a model's state dict, with any common naming of its parameters.
 
             layer = rapt.MultiheadAttention.load("model.safetensors", prefix="encoder.layers.0", heads=8)
             for tensor, role in layer.found.tensors: print(tensor, "is the", role)
 
-        It knows PyTorch's in_proj_weight, W_q, W_query, q_linear, wq, q_proj, BERT's query, to_q, a packed qkv, and
-        GPT-2's transposed c_attn. `layer.found` says what was found.
+        It supports PyTorch's in_proj_weight, W_q, W_query, q_linear, wq, q_proj, BERT's query, to_q, a packed qkv, and
+        GPT-2's transposed c_attn. `layer.found` describes what was found.
 
         Args:
             source: a .safetensors or .npz file, or a dict of names and arrays.
-            prefix: where the layer's names begin. Empty, or a part of the whole: the only layer there.
-            heads: Hq, which no shape tells; 0: what `save` noted in the file.
-            kv_heads: 0: as many as the shapes have.
-            dtype: of the parameters. Absent: the file's.
+            prefix: prefix of the layer's names. It may be incomplete, or empty, if only one layer matches.
+            heads: Hq, which the shapes do not determine; 0: from the metadata that `save` wrote.
+            kv_heads: Hkv; 0: from the shapes.
+            dtype: type of the parameters. Default: as in the file.
         """
         options = (prefix, heads, kv_heads, batch_first, add_zero_attention, dropout, _rotary(rotary),
                    dtype)
@@ -397,7 +396,7 @@ class MultiheadAttention(LayerParameters):
     ):
         """Writes all parameters to a .safetensors or .npz file, under the names that `state_dict` gives them.
 
-        The file is whole or absent: it is written beside `path` under another name, and renamed.
+        The file is written atomically: under a temporary name, and then renamed.
         """
         options = (family, prefix, packed, dtype)
         self._layer.save(os.fspath(path), options)
@@ -405,7 +404,7 @@ class MultiheadAttention(LayerParameters):
     def slice(self, index, count):
         """Part `index` of `count` equal parts of the heads, with its own copy of the parameters.
 
-        The outputs of all parts add up to this layer's; only part 0 adds the output bias.
+        The outputs of all parts sum to the output of this layer; only part 0 adds the output bias.
         """
         return self._made_of(self._layer.slice(index, count)).train(self._training)
 
@@ -414,7 +413,7 @@ class MultiheadAttention(LayerParameters):
 
 
 def _rebuild(config, state, training):
-    """A layer from what a pickle, or a copy, holds of it."""
+    """Restores a layer from a pickle or a copy."""
     layer = MultiheadAttention._made_of(_rapt.make_layer(config, 0))
     layer.load_state_dict(state)
     return layer.train(training)

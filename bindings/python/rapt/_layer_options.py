@@ -1,4 +1,4 @@
-"""What a layer is made of and what it gives: plain named tuples, in the words of rapt/multi_head_attention.h."""
+"""The settings and results of a layer: plain named tuples, with the names of rapt/multi_head_attention.h."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class RotaryScaling(NamedTuple):
-    """How a model that was trained on `original_length` positions reaches further. The names are those of transformers.
+    """Context extension of a model that was trained on `original_length` positions, with the names of transformers.
 
     Make one with linear, ntk, dynamic, yarn or llama3.
     """
@@ -47,7 +47,7 @@ class RotaryScaling(NamedTuple):
         attention_factor: float | None = None,
         truncate: bool = True,
     ) -> RotaryScaling:
-        """YaRN: pairs that turn often keep their frequency, slow ones are divided by the factor, a ramp joins them."""
+        """YaRN: fast pairs keep their frequency, slow ones are divided by the factor, with a ramp in between."""
         ramp = (beta_fast, beta_slow, attention_factor, truncate)
         return RotaryScaling("yarn", factor, original_length, 0, *ramp)
 
@@ -55,7 +55,7 @@ class RotaryScaling(NamedTuple):
     def llama3(
         factor: float, original_length: int, low_freq_factor: float = 1.0, high_freq_factor: float = 4.0
     ) -> RotaryScaling:
-        """Llama 3.1's."""
+        """The scaling of Llama 3.1."""
         return RotaryScaling(
             "llama3",
             factor,
@@ -66,13 +66,13 @@ class RotaryScaling(NamedTuple):
 
 
 class RotaryOptions(NamedTuple):
-    """Rotary position embedding: queries and keys are turned by angles that grow with their position.
+    """Rotary position embedding: queries and keys are rotated by angles proportional to their position.
 
     base: the frequency of pair d is base ** (-2 d / size).
-    size: how many numbers of a head are turned, from the first on; even; 0: all.
+    size: number of rotated dimensions per head, from the first; even; 0: all.
     pairs: "half_split" pairs d with d + size/2 (Llama, GPT-NeoX), "interleaved" 2d with 2d + 1 (GPT-J).
     scaling: a RotaryScaling, or None.
-    max_positions: positions below this have their cos and sin in a table; others are computed in the call.
+    max_positions: cos and sin of positions below this are precomputed; others are computed in each call.
     """
 
     base: float = 10000.0
@@ -83,14 +83,14 @@ class RotaryOptions(NamedTuple):
 
 
 class HeadSlice(NamedTuple):
-    """Part `index` of `count` equal parts of the heads. The outputs of all parts add up to the whole layer's."""
+    """Part `index` of `count` equal parts of the heads. The outputs of all parts sum to that of the whole layer."""
 
     index: int = 0  # type: ignore[assignment]  # in the place of tuple.index
     count: int = 1  # type: ignore[assignment]
 
 
 class LayerConfig(NamedTuple):
-    """What a layer is, in the words of C++ (MultiHeadAttentionConfig); in a layer's `config` defaults are filled in.
+    """The settings of a layer, with the names of C++ (MultiHeadAttentionConfig); `layer.config` has defaults resolved.
 
     PyTorch calls embed_size embed_dim, heads num_heads, key_size kdim, value_size vdim and add_zero_attention
     add_zero_attn.
@@ -118,7 +118,7 @@ class LayerConfig(NamedTuple):
 
     @classmethod
     def _of(cls, fields: tuple[Any, ...]) -> LayerConfig:
-        """From the tuple that the extension module gives."""
+        """From the tuple of the extension module."""
         config = cls(*fields)
         config = config._replace(slice=HeadSlice(*config.slice))
         rotary: Any = config.rotary
@@ -129,13 +129,12 @@ class LayerConfig(NamedTuple):
 
 
 class FoundLayer(NamedTuple):
-    """A layer by its tensors in a file: which tensor is what, and the sizes that their shapes tell.
+    """A layer found in a file: the role of each tensor, and the sizes derived from their shapes.
 
-    tensors: (name, role) of each that the layer takes: ("encoder.0.in_proj_weight", "weight of q, k and v").
-    left_over: tensors under the prefix that it does not take.
-    missing: biases that others of the layer have and these not; they are taken as zeros.
-    query_width, key_width: Hq * D and Hkv * D. Shapes do not tell the number of heads; possible_heads lists those that
-    fit.
+    tensors: (name, role) of each tensor of the layer: ("encoder.0.in_proj_weight", "weight of q, k and v").
+    left_over: tensors under the prefix that are not part of the layer.
+    missing: biases that are absent although others are present; zeros are used.
+    query_width, key_width: Hq * D and Hkv * D. The shapes do not determine the number of heads; see possible_heads.
     """
 
     prefix: str
@@ -159,7 +158,7 @@ class FoundLayer(NamedTuple):
 
 
 class LayerResult(NamedTuple):
-    """What a layer's forward gives where more than output and weights is asked for."""
+    """The results of a layer's forward if more than output and weights is requested."""
 
     out: Any
     weights: Any = None
@@ -168,10 +167,10 @@ class LayerResult(NamedTuple):
 
 
 class LayerGradients(NamedTuple):
-    """What a layer's backward gives; what was not asked for is None, or empty.
+    """The results of a layer's backward. What was not requested is None, or empty.
 
-    dquery, dkey, dvalue: shaped as the inputs. Where forward got no value of its own, its gradient is part of the
-    key's, and where it got no key, all is part of the query's.
+    dquery, dkey, dvalue: shaped as the inputs. If forward got no value, its gradient is part of dkey; if it
+    got no key, all gradients are part of dquery.
     parameters: by name, shaped as the parameters.
     """
 
@@ -184,14 +183,14 @@ class LayerGradients(NamedTuple):
 
 
 class IncompatibleKeys(NamedTuple):
-    """What load_state_dict found: names that the layer has and the dict not, and the other way round."""
+    """The mismatches found by load_state_dict: names missing from the dict, and names unknown to the layer."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
 
 
 class StateDictError(ValueError, RuntimeError):
-    """A state dict does not fit a layer: a RuntimeError, as PyTorch has it, and a ValueError, as all errors of rapt."""
+    """A state dict does not match a layer: a RuntimeError, as in PyTorch, and a ValueError, as all errors of rapt."""
 
 
 class ParameterGradients(dict):

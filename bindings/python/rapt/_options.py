@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 
 class Mask(NamedTuple):
-    """A mask says what True means. Make one with Mask.keep, Mask.drop, Mask.add or Mask.fill.
+    """A mask, with a defined meaning of True. Create one with Mask.keep, Mask.drop, Mask.add or Mask.fill.
 
-    Its array has shape (Lq, Lk), or four dimensions that broadcast to (B, Hq, Lq, Lk). Several masks go into a list;
+    Its array has shape (Lq, Lk), or four dimensions that broadcast to (B, Hq, Lq, Lk). Give several masks as a list:
     all of them apply.
     """
 
@@ -16,17 +16,17 @@ class Mask(NamedTuple):
 
     @staticmethod
     def keep(where):
-        """True: this key is seen, as in torch.nn.functional.scaled_dot_product_attention."""
+        """True: the query sees this key, as in torch.nn.functional.scaled_dot_product_attention."""
         return Mask("keep", where)
 
     @staticmethod
     def drop(where):
-        """True: this key is hidden, as in torch.nn.MultiheadAttention."""
+        """True: this key is masked, as in torch.nn.MultiheadAttention."""
         return Mask("drop", where)
 
     @staticmethod
     def add(bias):
-        """Numbers that are added to the scores. Only -inf hides; -1e9 is an ordinary number."""
+        """Numbers added to the scores. Only -inf masks a key; -1e9 is an ordinary number."""
         return Mask("add", bias)
 
     @staticmethod
@@ -36,16 +36,16 @@ class Mask(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A query at position i sees keys i - left to i + right. None leaves a side open."""
+    """A query at position i sees keys i - left to i + right. None means no limit."""
 
     left: object = None
     right: object = None
 
 
 class PackedSequences(NamedTuple):
-    """Several sequences laid end to end in one batch row (B = 1).
+    """Several sequences, concatenated in one batch row (B = 1).
 
-    Sequence n holds queries query_starts[n] to query_starts[n + 1] - 1, and keys likewise: N + 1 ascending numbers
+    Sequence n has queries query_starts[n] to query_starts[n + 1] - 1, and keys likewise: N + 1 ascending numbers
     each, from 0 to Lq and from 0 to Lk. It behaves exactly as batch row n of a padded call would.
     """
 
@@ -54,10 +54,10 @@ class PackedSequences(NamedTuple):
 
 
 class Pages(NamedTuple):
-    """Keys and values in pages: key is (P, Hkv, page size, D), value is (P, Hkv, page size, Dv).
+    """Paged keys and values: key is (P, Hkv, page size, D), value is (P, Hkv, page size, Dv).
 
-    Key j of batch row b lies in page table[b][j // page size]; the page size is a power of two from 16. Needs
-    key_lengths. `keys` is Lk, which masks and weights have; 0 is all that the table has room for.
+    Key j of batch row b is in page table[b][j // page size]; the page size is a power of two from 16. Requires
+    key_lengths. `keys` is Lk, the number of keys in masks and weights; 0: the capacity of the table.
     """
 
     table: object
@@ -67,8 +67,8 @@ class Pages(NamedTuple):
 class Dropout(NamedTuple):
     """Weights are dropped with this rate, and the others divided by 1 - rate.
 
-    Which ones is a pure function of (seed, b + batch_start, h + head_start, i + query_start, j): the starts let a
-    micro-batch, a slice of heads or a chunk of queries drop what the whole would.
+    Which weights are dropped is a pure function of (seed, b + batch_start, h + head_start, i + query_start, j): with
+    starts, a micro-batch, a slice of heads or a chunk of queries drops the same weights as the whole call.
     """
 
     rate: float
@@ -79,11 +79,11 @@ class Dropout(NamedTuple):
 
 
 class Capture(NamedTuple):
-    """A wish to see scores or weights on the way, or a part of them.
+    """A request for intermediate scores or weights, or a part of them.
 
     stage: "raw" (scaled scores), "capped" (after softcap), "masked" (after all masks), "weights" (after softmax) or
     "dropped_weights" (after dropout). The result is (B, heads, queries, Lk), or (B, queries, Lk) for the mean over
-    heads. It has the query's dtype, or dtype="float32" ("float64" for a query of that), or is written to `out`.
+    heads. It has the query's dtype, or dtype="float32" ("float64" for a float64 query), or is written to `out`.
     """
 
     stage: str = "dropped_weights"
@@ -95,7 +95,7 @@ class Capture(NamedTuple):
 
 
 class WeightsGradient(NamedTuple):
-    """A gradient that arrives at weights which attention returned: `array` is shaped as those were."""
+    """An upstream gradient of weights that attention returned: `array` has their shape."""
 
     array: object
     stage: str = "dropped_weights"

@@ -20,8 +20,8 @@ constexpr const char* kTaken =
     "rapt takes arrays: numpy.ndarray, torch.Tensor, jax.Array, memoryview, and others that have __dlpack__ or the "
     "buffer protocol";
 
-// NumPy's description of an array, which __array_struct__ gives: of every dtype, unlike the buffer protocol, and at
-// once. https://numpy.org/doc/stable/reference/arrays.interface.html
+// NumPy's description of an array, from __array_struct__: it supports every dtype, unlike the buffer protocol, and is
+// fast. https://numpy.org/doc/stable/reference/arrays.interface.html
 struct ArrayInterface {
   static constexpr int kNotSwapped = 0x200;
   static constexpr int kWriteable = 0x400;
@@ -53,12 +53,12 @@ bool is_bfloat16(nb::handle object) {
   return true;
 }
 
-// To look for what is not there takes a microsecond, so a memoryview is not asked.
+// Looking up a missing attribute takes a microsecond, so it is skipped for memoryview.
 bool has_dlpack(nb::handle object) { return !PyMemoryView_Check(object.ptr()) && nb::hasattr(object, "__dlpack__"); }
 
 }  // namespace
 
-// Fills an Array, by whichever way the object lends its memory.
+// Fills an Array through whichever protocol the object supports.
 class ArrayReader {
  public:
   ArrayReader(Array& array, nb::handle object, Access access)
@@ -71,8 +71,7 @@ class ArrayReader {
     } else if (library == Library::torch) {
       read_torch();
     } else if (library == Library::jax && access_ == Access::write) {
-      wrong_value(argument_,
-                  "is an array of JAX, and those never change; leave it out, and take what the call returns");
+      wrong_value(argument_, "is a JAX array, which cannot be written; omit it, and use the returned array");
     } else if (has_dlpack(object_)) {
       read_dlpack();
     } else if (PyObject_CheckBuffer(object_.ptr()) != 0) {
@@ -86,15 +85,15 @@ class ArrayReader {
   }
 
  private:
-  // The object itself is what must stay.
+  // The object itself must be kept alive.
   void keep_object() {
     array_.loan_ = {object_.inc_ref().ptr(), [](void* object) { Py_DECREF(static_cast<PyObject*>(object)); }};
   }
 
   void read_numpy() {
     if (is_masked(object_)) {
-      wrong_value(argument_, "is a masked array, and its mask would not count; pass " + std::string(argument_.name) +
-                                 ".filled(0), and say with a rapt.Mask what is hidden");
+      wrong_value(argument_, "is a masked array, and its mask would be ignored; pass " + std::string(argument_.name) +
+                                 ".filled(0), and the mask as a rapt.Mask");
     }
     static PyObject* const name = PyUnicode_InternFromString("__array_struct__");
     const nb::object capsule = nb::steal(PyObject_GetAttr(object_.ptr(), name));
@@ -117,7 +116,7 @@ class ArrayReader {
     auto lent = std::make_unique<Py_buffer>();
     if (PyObject_GetBuffer(object_.ptr(), lent.get(), PyBUF_RECORDS_RO) != 0) {
       nb::python_error error;
-      nb::raise_from(error, PyExc_ValueError, "%s: %s does not lend its memory with strides", argument_.function,
+      nb::raise_from(error, PyExc_ValueError, "%s: %s does not expose its memory with strides", argument_.function,
                      argument_.name);
     }
     array_.loan_ = {lent.release(), [](void* loan) {
@@ -141,15 +140,14 @@ class ArrayReader {
     static PyObject* const requires_grad = PyUnicode_InternFromString("requires_grad");
     static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
     if (said_true(PyObject_GetAttr(object_.ptr(), requires_grad))) {
-      wrong_value(argument_, "requires grad, and rapt records no gradients by itself; pass " +
-                                 std::string(argument_.name) +
-                                 ".detach(), and take gradients from rapt.attention_backward");
+      wrong_value(argument_, "requires grad, and rapt does not record gradients; pass " + std::string(argument_.name) +
+                                 ".detach(), and compute gradients with rapt.attention_backward");
     }
     PyObject* const self = object_.ptr();
-    if (said_true(
-            PyObject_VectorcallMethod(is_neg, &self, 1, nullptr))) {  // DLPack cannot say so, and PyTorch lends it
-      wrong_value(argument_, "is a view with the signs of its memory turned; pass " + std::string(argument_.name) +
-                                 ".resolve_neg()");
+    if (said_true(PyObject_VectorcallMethod(is_neg, &self, 1,
+                                            nullptr))) {  // DLPack cannot express it, and PyTorch exports such views
+      wrong_value(argument_,
+                  "is a view with the negative bit set; pass " + std::string(argument_.name) + ".resolve_neg()");
     }
     const dlpack::ExchangeApi* api = torch_exchange_api();
     const nb::handle type(reinterpret_cast<PyObject*>(Py_TYPE(object_.ptr())));
@@ -174,11 +172,11 @@ class ArrayReader {
       keep(taken<dlpack::ManagedTensor>(capsule));
     } else {
       PyErr_Clear();
-      wrong_value(argument_, "has a __dlpack__ that gave no DLPack capsule");
+      wrong_value(argument_, "has a __dlpack__ that returned no DLPack capsule");
     }
   }
 
-  // Asked for version 1, which says what may not be written; who does not know of versions is asked without.
+  // Requests version 1, which has a read-only flag; producers that do not know max_version are called without it.
   nb::object dlpack_capsule() {
     const nb::object lend = object_.attr("__dlpack__");
     try {
@@ -211,7 +209,7 @@ class ArrayReader {
     if constexpr (requires { lent->flags; }) {
       if (lent->version.major != 1) {
         wrong_value(argument_,
-                    "comes by DLPack " + std::to_string(lent->version.major) + "; rapt knows versions 0 and 1");
+                    "uses DLPack version " + std::to_string(lent->version.major) + "; rapt supports versions 0 and 1");
       }
       writable = (lent->flags & Managed::kReadOnly) == 0;
     }
@@ -224,8 +222,8 @@ class ArrayReader {
       const bool cuda = lent.device.type == dlpack::kCuda;
       const std::string device = cuda ? "cuda:" + std::to_string(lent.device.index)
                                       : "a device of DLPack's type " + std::to_string(lent.device.type);
-      wrong_value(argument_, "lies on " + device + "; rapt computes on the CPU: pass " + argument_.name +
-                                 ".cpu(), or a copy there");
+      wrong_value(argument_, "is on " + device + "; rapt computes on the CPU: pass " + argument_.name +
+                                 ".cpu(), or a copy in host memory");
     }
     if (lent.type.lanes != 1 || lent.type.bits == 0 || lent.type.bits % 8 != 0) {
       wrong_value(argument_, "has elements of " + std::to_string(lent.type.bits) + " bits in " +
@@ -257,7 +255,7 @@ class ArrayReader {
       const std::int64_t bytes = strides[dim];
       if (bytes % array_.element_.size != 0 && array_.shape_[dim] > 1) {
         wrong_value(argument_, "has a stride of " + std::to_string(bytes) +
-                                   " bytes, which is no multiple of its element's " +
+                                   " bytes, which is not a multiple of the element size, " +
                                    std::to_string(array_.element_.size) + "; pass a copy: numpy.ascontiguousarray(" +
                                    argument_.name + ")");
       }
@@ -271,26 +269,26 @@ class ArrayReader {
   void check_aligned() const {
     const auto size = static_cast<std::uintptr_t>(array_.element_.size);
     if (!array_.element_.is_integer() || reinterpret_cast<std::uintptr_t>(array_.data_) % size == 0) return;
-    wrong_value(argument_, "begins at an address that is no multiple of its element's " + std::to_string(size) +
+    wrong_value(argument_, "starts at an address that is not a multiple of the element size, " + std::to_string(size) +
                                " bytes; pass a copy of it");
   }
 
   void check_writable(bool writable) const {
     if (access_ == Access::write && !writable) {
-      wrong_value(argument_, "is read-only, and would be written; pass an array that may be changed");
+      wrong_value(argument_, "is read-only; pass a writable array");
     }
   }
 
   [[noreturn]] void refuse_swapped() const {
-    wrong_value(argument_, "has its bytes in the other order (" + type_name_of(object_) + " of swapped " +
-                               array_.element_.name() + "); pass a copy in this machine's order: " + argument_.name +
+    wrong_value(argument_, "has non-native byte order (" + type_name_of(object_) + " of swapped " +
+                               array_.element_.name() + "); pass a copy in native byte order: " + argument_.name +
                                ".astype(" + argument_.name + ".dtype.newbyteorder('='))");
   }
 
-  // The producer's own words are the cause.
+  // The producer's error is the cause.
   [[noreturn]] void refuse_loan() const {
     nb::python_error error;
-    nb::raise_from(error, PyExc_ValueError, "%s: %s (%s) does not lend its memory by DLPack", argument_.function,
+    nb::raise_from(error, PyExc_ValueError, "%s: %s (%s) does not export its memory through DLPack", argument_.function,
                    argument_.name, type_name_of(object_).c_str());
   }
 

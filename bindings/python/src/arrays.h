@@ -1,14 +1,14 @@
-// Arrays that Python lends for a call, read and written where they lie.
+// Arrays borrowed from Python for a call, read and written in place.
 //
 //   const Array query(object, {"attention", "query"});
 //   rapt::attention({.out = out}, query.view(), …);
 //
-// Which arrays: numpy.ndarray with any strides, bfloat16 of ml_dtypes included; whatever has __dlpack__ and lies in the
-// computer's own memory, such as torch.Tensor and jax.Array; and whatever has the buffer protocol, such as memoryview
-// and array.array. Nothing is copied.
+// Supported: numpy.ndarray with any strides, including bfloat16 of ml_dtypes; objects with __dlpack__ in host memory,
+// such as torch.Tensor and jax.Array; and objects with the buffer protocol, such as memoryview and array.array. Nothing
+// is copied.
 //
-// What is refused: an object that is no array, with a TypeError; an array that rapt cannot read, with a ValueError that
-// says what would work. Both begin with the function's name, as the texts of rapt::Error do.
+// Errors: TypeError for an object that is not an array; ValueError for an array that rapt cannot read, with what would
+// work. Both messages start with the function's name, as those of rapt::Error do.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ namespace nb = nanobind;
 
 enum class Access : std::uint8_t { read, write };
 
-// An array on loan. It is given back when this object dies, which must happen with the interpreter's lock held; the
-// memory may be used without the lock.
+// A borrowed array. It is released when this object is destroyed, which must happen with the GIL held; the memory may
+// be used without the GIL.
 class Array {
  public:
   // The same as None: an undefined view.
@@ -35,7 +35,7 @@ class Array {
   Array(nb::handle object, const Argument& argument, Access access = Access::read);
 
   bool defined() const { return defined_; }
-  // Throws where the element type is none of rapt's.
+  // Throws if rapt does not support the element type.
   ConstTensorView view() const;
   TensorView writable_view() const;  // only for Access::write
 
@@ -60,7 +60,7 @@ class Array {
   Loan loan_{nullptr, nullptr};
 };
 
-// Does this object lend its memory in one of these ways?
+// Whether the object supports one of these protocols.
 bool is_array(nb::handle object);
 
 }  // namespace rapt::python

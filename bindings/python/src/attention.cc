@@ -1,4 +1,4 @@
-// rapt.attention: arrays on loan, the call without the interpreter's lock, results of the query's kind.
+// rapt.attention: borrows arrays, calls without the GIL, and returns results of the query's array type.
 #include "attention.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kFunction = "attention";
 
-// Lk, which weights and scores have. A negative number is refused by the call, so any memory will do until then.
+// Lk, which weights and scores have. The call rejects a negative number, so any size will do until then.
 std::int64_t key_count(const ConstTensorView& key, const Pages& pages) {
   if (pages.per_row == 0) return key.size(2);
   return pages.keys != 0 ? std::max<std::int64_t>(pages.keys, 0) : pages.per_row * key.size(2);
@@ -30,7 +30,7 @@ std::int64_t count_of(const std::vector<std::int64_t>& chosen, std::int64_t all)
   return chosen.empty() ? all : static_cast<std::int64_t>(chosen.size());
 }
 
-// Inputs, outputs and options of one call. Where a tensor has a wrong rank, outputs are empty, and the call refuses it.
+// Inputs, outputs and options of one call. If a tensor has a wrong rank, outputs are empty, and the call rejects it.
 class Call {
  public:
   Call(nb::handle query, nb::handle key, nb::handle value, nb::handle cache, nb::handle options)
@@ -47,7 +47,7 @@ class Call {
       value_view_ = value_.view();
     } else {
       if (!key.is_none() || !value.is_none()) {
-        throw nb::type_error("attention: cache brings keys and values; leave out key and value");
+        throw nb::type_error("attention: cache provides keys and values; omit key and value");
       }
       apply_cache(cache);
     }
@@ -98,14 +98,13 @@ class Call {
 
  private:
   void apply_cache(nb::handle cache) {
-    if (!nb::isinstance<CacheLoan>(cache)) wrong_type({kFunction, "cache"}, cache, "what KvCache.view gives");
+    if (!nb::isinstance<CacheLoan>(cache)) wrong_type({kFunction, "cache"}, cache, "the result of KvCache.view");
     const CacheView& seen = nb::cast<CacheLoan&>(cache).view;
     AttentionOptions& options = options_.get();
     const bool given = !options.key_lengths.empty() || options.pages.per_row != 0 || options.key_scales.defined() ||
                        options.value_scales.defined();
     if (given) {
-      wrong_value({kFunction, "cache"},
-                  "brings key_lengths, pages, key_scales and value_scales of its own; leave them out");
+      wrong_value({kFunction, "cache"}, "provides key_lengths, pages, key_scales and value_scales; omit them");
     }
     seen.apply(options);
     key_view_ = seen.key;
@@ -126,7 +125,7 @@ class Call {
   AttentionOutputs outputs_;
 };
 
-// An array, or (out, lse, captures) where more than that was asked for.
+// An array, or (out, lse, captures) if more than that was requested.
 nb::object attention_call(nb::handle query, nb::handle key, nb::handle value, nb::handle cache, nb::handle options,
                           nb::handle out, bool want_lse, nb::handle captures) {
   Call call(query, key, value, cache, options);

@@ -20,7 +20,7 @@ constexpr const char* kFunction = "attention_backward";
 enum class Gradient : std::size_t { dquery, dkey, dvalue, dsinks, dmasks };
 constexpr std::array kGradients = {"dquery", "dkey", "dvalue", "dsinks", "dmasks"};
 
-// What arrives: (dout, dlse, dweights, out, lse). dweights is a list of rapt.WeightsGradient.
+// Upstream gradients: (dout, dlse, dweights, out, lse). dweights is a list of rapt.WeightsGradient.
 class Upstream {
  public:
   explicit Upstream(nb::handle given) {
@@ -50,7 +50,7 @@ class Upstream {
   AttentionUpstream upstream_;
 };
 
-// A tuple (dquery, dkey, dvalue, dsinks, dmasks): None for what was not asked for.
+// A tuple (dquery, dkey, dvalue, dsinks, dmasks): None for what was not requested.
 nb::object backward_call(nb::handle query, nb::handle key, nb::handle value, nb::handle options, nb::handle upstream,
                          nb::handle wanted) {
   const Library library = library_of(query);

@@ -1,4 +1,4 @@
-// DLPack's structs, with the standard's layout: how array libraries lend one another their memory.
+// The structs of DLPack, the protocol for sharing memory between array libraries.
 // https://dmlc.github.io/dlpack/latest/c_api.html
 #pragma once
 
@@ -31,7 +31,7 @@ struct Tensor {
   std::uint64_t byte_offset;
 };
 
-// In a capsule named "dltensor"; whoever takes it renames the capsule and calls the deleter.
+// In a capsule named "dltensor"; the consumer renames the capsule and calls the deleter.
 struct ManagedTensor {
   static constexpr const char* kName = "dltensor";
   static constexpr const char* kUsedName = "used_dltensor";
@@ -46,7 +46,7 @@ struct Version {
   std::uint32_t minor;
 };
 
-// Since version 1, named "dltensor_versioned", and given to those who ask with max_version.
+// Since version 1, named "dltensor_versioned", for consumers that pass max_version.
 struct ManagedTensorVersioned {
   static constexpr const char* kName = "dltensor_versioned";
   static constexpr const char* kUsedName = "used_dltensor_versioned";

@@ -1,4 +1,4 @@
-// What one element of an array is, in whichever words its library says so.
+// The element type of an array, from the descriptions of several protocols.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace rapt::python {
 
-// In the letters of NumPy's type codes: f float, B bfloat16, b bool, i and u integers, c complex; anything else is of
-// no use here.
+// In the letters of NumPy's type codes: f float, B bfloat16, b bool, i and u integers, c complex; all others are
+// unsupported.
 struct ElementType {
   char kind = 'f';
   int size = 4;  // bytes
@@ -27,7 +27,7 @@ ElementType element_of_code(std::uint8_t code, int bytes);
 // By a format of the buffer protocol, which is that of Python's struct. None where it is no single number.
 struct FormatElement {
   ElementType type;
-  bool swapped = false;  // its bytes are in the order that this machine does not have
+  bool swapped = false;  // non-native byte order
 };
 std::optional<FormatElement> element_of_format(std::string_view format, int bytes);
 

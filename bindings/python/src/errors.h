@@ -1,5 +1,5 @@
-// How a wrong argument is refused: TypeError for what is of a wrong type, ValueError for what has a wrong value. Texts
-// begin with the function's name, as those of rapt::Error do: "attention: softcap must be a number, not str".
+// Errors about arguments: TypeError for a wrong type, ValueError for a wrong value. Messages start with the function's
+// name, as those of rapt::Error do: "attention: softcap must be a number, not str".
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace rapt::python {
 
 namespace nb = nanobind;
 
-// Whose call, and which argument of it: what an error text begins with.
+// The function and the argument, with which an error message starts.
 struct Argument {
   const char* function;  // "attention"
   const char* name;      // "query"

@@ -59,7 +59,7 @@ nb::dict load_npz(const std::string& path, nb::handle integers_as) {
   return arrays;
 }
 
-// Arrays on loan, by name.
+// Borrowed arrays, by name.
 class NamedArrays {
  public:
   explicit NamedArrays(const nb::dict& arrays) {
@@ -80,25 +80,24 @@ class NamedArrays {
 };
 
 void bind_safetensors(nb::module_& module) {
-  nb::class_<SafetensorsEntry>(module, "SafetensorsEntry", "What a file's header says of one tensor.")
+  nb::class_<SafetensorsEntry>(module, "SafetensorsEntry", "A tensor as described by the file's header.")
       .def_ro("name", &SafetensorsEntry::name)
-      .def_ro("type", &SafetensorsEntry::type, "In the file's words: \"F32\", \"BF16\", \"I64\".")
+      .def_ro("type", &SafetensorsEntry::type, "The file's name for it: \"F32\", \"BF16\", \"I64\".")
       .def_prop_ro(
           "dtype",
           [](const SafetensorsEntry& self) {
             return self.dtype ? nb::object(nb::str(python_name(*self.dtype))) : nb::none();
           },
-          "In Python's words, or None where rapt has no such type.")
+          "Python's name for it, or None if rapt does not support the type.")
       .def_prop_ro("shape", [](const SafetensorsEntry& self) { return nb::tuple(nb::cast(self.shape)); })
-      .def_ro("begin", &SafetensorsEntry::begin, "Its first byte, counted from the start of the file.")
+      .def_ro("begin", &SafetensorsEntry::begin, "Offset of the first byte from the start of the file.")
       .def_ro("end", &SafetensorsEntry::end)
       .def("__repr__",
            [](const SafetensorsEntry& self) { return "SafetensorsEntry(" + self.name + ": " + self.type + ")"; });
-  nb::class_<SafetensorsFile>(
-      module, "SafetensorsFile",
-      "An open safetensors file: arrays by name, read where they lie in the file.\n\n"
-      "Opening maps the file and reads its header; a tensor's bytes come into memory when they\n"
-      "are first touched. Arrays keep the map alive, and are read-only.")
+  nb::class_<SafetensorsFile>(module, "SafetensorsFile",
+                              "An open safetensors file: arrays by name, memory-mapped without a copy.\n\n"
+                              "Opening maps the file and reads its header; a tensor's bytes are loaded when they are "
+                              "first\naccessed. Arrays keep the mapping alive, and are read-only.")
       .def(
           "__init__",
           [](SafetensorsFile* self, const std::string& path) {

@@ -16,10 +16,10 @@ namespace nb = nanobind;
 void bind_info(nb::module_& module) {
   module.attr("__version__") = RAPT_VERSION;
   module.def("thread_count", &rapt::thread_count,
-             "How many threads a call uses, the calling one included: the cores that this process may run on, or\n"
-             "RAPT_NUM_THREADS where that is set, or what set_thread_count said last.");
+             "Number of threads per call, including the calling one: the last value given to set_thread_count, "
+             "or\nRAPT_NUM_THREADS if set, or the number of cores that this process may run on.");
   module.def("set_thread_count", &rapt::set_thread_count, nb::arg("threads"),
-             "Sets how many threads a call uses from now on; 0 returns to the default.");
+             "Sets the number of threads per call; 0 restores the default.");
   module.def(
       "instruction_sets",
       [] {
@@ -29,7 +29,7 @@ void bind_info(nb::module_& module) {
         }
         return names;
       },
-      "The instruction sets that rapt has kernels for and this machine has, best first.");
+      "The instruction sets that rapt has kernels for and this machine supports, best first.");
   module.def(
       "instruction_set",
       [] {
@@ -41,7 +41,7 @@ void bind_info(nb::module_& module) {
       },
       "The instruction set in use.");
   module.def("use_instruction_set", &rapt::use_instruction_set, nb::arg("name"),
-             "Uses this instruction set from now on, in every thread; '' returns to the first choice.");
+             "Selects the instruction set for all threads; '' restores the default.");
 }
 
 }  // namespace rapt::python

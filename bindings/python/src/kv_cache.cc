@@ -39,7 +39,7 @@ CacheLoan view(const std::shared_ptr<SharedCache>& self, nb::handle ids) {
   return loan;
 }
 
-// One step under the mutex. The lock of the interpreter is let go first: whoever holds the mutex may wait for it.
+// Runs a step under the mutex. The GIL is released first: the holder of the mutex may be waiting for it.
 template <class Step>
 auto locked(SharedCache& self, const Step& step) {
   const nb::gil_scoped_release unlocked;
@@ -71,8 +71,8 @@ nb::object page_table(const CacheLoan& loan) {
 
 void bind_view(nb::module_& module) {
   nb::class_<CacheLoan>(module, "CacheView",
-                        "What attention reads of some sequences of a KvCache: row b is the b-th of them.\n\n"
-                        "rapt.attention(query, cache=view). It is good until the cache changes.")
+                        "A view of some sequences of a KvCache for attention: row b is the b-th of them.\n\n"
+                        "rapt.attention(query, cache=view). It is valid until the cache changes.")
       .def_prop_ro(
           "key", [](const CacheLoan& self) { return array_of(self, self.view.key); },
           "(B, Hkv, L, D), or pages (P, Hkv, page size, D); read-only, the cache's own memory.")
@@ -99,21 +99,21 @@ void bind_kv_cache(nb::module_& module) {
   bind_view(module);
   nb::class_<SharedCache>(
       module, "KvCache",
-      "Keys and values of sequences that grow: written as tokens come, read by attention where they lie.\n\n"
+      "A KV cache: keys and values of growing sequences, appended token by token and read by attention in place.\n\n"
       "    cache = rapt.KvCache(kv_heads=8, head_size=128, sequences=4, page_size=64, pages=256)\n"
       "    ids = [cache.add(), cache.add()]\n"
       "    cache.append(ids, key, value)                       # (2, Hkv, L, D), (2, Hkv, L, Dv)\n"
       "    out = rapt.attention(query, cache=cache.view(ids), causal=True, alignment=\"bottom_right\")\n\n"
-      "Without pages each sequence has room for `length` tokens of its own. With pages all sequences share them: a\n"
-      "token takes room as it comes, and a common beginning (fork) is stored once.\n\n"
+      "Without pages, each sequence has its own space for `length` tokens. With pages, all sequences share a pool "
+      "of\npages: space is taken as tokens arrive, and a common prefix (fork) is stored once.\n\n"
       "kv_heads:    heads of keys and values\n"
       "head_size:   D\n"
       "value_size:  Dv; 0: head_size\n"
       "dtype:       \"float32\", \"bfloat16\", \"float16\", or \"int8\" with a scale for each token and head\n"
-      "sequences:   at once, at most\n"
-      "length:      tokens of a sequence, at most; with pages 0 means as many as these hold\n"
-      "page_size:   tokens, a power of two from 16; 0: no pages\n"
-      "pages:       of all sequences together")
+      "sequences:   maximum number of sequences\n"
+      "length:      maximum tokens per sequence; with pages, 0 means as many as the pages hold\n"
+      "page_size:   tokens per page, a power of two from 16; 0: no pages\n"
+      "pages:       number of pages, shared by all sequences")
       .def(
           "__init__",
           [](SharedCache* self, std::int64_t kv_heads, std::int64_t head_size, std::int64_t value_size, nb::handle type,
@@ -127,51 +127,51 @@ void bind_kv_cache(nb::module_& module) {
           nb::arg("pages") = 0)
       .def(
           "add", [](SharedCache& self) { return locked(self, [](KvCache& cache) { return cache.add(); }); },
-          "A new, empty sequence: the smallest number that is free.")
+          "Adds an empty sequence and returns its id, the smallest free number.")
       .def(
           "remove", [](SharedCache& self, std::int64_t id) { locked(self, [&](KvCache& cache) { cache.remove(id); }); },
-          nb::arg("id"), "Forgets a sequence; its number and its room are free again.")
+          nb::arg("id"), "Removes a sequence; its id and its space become free.")
       .def(
           "fork",
           [](SharedCache& self, std::int64_t id, std::optional<std::int64_t> length) {
             return locked(self, [&](KvCache& cache) { return length ? cache.fork(id, *length) : cache.fork(id); });
           },
           nb::arg("id"), nb::arg("length") = nb::none(),
-          "A new sequence that begins with the first `length` tokens of another, or with all. With pages these are\n"
+          "A new sequence that starts with the first `length` tokens of another, or with all. With pages these are\n"
           "shared.")
       .def(
           "truncate",
           [](SharedCache& self, std::int64_t id, std::int64_t length) {
             locked(self, [&](KvCache& cache) { cache.truncate(id, length); });
           },
-          nb::arg("id"), nb::arg("length"), "Forgets all but the first `length` tokens of a sequence.")
+          nb::arg("id"), nb::arg("length"), "Truncates a sequence to its first `length` tokens.")
       .def("append", &append, nb::arg("ids"), nb::arg("key"), nb::arg("value"), nb::arg("counts") = nb::none(),
            "Appends tokens: key is (B, Hkv, L, D) and value (B, Hkv, L, Dv). Row b goes to sequence ids[b], all of it\n"
-           "or its first counts[b] tokens. Numbers are rounded once, to the cache's type. A call that is refused\n"
-           "changes nothing.")
-      .def("view", &view, nb::arg("ids"), "What attention reads of these sequences, as attention(query, cache=…).")
+           "or its first counts[b] tokens. Numbers are rounded once, to the cache's type. A call that\nfails changes "
+           "nothing.")
+      .def("view", &view, nb::arg("ids"), "A view of these sequences, for attention(query, cache=…).")
       .def(
           "length",
           [](SharedCache& self, std::int64_t id) {
             return locked(self, [&](KvCache& cache) { return cache.length(id); });
           },
-          nb::arg("id"), "How many tokens a sequence holds.")
+          nb::arg("id"), "Number of tokens in a sequence.")
       .def(
           "room",
           [](SharedCache& self, std::int64_t id) {
             return locked(self, [&](KvCache& cache) { return cache.room(id); });
           },
-          nb::arg("id"), "How many tokens a sequence could take now, if no other took any.")
+          nb::arg("id"), "Number of tokens that can still be appended to a sequence.")
       .def_prop_ro(
           "free_pages",
           [](SharedCache& self) { return locked(self, [](KvCache& cache) { return cache.free_pages(); }); },
-          "Pages that no sequence holds.")
+          "Number of free pages.")
       .def_prop_ro(
           "sequence_count",
           [](SharedCache& self) { return locked(self, [](KvCache& cache) { return cache.sequence_count(); }); },
-          "How many sequences there are now.")
+          "Number of sequences.")
       .def_prop_ro(
-          "bytes", [](SharedCache& self) { return self.cache.bytes(); }, "Of keys, values and scales.")
+          "bytes", [](SharedCache& self) { return self.cache.bytes(); }, "Size of keys, values and scales in bytes.")
       .def_prop_ro("kv_heads", [](SharedCache& self) { return self.cache.config().kv_heads; })
       .def_prop_ro("head_size", [](SharedCache& self) { return self.cache.config().head_size; })
       .def_prop_ro("value_size", [](SharedCache& self) { return self.cache.config().value_size; })

@@ -1,4 +1,4 @@
-// rapt.KvCache, and what attention reads of it.
+// rapt.KvCache, and its views for attention.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace rapt::python {
 
 namespace nb = nanobind;
 
-// The cache, which views keep alive. Whoever changes it, or makes a view, holds the mutex: calls come from several
-// threads, without the interpreter's lock.
+// The cache, which views keep alive. The mutex guards changes and the creation of views: calls come from several
+// threads, without the GIL.
 struct SharedCache {
   explicit SharedCache(const KvCacheConfig& config) : cache(config) {}
 

@@ -14,7 +14,7 @@ constexpr std::size_t kTypes = 6;
 
 constexpr std::size_t index_of(DType dtype) { return static_cast<std::size_t>(dtype); }
 
-// What was looked up. Never destroyed: the interpreter may be gone before static objects are.
+// Cached lookups. Never destroyed: the interpreter may shut down before static objects are destroyed.
 struct Cache {
   PyTypeObject* ndarray = nullptr;
   PyTypeObject* tensor = nullptr;
@@ -31,7 +31,7 @@ Cache& cache() {
   return *cache;
 }
 
-// A module that somebody has imported; none where nobody has, or where it is not whole yet.
+// A module that is already imported; none if it is not, or only partially.
 nb::object loaded(const char* name) {
   const nb::object modules = nb::module_::import_("sys").attr("modules");
   PyObject* module = PyDict_GetItemString(modules.ptr(), name);

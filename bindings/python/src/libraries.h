@@ -1,4 +1,5 @@
-// The array libraries that are loaded in this process: whose an array is, and what rapt needs of each, looked up once.
+// The array libraries loaded in this process: which one an array belongs to, and the functions rapt needs from each,
+// looked up once.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace nb = nanobind;
 
 enum class Library : std::uint8_t { numpy, torch, jax, other };
 
-// Whose array this is. Imports nothing: an object of a library is there only if the library is.
+// The library of an array. Imports nothing: if the object exists, its library is loaded.
 Library library_of(nb::handle object);
 
 // numpy.ndarray. Only where NumPy is loaded.

@@ -40,7 +40,7 @@ const char* buffer_format(DType dtype) {
   return "B";
 }
 
-// What a DLPack loan keeps: the memory, and the numbers that the loan points to.
+// The data of a DLPack export: the memory, its shape and strides.
 template <class Managed>
 struct Loan {
   Managed managed{};
@@ -71,7 +71,7 @@ nb::object capsule_of(const Memory& memory) {
   PyObject* capsule = PyCapsule_New(&managed, Managed::kName, [](PyObject* unused) {
     auto* lent = static_cast<Managed*>(PyCapsule_GetPointer(unused, Managed::kName));
     if (lent == nullptr) {
-      PyErr_Clear();  // taken: its new owner deletes it
+      PyErr_Clear();  // consumed: its new owner deletes it
     } else {
       lent->deleter(lent);
     }
@@ -85,7 +85,7 @@ nb::object capsule_of(const Memory& memory) {
 nb::object to_dlpack(const Memory& memory, nb::handle /*stream*/, nb::handle max_version, nb::handle dl_device,
                      nb::handle copy) {
   if (!dl_device.is_none() && nb::cast<int>(dl_device[0]) != dlpack::kCpu) {
-    throw nb::buffer_error("rapt.Array: lies in the computer's own memory, and lends it to no other device");
+    throw nb::buffer_error("rapt.Array: is in host memory and cannot be exported to another device");
   }
   if (copy.is(Py_True))
     return to_dlpack(own(Tensor::copy_of(memory.view)), nb::none(), max_version, dl_device, nb::none());
@@ -93,7 +93,7 @@ nb::object to_dlpack(const Memory& memory, nb::handle /*stream*/, nb::handle max
     return capsule_of<dlpack::ManagedTensorVersioned>(memory);
   }
   if (memory.read_only) {
-    throw nb::buffer_error("rapt.Array: is read-only, which DLPack cannot say before version 1; ask with max_version");
+    throw nb::buffer_error("rapt.Array: is read-only, which DLPack cannot express before version 1; pass max_version");
   }
   return capsule_of<dlpack::ManagedTensor>(memory);
 }
@@ -107,7 +107,7 @@ int get_buffer(PyObject* self, Py_buffer* to, int flags) {
   const TensorView& view = memory.view;
   const bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
   if (!strided && !view.is_contiguous()) {
-    PyErr_SetString(PyExc_BufferError, "rapt.Array: is not contiguous, and its strides were not asked for");
+    PyErr_SetString(PyExc_BufferError, "rapt.Array: is not contiguous, and its strides were not requested");
     return -1;
   }
   const auto rank = static_cast<std::size_t>(view.rank());
@@ -149,7 +149,7 @@ Memory own(Tensor tensor) {
 }
 
 Memory lend(std::shared_ptr<const void> owner, const ConstTensorView& view, bool read_only) {
-  // What is read-only says so to whoever asks for the memory.
+  // Requests for writable memory fail if it is read-only.
   return {std::move(owner), TensorView(const_cast<void*>(view.data()), view.dtype(), view.shape(), view.strides()),
           read_only};
 }
@@ -159,11 +159,10 @@ void bind_memory(nb::module_& module) {
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
                                 {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
                                 {0, nullptr}};
-  nb::class_<Memory>(
-      module, "Array", nb::type_slots(slots),
-      "Memory of the library's own: what results and files are where no array library holds them.\n\n"
-      "It lends its memory through __dlpack__ and the buffer protocol: numpy.asarray, torch.from_dlpack\n"
-      "and rapt's own functions take it without a copy.")
+  nb::class_<Memory>(module, "Array", nb::type_slots(slots),
+                     "Memory owned by rapt: the type of results and file contents when no array library is used.\n\n"
+                     "It exports its memory through __dlpack__ and the buffer protocol: numpy.asarray, "
+                     "torch.from_dlpack\nand rapt's own functions use it without a copy.")
       .def("__dlpack__", &to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
            nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
       .def("__dlpack_device__", [](const Memory&) { return nb::make_tuple(static_cast<int>(dlpack::kCpu), 0); })

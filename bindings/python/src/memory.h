@@ -1,5 +1,4 @@
-// Memory of the library's own, as Python sees it: what results are made of where no array library makes them, and what
-// files lend.
+// Memory owned by rapt, as seen from Python: results when no array library is used, and the contents of files.
 #pragma once
 
 #include <memory>
@@ -12,7 +11,8 @@ namespace rapt::python {
 
 namespace nb = nanobind;
 
-// The class rapt.Array: it lends its memory by __dlpack__ and the buffer protocol. `owner` keeps the memory.
+// The class rapt.Array: it exports its memory through __dlpack__ and the buffer protocol. `owner` keeps the memory
+// alive.
 struct Memory {
   std::shared_ptr<const void> owner;
   TensorView view;

@@ -1,4 +1,4 @@
-// The extension module rapt._rapt. The package around it (rapt/__init__.py) is what people import.
+// The extension module rapt._rapt. Users import the package around it (rapt/__init__.py).
 #include <nanobind/nanobind.h>
 
 #include "attention.h"
@@ -14,7 +14,7 @@ namespace nb = nanobind;
 
 NB_MODULE(_rapt, module) {
   module.doc() = "The rapt library, as the package rapt uses it. Import rapt instead.";
-  // The library's text, with Python's names for what it speaks of.
+  // The library's message, with Python's names.
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
     try {
       std::rethrow_exception(pointer);

@@ -40,7 +40,7 @@ Array integer_array(nb::handle object, const Argument& argument, int rank) {
 
 std::int32_t as_32_bits(std::int64_t value, const Argument& argument) {
   if (value != static_cast<std::int32_t>(value)) {
-    wrong_value(argument, "holds " + std::to_string(value) + ", which is no 32-bit number");
+    wrong_value(argument, "holds " + std::to_string(value) + ", which is not a 32-bit integer");
   }
   return static_cast<std::int32_t>(value);
 }
@@ -73,7 +73,7 @@ std::int64_t integer(nb::handle object, const Argument& argument) {
   const std::int64_t value = PyLong_AsLongLong(index.ptr());
   if (value == -1 && PyErr_Occurred() != nullptr) {
     PyErr_Clear();
-    wrong_value(argument, "is " + std::string(nb::str(index).c_str()) + ", which is no 64-bit number");
+    wrong_value(argument, "is " + std::string(nb::str(index).c_str()) + ", which is not a 64-bit integer");
   }
   return value;
 }
@@ -191,7 +191,7 @@ void IntegerTable::copy_rows(nb::handle object, const Argument& argument) {
     if (first) columns_ = width;
     if (width != columns_) {
       wrong_value(argument, "has rows of " + std::to_string(columns_) + " and of " + std::to_string(width) +
-                                " numbers; they must be equally long");
+                                " numbers; they must have the same length");
     }
     for (const std::int64_t value : values) copy_.push_back(as_32_bits(value, argument));
     first = false;

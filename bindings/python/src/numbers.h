@@ -1,5 +1,5 @@
-// Numbers, words and lists of them, as Python gives them. What is of another type is refused with a TypeError that
-// names the argument: "attention: softcap must be a number, not str".
+// Numbers, words and lists of them, as Python gives them. Other types raise a TypeError that names the argument:
+// "attention: softcap must be a number, not str".
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ nb::tuple tuple(nb::handle object, const Argument& argument, std::size_t least, 
 // A list or a tuple as a list of its items.
 std::vector<nb::object> items(nb::handle object);
 
-// Rows of 32-bit integers. An array that has them side by side is read where it lies; anything else is copied.
+// Rows of 32-bit integers. A contiguous array is read in place; anything else is copied.
 class IntegerTable {
  public:
   IntegerTable() = default;

@@ -18,7 +18,7 @@ std::optional<std::int64_t> optional_integer(nb::handle object, const Argument& 
 
 Window window(nb::handle object, const Argument& argument) {
   if (object.is_none()) return {};
-  const nb::tuple sides = tuple(object, argument, 2, 2, "a rapt.Window or (left, right), with None for an open side");
+  const nb::tuple sides = tuple(object, argument, 2, 2, "a rapt.Window or (left, right), with None for no limit");
   return {optional_integer(sides[0], argument), optional_integer(sides[1], argument)};
 }
 
@@ -54,7 +54,7 @@ Engine engine(nb::handle object, const Argument& argument) {
 int thread_limit(nb::handle object, const Argument& argument) {
   const std::int64_t threads = integer(object, argument);
   if (threads != static_cast<int>(threads))
-    wrong_value(argument, "is " + std::to_string(threads) + "; there are fewer");
+    wrong_value(argument, "is " + std::to_string(threads) + ", which is too many");
   return static_cast<int>(threads);
 }
 
@@ -120,9 +120,9 @@ void CallOptions::add_mask(nb::handle object) {
   const ConstTensorView bare = view(object, argument);
   if (bare.defined() && bare.dtype() == DType::boolean) {
     wrong_value(argument,
-                "is a bare bool array, which does not say what True means; pass rapt.Mask.keep(mask) where True is a "
-                "key that is seen, as in torch's scaled_dot_product_attention, or rapt.Mask.drop(mask) where it is a "
-                "key that is hidden, as in torch.nn.MultiheadAttention");
+                "is a plain bool array, which does not say what True means; pass rapt.Mask.keep(mask) if True marks "
+                "visible keys, as in torch's scaled_dot_product_attention, or rapt.Mask.drop(mask) if True marks "
+                "masked keys, as in torch.nn.MultiheadAttention");
   }
   options_.masks.push_back(Mask::add(bare));
 }
@@ -135,7 +135,7 @@ Stage stage(nb::handle object, const Argument& argument) {
 Selection selection(const char* function, nb::handle heads, nb::handle queries, nb::handle mean_over_heads) {
   const auto chosen = [&](nb::handle object, const Argument& argument) {
     std::vector<std::int64_t> list = integers(object, argument);
-    if (list.empty() && !object.is_none()) wrong_value(argument, "is empty; None stands for all");
+    if (list.empty() && !object.is_none()) wrong_value(argument, "is empty; None means all");
     return list;
   };
   return {.mean_over_heads = truth(mean_over_heads, {function, "mean_over_heads"}),

@@ -33,7 +33,7 @@ enum class Option : std::size_t {
   count,
 };
 
-// Options, and the arrays they read on loan: to be kept until the call is over.
+// Options, and the arrays they borrow: keep it until the call returns.
 class CallOptions {
  public:
   CallOptions(const char* function, nb::handle tuple);

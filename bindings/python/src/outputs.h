@@ -1,4 +1,4 @@
-// What a call writes: an array that the caller gave, or a new one of the query's kind.
+// An output of a call: the caller's array, or a new one of the query's array type.
 #pragma once
 
 #include <nanobind/nanobind.h>

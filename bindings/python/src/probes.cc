@@ -1,5 +1,5 @@
-// For tests and benchmarks: how rapt reads an array, the same call without Python around it, and
-// how a text of the library reads in Python.
+// For tests and benchmarks: how rapt reads an array, the same call without Python around it, and how a message of the
+// library is worded in Python.
 #include <chrono>
 #include <cstdint>
 

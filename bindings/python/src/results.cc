@@ -68,7 +68,7 @@ nb::object as_array(Library library, Memory memory) {
   if (library == Library::jax) return nb::module_::import_("jax.dlpack").attr("from_dlpack")(object);
   if (has_numpy_dtype(dtype)) {
     const nb::module_ numpy = nb::module_::import_("numpy");
-    // The buffer protocol has no letter for bf16: its bits are lent, and named afterwards.
+    // The buffer protocol has no format for bf16: its bits are exported as integers, and the dtype is set afterwards.
     const nb::object array = numpy.attr("asarray")(object);
     return dtype == DType::bf16 ? array.attr("view")(numpy_dtype(dtype)) : array;
   }

@@ -1,4 +1,4 @@
-// Arrays that calls give back: of the kind that the query was.
+// Result arrays, of the query's array type.
 //
 //   Result out(Library::torch, {2, 8, 10, 64}, DType::f32);
 //   …                                 // fill out.view()
@@ -31,7 +31,7 @@ class Result {
   TensorView view_{};
 };
 
-// Memory of our own as an array of this library: no copy, except that JAX copies what is not aligned as it wants.
+// Our memory as an array of this library: no copy, except that JAX copies memory that is not aligned for it.
 nb::object as_array(Library library, Memory memory);
 
 }  // namespace rapt::python

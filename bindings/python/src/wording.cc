@@ -12,7 +12,7 @@ struct Wording {
   std::string_view python;
 };
 
-// The first that fits counts. Each stands for whole words: "heads is" is no part of "kv_heads is".
+// The first match is used. Each matches whole words: "heads is" is no part of "kv_heads is".
 constexpr Wording kNames[] = {
     {"MultiHeadAttention::", "MultiheadAttention."},
     {"MultiHeadAttention", "MultiheadAttention"},
@@ -37,7 +37,7 @@ constexpr Wording kWords[] = {
     {"].from", "].array"},
     {"unsqueeze(1)", "mask[:, None]"},
     {"unsqueeze(0)", "mask[None]"},
-    {"leave it absent for an open side", "None leaves that side open"},
+    {"leave it unset for no limit", "None means no limit"},
     {"mask_of_heads: mask has", "MultiheadAttention.forward: attn_mask has"},
     {"where pages.per_row is 1", "where a row of pages.table has one page"},
 };
@@ -52,9 +52,9 @@ constexpr Wording kLayerWords[] = {
     {"key_size", "kdim"},
     {"value_size", "vdim"},
     {"add_zero_attention", "add_zero_attn"},
-    {"set config.dropout", "pass dropout= to the constructor"},
+    {"the layer's rate is set in config.dropout", "pass dropout= to the constructor"},
     {"attention.masks[", "mask["},
-    {"say mask_of_batch for (B, Lq, Lk) or mask_of_heads for PyTorch's (B·Hq, Lq, Lk)",
+    {"use mask_of_batch for (B, Lq, Lk) or mask_of_heads for PyTorch's (B·Hq, Lq, Lk)",
      "make (B, Lq, Lk) four-dimensional by mask[:, None], or give PyTorch's (B·Hq, Lq, Lk) as attn_mask"},
     {"attention.", ""},
 };

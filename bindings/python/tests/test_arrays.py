@@ -1,4 +1,4 @@
-"""Arrays are read and written where they lie, and results come back as the kind the query was."""
+"""Arrays are read and written in place, and results have the query's array type."""
 
 import array
 import ctypes
@@ -133,7 +133,7 @@ def test_a_locked_buffer_is_free_again_after_the_call():
 
 
 class Lender:
-    """Lends a NumPy array by __dlpack__, as its library would."""
+    """Exports a NumPy array through __dlpack__, as its library would."""
 
     def __init__(self, x, versions=True, device=None):
         self.x, self.versions, self.device = x, versions, device
@@ -219,7 +219,7 @@ def test_formats_of_the_buffer_protocol_that_are_no_numbers_are_refused():
 def test_swapped_bytes_are_refused_with_the_way_to_mend_them(dtype):
     x = np.zeros((1, 1, 2, 4), dtype)
     text = refused(x)
-    assert text.startswith("attention: query has its bytes in the other order")
+    assert text.startswith("attention: query has non-native byte order")
     mend = text.split("order: ")[1]
     mended = eval(mend, {"query": x})  # noqa: S307: the text itself is the test
     rapt.attention(mended, mended, mended)
@@ -234,7 +234,7 @@ def test_swapped_bytes_in_a_buffer_are_refused():
 
 def test_masked_arrays_are_refused_and_other_subclasses_read():
     x = np.ma.masked_array(np.zeros((1, 1, 2, 4), np.float32), mask=True)
-    assert "query is a masked array, and its mask would not count; pass query.filled(0)" in refused(x)
+    assert "query is a masked array, and its mask would be ignored; pass query.filled(0)" in refused(x)
     kept = np.zeros((1, 1, 2, 4), np.float32).view(type("Kept", (np.ndarray,), {}))
     assert _rapt.lent(kept)[0] == address(kept)
     assert type(rapt.attention(kept, kept, kept)) is np.ndarray
@@ -247,10 +247,10 @@ def test_strides_between_elements_are_refused():
 
 def test_addresses_between_elements_are_refused():
     x = np.frombuffer(bytearray(33), np.float32, 8, offset=1).reshape(1, 1, 2, 4)
-    assert refused(x) == "attention: query begins at an address that is no multiple of 4, the size of float32"
+    assert refused(x) == "attention: query starts at an address that is not a multiple of 4, the size of float32"
     lengths = np.frombuffer(bytearray(33), np.int64, 2, offset=1)
     q = np.zeros((2, 1, 1, 1), np.float32)
-    with pytest.raises(ValueError, match="key_lengths begins at an address that is no multiple of its element's 8 bytes"):
+    with pytest.raises(ValueError, match="key_lengths starts at an address that is not a multiple of the element size, 8 bytes"):
         rapt.attention(q, q, q, key_lengths=lengths)
 
 
@@ -308,13 +308,13 @@ def test_a_dlpack_loan_without_strides_is_row_major_and_given_back_once():
 
 
 @pytest.mark.parametrize(("changes", "text"), [
-    ({"device_type": 2, "device": 1}, "query lies on cuda:1; rapt computes on the CPU: pass query.cpu()"),
-    ({"device_type": 10}, "query lies on a device of DLPack's type 10; rapt computes on the CPU"),
+    ({"device_type": 2, "device": 1}, "query is on cuda:1; rapt computes on the CPU: pass query.cpu()"),
+    ({"device_type": 10}, "query is on a device of DLPack's type 10; rapt computes on the CPU"),
     ({"lanes": 4}, "query has elements of 32 bits in 4 lanes; rapt computes with float32"),
     ({"bits": 4}, "query has elements of 4 bits in 1 lanes"),
     ({"code": 5, "bits": 64}, "query holds complex64"),
     ({"code": 9, "bits": 8}, "query holds elements of 1 bytes"),
-    ({"byte_offset": 2}, "query begins at an address that is no multiple"),
+    ({"byte_offset": 2}, "query starts at an address that is not a multiple"),
     ({"rank": -1}, "query"),
 ], ids=str)
 def test_other_loans_are_refused_and_given_back(changes, text):
@@ -329,7 +329,7 @@ def test_who_fails_to_lend_is_named_and_its_words_are_the_cause():
             raise BufferError("not today")
 
     q = np.zeros((1, 1, 2, 4), np.float32)
-    with pytest.raises(ValueError, match=r"attention: query \(.*Broken\) does not lend its memory by DLPack") as caught:
+    with pytest.raises(ValueError, match=r"attention: query \(.*Broken\) does not export its memory through DLPack") as caught:
         rapt.attention(Broken(), q, q)
     assert str(caught.value.__cause__) == "not today"
 
@@ -339,4 +339,4 @@ def test_a_capsule_that_is_none_is_refused():
         def __dlpack__(self, **options):
             return 3
 
-    assert "gave no DLPack capsule" in refused(Wrong())
+    assert "returned no DLPack capsule" in refused(Wrong())

@@ -74,8 +74,8 @@ def test_a_bare_bool_mask_is_refused_with_both_readings(listed, qkv):
     mask = np.ones((5, 7), bool)
     with pytest.raises(ValueError) as caught:
         rapt.attention(*qkv, mask=[mask] if listed else mask)
-    assert "rapt.Mask.keep(mask) where True is a key that is seen" in str(caught.value)
-    assert "rapt.Mask.drop(mask) where it is a key that is hidden" in str(caught.value)
+    assert "rapt.Mask.keep(mask) if True marks visible keys" in str(caught.value)
+    assert "rapt.Mask.drop(mask) if True marks masked keys" in str(caught.value)
 
 
 def test_an_offset_may_be_a_number_or_one_per_row(qkv):
@@ -186,7 +186,7 @@ def test_heads_are_split_and_combined_without_a_copy(rng):
     assert np.shares_memory(combined, x)
     np.testing.assert_array_equal(combined, x)
     np.testing.assert_array_equal(rapt.combine_heads(heads.copy()), x)
-    with pytest.raises(ValueError, match="12 numbers cannot be split into 5 heads"):
+    with pytest.raises(ValueError, match="embedding size 12 cannot be divided into 5 heads"):
         rapt.split_heads(x, 5)
 
 

@@ -136,11 +136,11 @@ def test_refusals_name_the_file(tmp_path, arrays):
     with pytest.raises(ValueError, match="safetensors: .*broken.safetensors"):
         rapt.load(broken)
     for call in (lambda p: rapt.load(p), lambda p: rapt.save(p, arrays)):
-        with pytest.raises(ValueError, match=r"x.bin .*it may end in .safetensors, .npz or .npy"):
+        with pytest.raises(ValueError, match=r"x.bin .*expected .safetensors, .npz or .npy"):
             call(tmp_path / "x.bin")
-    with pytest.raises(ValueError, match="metadata is for .safetensors"):
+    with pytest.raises(ValueError, match="metadata is supported only in .safetensors"):
         rapt.save(tmp_path / "x.npz", arrays, metadata={"a": "b"})
-    with pytest.raises(ValueError, match="compress is for .npz"):
+    with pytest.raises(ValueError, match="compress is supported only for .npz"):
         rapt.save(tmp_path / "x.npy", arrays["f32"], compress=True)
     with pytest.raises(ValueError, match="save: ids holds int64"):
         rapt.save(tmp_path / "x.npz", {"ids": np.arange(3)})

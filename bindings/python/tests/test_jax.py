@@ -42,5 +42,5 @@ def test_masks_and_lengths_may_be_jaxs(arrays):
 
 
 def test_arrays_of_jax_are_never_written(arrays):
-    with pytest.raises(ValueError, match="out is an array of JAX, and those never change"):
+    with pytest.raises(ValueError, match="out is a JAX array, which cannot be written"):
         rapt.attention(*arrays, out=jnp.zeros((2, 4, 6, 8)))

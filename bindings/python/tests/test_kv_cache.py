@@ -126,7 +126,7 @@ def test_refusals_have_the_librarys_words(rng):
         rapt.KvCache(head_size=0, length=3)
     with pytest.raises(ValueError, match="KvCache: dtype is float64"):
         rapt.KvCache(head_size=4, length=3, dtype="float64")
-    with pytest.raises(ValueError, match="KvCache.append: sequence 0 is named twice"):
+    with pytest.raises(ValueError, match="KvCache.append: sequence 0 is listed twice"):
         cache.append([0, 0], np.concatenate([k, k]), np.concatenate([v, v]))
     with pytest.raises(ValueError, match="KvCache.length: "):
         cache.length(3)
@@ -145,11 +145,11 @@ def test_wrong_keywords_and_types_are_type_errors(rng):
     with pytest.raises(TypeError, match="KvCache.append: ids must be an integer, not str"):
         cache.append(["a"], *tokens(rng, 1, 5))
     q = rng.standard_normal((1, 2, 1, 8), np.float32)
-    with pytest.raises(TypeError, match="attention: cache must be what KvCache.view gives, not rapt.KvCache"):
+    with pytest.raises(TypeError, match="attention: cache must be the result of KvCache.view, not rapt.KvCache"):
         rapt.attention(q, cache=cache)
-    with pytest.raises(TypeError, match="attention: cache brings keys and values"):
+    with pytest.raises(TypeError, match="attention: cache provides keys and values"):
         rapt.attention(q, q, q, cache=cache.view([0]))
-    with pytest.raises(ValueError, match="attention: cache brings key_lengths"):
+    with pytest.raises(ValueError, match="attention: cache provides key_lengths"):
         rapt.attention(q, cache=cache.view([0]), key_lengths=[1])
     with pytest.raises(TypeError, match="attention: key or value is None; give both, or cache="):
         rapt.attention(q, q)

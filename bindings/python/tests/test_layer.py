@@ -246,7 +246,7 @@ def test_parameters_are_lent_and_state_dicts_are_copies():
     copied[:] = 5.0
     assert not layer.in_proj_weight.any()
     del layer
-    assert not lent.any()  # the memory lives as long as somebody looks at it
+    assert not lent.any()  # the memory lives as long as a view of it
 
 
 def test_parameters_have_pytorchs_attributes():

@@ -101,7 +101,7 @@ def test_a_call_that_is_refused_keeps_nothing():
     layer(x, keep=kept)
     with pytest.raises(ValueError, match="alibi_slopes"):
         layer(x, keep=kept, alibi_slopes=[1.0])
-    with pytest.raises(ValueError, match="kept holds nothing"):
+    with pytest.raises(ValueError, match="kept is empty"):
         layer.backward(x, kept=kept)
     with pytest.raises(TypeError, match="keep must be a bool or a rapt.LayerActivations, not dict"):
         layer(x, keep={})

@@ -70,7 +70,7 @@ def test_memory_beyond_the_cpu_is_refused():
         def __dlpack__(self):
             raise AssertionError("is not asked for")
 
-    with pytest.raises(ValueError, match="a device that DLPack calls 2, not in the CPU's memory; give weights.cpu()"):
+    with pytest.raises(ValueError, match="a device of DLPack type 2, not in CPU memory; pass weights.cpu()"):
         rapt.show(OnCuda())
 
 
@@ -144,10 +144,10 @@ REFUSED = {
     "no batch": (lambda: rapt.show(WEIGHTS, batch=1),
                  "show: batch is 1; weights of shape (2, 3, 4) has no batch dimension, so only batch=0 fits"),
     "head": (lambda: rapt.show(WEIGHTS, heads=[0, 2]),
-             "show: heads asks for head 2; weights of shape (2, 3, 4) has heads 0 … 1"),
+             "show: heads contains 2; weights of shape (2, 3, 4) has heads 0 … 1"),
     "heads": (lambda: rapt.show(WEIGHTS, heads=1), "show: heads is 1; it must be a list of numbers, such as [0, 1]"),
     "no heads": (lambda: rapt.show(WEIGHTS, heads=[]),
-                 "show: 0 heads asked for; it shows 1 … 144: choose some with heads="),
+                 "show: 0 heads requested; it shows 1 … 144: choose some with heads="),
     "titles": (lambda: rapt.show(WEIGHTS, head_titles=["a"]),
                "show: head_titles has 1 titles, 2 heads are shown; they must be equal"),
     "largest": (lambda: rapt.show(WEIGHTS, largest=0), "show: largest is 0; it must be a number above 0"),

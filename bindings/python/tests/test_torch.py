@@ -77,7 +77,7 @@ def test_what_requires_grad_is_refused_with_the_way_out(tensors):
 def test_turned_signs_are_refused_with_the_way_out(tensors):
     q, k, v = tensors
     turned = torch.complex(q, q).conj().imag
-    with pytest.raises(ValueError, match=r"query is a view with the signs of its memory turned; pass query.resolve_neg\(\)"):
+    with pytest.raises(ValueError, match=r"query is a view with the negative bit set; pass query.resolve_neg\(\)"):
         rapt.attention(turned, k, v)
     assert torch.equal(rapt.attention(turned.resolve_neg(), k, v), rapt.attention(-q, k, v))
 
@@ -116,7 +116,7 @@ def test_what_cannot_be_lent_is_refused(tensors):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 def test_a_tensor_on_a_cuda_device_is_refused(tensors):
     q, k, v = tensors
-    with pytest.raises(ValueError, match="query lies on cuda:0; rapt computes on the CPU"):
+    with pytest.raises(ValueError, match="query is on cuda:0; rapt computes on the CPU"):
         rapt.attention(q.cuda(), k, v)
 
 

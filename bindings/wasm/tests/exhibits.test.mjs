@@ -13,9 +13,9 @@ test('a walk has every step, and passes its own checks', () => {
 });
 
 test('a walk that cannot be is refused in words', () => {
-  assert.throws(() => rapt.walk('x', {heads: 5}), /24 numbers do not divide into 5 heads/);
+  assert.throws(() => rapt.walk('x', {heads: 5}), /24 numbers cannot be divided into 5 heads/);
   assert.throws(() => rapt.walk('  '), /no word/);
-  assert.throws(() => rapt.walk('a '.repeat(65)), /65 tokens; at most 64/);
+  assert.throws(() => rapt.walk('a '.repeat(65)), /65 tokens; the maximum is 64/);
 });
 
 test('every question has an exhibit, with the same numbers in both languages', () => {
@@ -32,7 +32,7 @@ test('a switch changes what is shown, and one that is none is refused', () => {
   const [{key, choices}] = rapt.exhibit(4).switches;
   const changed = rapt.exhibit(4, {settings: {[key]: choices[1].value}});
   assert.equal(changed.switches[0].chosen, choices[1].value);
-  assert.throws(() => rapt.exhibit(4, {settings: {nothing: 'x'}}), /there is no switch "nothing"/);
+  assert.throws(() => rapt.exhibit(4, {settings: {nothing: 'x'}}), /unknown setting "nothing"/);
   assert.throws(() => rapt.exhibit(19), /questions 1 to 18/);
   assert.throws(() => rapt.exhibit(1, {lang: 'fr'}), /en or zh/);
 });

@@ -47,5 +47,5 @@ test('an example can be looked at on the way', () => {
   assert.deepEqual(weights.map((each) => each.shape), [[1, 1, 32, 32], [1, 1, 32, 32]]);
   const {measures} = training.evaluation();
   assert.ok(measures.some((each) => each.key === 'accuracy' && each.goal === 0.99));
-  assert.throws(() => rapt.train('chess'), /there is no task "chess"/);
+  assert.throws(() => rapt.train('chess'), /unknown task "chess"/);
 });

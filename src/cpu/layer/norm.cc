@@ -11,7 +11,7 @@ namespace rapt::cpu {
 
 namespace {
 
-// What a row is shifted and multiplied by. In double, since the mean may be large beside the rest.
+// What a row is shifted and multiplied by. In double, because the mean may be much larger than the deviations.
 struct RowScale {
   RowScale() = default;
   template <class T>
@@ -96,7 +96,7 @@ void norm_backward(const NormBackwardProblem& problem, const Workers& workers) {
       const T* up = row_of<T>(dy, t);
       T* to = row_of<T>(problem.dx, t);
       const RowScale& scale = scale_of(t);
-      // Moving x along 1 or along itself changes nothing, so these two parts of the gradient are taken out.
+      // The output does not change when x is shifted or scaled, so these two components of the gradient are removed.
       double along_one = 0.0, along_x = 0.0;
       for (std::int64_t n = 0; n < size; ++n) {
         const double g = static_cast<double>(up[n]) * w[n];

@@ -1,4 +1,4 @@
-// Uses the installed package from C, and returns 0 only where the answer is right.
+// Uses the installed package from C, and returns 0 only if the result is right.
 #include <stdio.h>
 #include <string.h>
 

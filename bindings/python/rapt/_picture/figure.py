@@ -277,9 +277,9 @@ class _Layout:
         return bar, swatches
 
     def caption(self) -> str:
-        caption = "Rows ask (queries), columns answer (keys)."
+        caption = "Rows are queries, columns are keys."
         if self.cells.down > 1 or self.cells.across > 1:
-            caption += f" A point is the largest of {self.cells.down} × {self.cells.across} weights."
+            caption += f" Each point shows the largest of {self.cells.down} × {self.cells.across} weights."
         return caption
 
 

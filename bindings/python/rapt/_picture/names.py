@@ -48,7 +48,7 @@ def _columns(character: str) -> int:
 
 
 def clip(text: str, most: int = LONGEST) -> str:
-    """At most so many columns, "…" where something was cut."""
+    """Shortens to at most this many columns, with "…" where text was cut."""
     if columns(text) <= most:
         return text
     kept, room = [], most - 1

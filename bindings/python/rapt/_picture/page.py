@@ -32,7 +32,7 @@ def part(figure: Figure, theme: heat.Theme | None) -> str:
 
 
 def whole(figure: Figure, theme: heat.Theme | None) -> str:
-    """A page of its own, light or dark as its reader likes it, unless a theme says which."""
+    """A standalone page, light or dark by the reader's preference, unless a theme is given."""
     fixed = theme or heat.LIGHT
     colors = f"background:{heat.hex_of(fixed.paper)};color:{heat.hex_of(fixed.ink)}"
     styles = f"body{{margin:24px;font-family:system-ui,sans-serif;{colors}}}"

@@ -174,9 +174,9 @@ def _chosen_heads(heads, shape: tuple[int, ...]) -> list[int]:
         raise ValueError(f"show: heads is {heads!r}; it must be a list of numbers, such as [0, 1]") from None
     for head in chosen:
         if not 0 <= head < count:
-            raise ValueError(f"show: heads asks for head {head}; weights of shape {shape} has heads 0 … {count - 1}")
+            raise ValueError(f"show: heads contains {head}; weights of shape {shape} has heads 0 … {count - 1}")
     if not 1 <= len(chosen) <= _MOST_HEADS:
-        raise ValueError(f"show: {len(chosen)} heads asked for; it shows 1 … {_MOST_HEADS}: choose some with heads=")
+        raise ValueError(f"show: {len(chosen)} heads requested; it shows 1 … {_MOST_HEADS}: choose some with heads=")
     return chosen
 
 

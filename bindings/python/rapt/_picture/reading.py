@@ -18,7 +18,7 @@ class Numbers:
     row: Callable[..., Row]  # of all indices but the last
 
 
-# What the letters of __array_interface__ and of the buffer protocol, and the codes of DLPack, are to `struct`.
+# The `struct` formats for the type codes of __array_interface__, the buffer protocol and DLPack.
 _OF_INTERFACE = {"f2": "e", "f4": "f", "f8": "d", "b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H",
                  "i4": "i", "u4": "I", "i8": "q", "u8": "Q"}
 _OF_DLPACK = {(2, 16): "e", (2, 32): "f", (2, 64): "d", (4, 16): "bf16", (6, 8): "?", (0, 8): "b", (1, 8): "B",
@@ -106,13 +106,13 @@ def _integers(address: int, count: int) -> tuple[int, ...]:
 def _from_dlpack(weights) -> Numbers:
     try:
         device = int(weights.__dlpack_device__()[0])
-        # Frees what it holds when it goes, as long as nobody takes it.
+        # Frees its data when it is destroyed, unless a consumer has taken it.
         capsule = weights.__dlpack__() if device in _CPU else None
     except Exception as refused:  # what it is depends on the library
         raise ValueError(f"show: weights cannot be read: {refused}") from refused
     if capsule is None:
-        raise ValueError(f"show: weights lies on a device that DLPack calls {device}, not in the CPU's memory; "
-                         "give weights.cpu(), or a NumPy array")
+        raise ValueError(f"show: weights is on a device of DLPack type {device}, not in CPU memory; "
+                         "pass weights.cpu(), or a NumPy array")
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     tensor = ctypes.string_at(pointer(capsule, b"dltensor"), _DLTENSOR.size)

@@ -1,4 +1,4 @@
-"""A picture of weights in words: what a cell says when it is pointed at, and the whole to those who do not see it."""
+"""A picture of weights as text: the tooltip of a cell, and a description of the whole for screen readers."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Attention(OpRun):
         past = 0
         if past_key is not None or past_value is not None:
             _require(past_key is not None and past_value is not None, "past_key and past_value must be given together")
-            _require(nonpad_kv_seqlen is None, "nonpad_kv_seqlen is for a cache outside; with past_key it is an error")
+            _require(nonpad_kv_seqlen is None, "nonpad_kv_seqlen and past_key cannot be combined")
             past = past_key.shape[2]
             key, value = np.concatenate((past_key, key), axis=2), np.concatenate((past_value, value), axis=2)
         present = key, value
@@ -99,18 +99,18 @@ def _as_heads(opset, arrays, heads):
         given = opset >= 25 and any(x is not None for x in heads)
         _require(not given, "q_num_heads and kv_num_heads are for Q, K and V of rank 3; they have rank 4")
         return arrays
-    _require(all(heads), "Q, K and V have rank 3; q_num_heads and kv_num_heads must say how many heads they hold")
+    _require(all(heads), "Q, K and V have rank 3; q_num_heads and kv_num_heads must give the number of heads")
     return [_heads.split_heads(x, count) for x, count in zip(arrays, heads)]
 
 
 def _window(left, right):
     for name, size in (("left", left), ("right", right)):
-        _require(size >= -1, f"{name}_window_size is {size}; it may be -1, which is open, or not negative")
+        _require(size >= -1, f"{name}_window_size is {size}; it must be -1, for no limit, or non-negative")
     return None if left == right == -1 else Window(None if left == -1 else left, None if right == -1 else right)
 
 
 def _masks(opset, given, dtype, keys):
-    """attn_mask as a list of rapt's. Since opset 24 one that has fewer keys hides the others."""
+    """attn_mask as a list of rapt.Mask. Since opset 24, a mask with fewer keys masks the remaining ones."""
     if given is None:
         return []
     _require(1 <= given.ndim <= 4, f"attn_mask has rank {given.ndim}; it must broadcast to (B, Hq, Lq, Lk)")
@@ -164,7 +164,7 @@ class RotaryEmbedding(OpRun):
     ):
         if X.ndim == 3:
             if not num_heads:
-                raise ValueError("RotaryEmbedding: X has rank 3; num_heads must say how many heads it holds")
+                raise ValueError("RotaryEmbedding: X has rank 3; num_heads must give the number of heads")
             x = _heads.split_heads(X, num_heads)
         elif X.ndim == 4:
             x = X
@@ -172,8 +172,8 @@ class RotaryEmbedding(OpRun):
             raise ValueError(f"RotaryEmbedding: X has rank {X.ndim}; it must have 3 or 4")
         size = rotary_embedding_dim or x.shape[3]
         if size % 2 or not 0 < size <= x.shape[3]:
-            raise ValueError(f"RotaryEmbedding: {size} numbers of a head of {x.shape[3]} are to be turned; "
-                             "they must be even and no more than the head has")
+            raise ValueError(f"RotaryEmbedding: {size} numbers of a head of {x.shape[3]} are to be rotated; "
+                             "the number must be even and at most the head size")
         cos, sin = (_of_tokens(*each, position_ids, x, size) for each in (("cos", cos_cache), ("sin", sin_cache)))
         if interleaved:
             first, second = slice(0, size, 2), slice(1, size, 2)
@@ -200,7 +200,7 @@ def _of_tokens(name, cache, position_ids, x, size):
     if rows.shape != (batch, length, size // 2):
         wanted = (batch, length, size // 2) if position_ids is None else ("positions", size // 2)
         raise ValueError(f"RotaryEmbedding: {name}_cache has shape {cache.shape}; it must be "
-                         f"({', '.join(map(str, wanted))}) for {size} numbers of a head that are turned")
+                         f"({', '.join(map(str, wanted))}) for {size} rotated numbers of a head")
     return rows[:, None].astype(np.float32, copy=False)
 
 
@@ -275,4 +275,4 @@ class RaptBackend(Backend):
     @classmethod
     def _require_device(cls, device):
         if not cls.supports_device(device):
-            raise ValueError(f"rapt.onnx: device {device!r} was asked for; rapt runs on 'CPU'")
+            raise ValueError(f"rapt.onnx: device {device!r} was requested; rapt runs on 'CPU'")

@@ -30,8 +30,8 @@ class LayerArguments {
   LayerOptions& options() { return options_; }
   SharedCache* cache() const { return cache_; }
 
-  // B, Lq and Lk; Lk counts the cached and the added keys. False where the query has no shape that a layer takes:
-  // forward refuses it.
+  // B, Lq and Lk; Lk counts the cached and the added keys. False if the shape of the query is invalid: forward rejects
+  // it.
   struct Sizes {
     std::int64_t batch = 0, queries = 0, keys = 0;
     bool batched = true;

@@ -1,4 +1,4 @@
-// The gradients of a layer's call, from what forward kept of it.
+// The gradients of a layer call, from the activations that forward kept.
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -84,10 +84,10 @@ class Gradients {
 nb::tuple backward(const Layer& self, KeptCall& kept, nb::handle dout, nb::handle dweights, bool inputs,
                    nb::handle masks, nb::handle parameters) {
   if (!kept.arguments.is_valid()) {
-    throw nb::value_error("MultiheadAttention.backward: kept holds nothing; give it to forward as keep= first");
+    throw nb::value_error("MultiheadAttention.backward: kept is empty; pass it to forward as keep= first");
   }
   if (kept.layer != self.shared) {
-    throw nb::value_error("MultiheadAttention.backward: kept is of another layer; give it to this layer's forward");
+    throw nb::value_error("MultiheadAttention.backward: kept is from another layer; pass it to this layer's forward");
   }
   const nb::object given = kept.arguments;
   const MultiHeadAttentionConfig& config = self.shared->layer.config();

@@ -1,4 +1,4 @@
-// Layers and files: load, save, and the tensors of a layer under the names that people give them.
+// Layers and files: load, save, and the tensors of a layer under the names of each family.
 #include <array>
 #include <deque>
 #include <string>
@@ -19,8 +19,8 @@ namespace rapt::python {
 
 namespace {
 
-// Tensors that Python gives as a list of (name, array). What has a type that rapt does not have, such as a counter of
-// batches, is no part of a layer, and left out.
+// Tensors that Python gives as a list of (name, array). Tensors of unsupported types, such as a batch counter, are not
+// part of a layer and are skipped.
 class NamedArrays {
  public:
   NamedArrays(const char* function, nb::handle list) {

@@ -55,7 +55,7 @@ nb::tuple forward(Layer& self, nb::handle given, nb::handle keep, nb::handle out
     for (const nb::object& capture : items(captures)) outputs.add_capture(capture);
   }
   KeptCall* kept = kept_call(keep);
-  if (kept != nullptr) kept->arguments.reset();  // a call that is refused leaves nothing behind
+  if (kept != nullptr) kept->arguments.reset();  // a call that fails keeps nothing
   run(*self.shared, outputs, arguments, kept);
   if (kept != nullptr) {
     kept->arguments = nb::borrow(given);
@@ -90,15 +90,16 @@ Layer slice(const Layer& self, std::int64_t index, std::int64_t count) {
 }  // namespace
 
 void bind_layer(nb::module_& module) {
-  nb::class_<KeptCall>(module, "LayerActivations",
-                       "What one call of a layer's forward keeps for backward.\n\n"
-                       "    kept = rapt.LayerActivations()\n"
-                       "    out, weights = layer(x, keep=kept)\n"
-                       "    gradients = layer.backward(dout, kept=kept)\n\n"
-                       "Its memory is used again by the next call that keeps in it. One call at a time.")
+  nb::class_<KeptCall>(
+      module, "LayerActivations",
+      "The activations that a layer's forward keeps for backward.\n\n"
+      "    kept = rapt.LayerActivations()\n"
+      "    out, weights = layer(x, keep=kept)\n"
+      "    gradients = layer.backward(dout, kept=kept)\n\n"
+      "The next call that keeps its activations here reuses the memory. Use it for one call at a time.")
       .def(nb::init<>())
       .def_prop_ro(
-          "bytes", [](const KeptCall& kept) { return kept.activations.bytes(); }, "How much memory it holds.");
+          "bytes", [](const KeptCall& kept) { return kept.activations.bytes(); }, "Size of its memory in bytes.");
 
   nb::class_<Layer> layer(module, "Layer");
   layer.def_prop_ro("config", [](const Layer& self) { return to_tuple(self.shared->layer.config()); })

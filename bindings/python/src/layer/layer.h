@@ -14,8 +14,8 @@ namespace rapt::python {
 
 namespace nb = nanobind;
 
-// A layer, which views of its parameters keep alive. Calls come from several threads, without the interpreter's lock:
-// forward and backward share the mutex, who changes parameters has it alone.
+// A layer, which views of its parameters keep alive. Calls come from several threads, without the GIL: forward and
+// backward lock the mutex shared, changes of parameters exclusively.
 struct SharedLayer {
   explicit SharedLayer(MultiHeadAttention made) : layer(std::move(made)) {}
 

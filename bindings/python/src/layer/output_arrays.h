@@ -1,4 +1,4 @@
-// Where a call of a layer's forward writes: arrays of the caller's, or new ones of the query's kind.
+// The outputs of a layer's forward: the caller's arrays, or new ones of the query's array type.
 #pragma once
 
 #include <cstdint>
