@@ -232,9 +232,9 @@ class WrongUsage(unittest.TestCase):
     def test_a_bad_choice_lists_the_good_ones(self):
         self.refused("attention", "--mask", "int", because="--mask: 'int' is not one of none, bool, float")
         self.refused("attention", "--dtype", "int8", because="not one of f32, f64, bf16, f16")
-        self.refused("attention", "--weights", "some", because="none of none, mean, all")
-        self.refused("attention", "--engine", "gpu", because="none of auto, cpu, reference")
-        self.refused("attention", "--causal", "maybe", because="none of yes, no, both")
+        self.refused("attention", "--weights", "some", because="is not one of none, mean, all")
+        self.refused("attention", "--engine", "gpu", because="is not one of auto, cpu, reference")
+        self.refused("attention", "--causal", "maybe", because="is not one of yes, no, both")
 
     def test_a_bad_window_shows_a_good_one(self):
         self.refused("attention", "--window", "256", because="'256' is not LEFT,RIGHT, such as 256,0")

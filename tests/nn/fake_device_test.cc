@@ -325,7 +325,7 @@ TEST(FakeDevice, ACacheOfInt8FindsWhatIsNotFinite) {
   key.view().at<float>(0, 0, 2, 1) = std::numeric_limits<float>::infinity();
   const Tensor there = key.to(fake_device());
   expect_error([&] { cache.append(ids, there, there); },
-               "KvCache::append: key holds a number that is not finite at row 0, head 0, token 2; i8 has none");
+               "KvCache::append: key has a non-finite number at row 0, head 0, token 2; i8 cannot store it");
   EXPECT_EQ(cache.length(ids[0]), 0);
 }
 
