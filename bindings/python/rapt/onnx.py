@@ -22,7 +22,7 @@ __all__ = [
     "supports_device",
 ]
 
-# Part of this module for whoever prints or pickles them.
+# They are printed and pickled as part of this module.
 for _class in (Attention, RaptBackend, RaptBackendRep, RotaryEmbedding):
     _class.__module__ = __name__
 del _class

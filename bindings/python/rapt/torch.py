@@ -22,7 +22,7 @@ __all__ = [
     "sdpa",
 ]
 
-# Part of this module for whoever prints or pickles them.
+# They are printed and pickled as part of this module.
 for _public in (Calls, Enabled, MultiheadAttention, calls, enable, enabled, multi_head_attention_forward, sdpa):
     _public.__module__ = __name__
 del _public

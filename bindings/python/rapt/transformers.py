@@ -14,7 +14,7 @@ from .bridges.transformers.models import refuse_models_that_cannot_be_served
 
 __all__ = ["attention_forward", "attention_mask", "register"]
 
-# Part of this module for whoever prints or pickles them.
+# They are printed and pickled as part of this module.
 for _public in (attention_forward, attention_mask, register):
     _public.__module__ = __name__
 del _public

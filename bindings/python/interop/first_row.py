@@ -1,0 +1,73 @@
+"""Follows the first token's row through a model: which step changes its bits when only later tokens differ?"""
+
+import collections
+import unittest.mock
+
+import any_model
+import torch
+
+import rapt.transformers  # noqa: F401
+from rapt.bridges.transformers import attention as attention_module
+
+# A call of a module, or of rapt's attention where module is None: what the first token's row was before and after.
+Step = collections.namedtuple("Step", "module inputs outputs")
+
+
+def follow(model, batch):
+    """(what the model answers, {(module, number of its call): Step} in the order in which they end)."""
+    steps, numbers = {}, collections.Counter()
+    tokens = batch["input_ids"].shape
+    compute = attention_module.differentiable_attention
+
+    def note(module, inputs, outputs):
+        if inputs and outputs:
+            steps[module, numbers[module]] = Step(module, inputs, outputs)
+        numbers[module] += 1
+
+    def attention(query, key, value, **options):
+        found = compute(query, key, value, **options)
+        # Row 0 sees key 0 and no other.
+        note(None, [x[:, :, 0].clone() for x in (query, key, value)], [found[0][:, 0].clone()])
+        return found
+
+    def after(module, args, named, outputs):
+        note(module, list(_rows([args, named], tokens)), list(_rows(outputs, tokens)))
+
+    hooks = [x.register_forward_hook(after, with_kwargs=True) for x in model.modules()]
+    try:
+        with unittest.mock.patch.object(attention_module, "differentiable_attention", attention):
+            return any_model.answer(model, batch), steps
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _rows(x, tokens):
+    """The first token's rows, of the tensors in x that are (batch, tokens, …) or (batch · tokens, …)."""
+    if isinstance(x, torch.Tensor):
+        if x.shape[:2] == tokens:
+            yield x[:, 0].clone()
+        elif x.dim() > 1 and len(x) == tokens.numel():
+            yield x.unflatten(0, tokens)[:, 0].clone()
+    elif isinstance(x, (dict, list, tuple)):
+        for each in x.values() if isinstance(x, dict) else x:
+            yield from _rows(each, tokens)
+
+
+def changes(steps, others):
+    """The modules whose row went in with the same bits both times and came out with others; None is rapt."""
+    return [
+        step.module
+        for call, step in steps.items()
+        if call in others and _same(step.inputs, others[call].inputs) and not _same(step.outputs, others[call].outputs)
+    ]
+
+
+def _same(rows, others):
+    return len(rows) == len(others) and all(map(torch.equal, rows, others))
+
+
+def is_of_experts(module):
+    """Whether it is a model's experts, or calls them itself. JetMoe's attention does: its queries come from experts."""
+    parts = [("", module), *module.named_children()]
+    return any("expert" in f"{name} {type(x).__name__}".lower() for name, x in parts)
