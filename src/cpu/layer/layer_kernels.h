@@ -1,4 +1,4 @@
-// What the kernels of one instruction set offer to the steps of a layer: loops over numbers that lie side by side.
+// What the kernels of one instruction set offer to the steps of a layer: loops over contiguous numbers.
 #pragma once
 
 #include <cstdint>
