@@ -83,6 +83,10 @@ inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64
   const auto convert_until = [&](std::int64_t last) {
     while (j < last) {
       order.while_reading(j, kKeyBlock).fetch_all();
+      if (last - j == 1) {  // the newest key of a decode step, most often: one row, read as often as there are lanes
+        LoadRow(keys, j++, head_size, memory);
+        return NarrowRowScores<float>(q, head_size, rows, memory, 0, nullptr, kKeyBlock, {}, s++);
+      }
       for (std::int64_t n = 0; n < kKeyBlock; ++n) {
         LoadRow(keys, std::min(j + n, last - 1), head_size, memory + n * padded);
       }
@@ -173,12 +177,17 @@ class NarrowBlock {
         rows_(problem, block, block.first_row, block.row_count, kLanes),
         keys_(KvRows::keys(problem, *block.sequence, block.kv_head), block.sequence->key_count),
         values_(KvRows::values(problem, *block.sequence, block.kv_head), block.sequence->key_count) {
+    if (block.row_count == 1) {
+      load_query();
+      return;
+    }
     LoadQueries(problem, rows_, scratch.rows_in.data(), scratch.q.data());
     for (std::int64_t r = 0; r < block.row_count; r += 8) {
       const std::int64_t width = RowsAtOnce(block.row_count - r);
       float* to = scratch.narrow_q.data() + r * problem.head_size;
-      for (std::int64_t d = 0; d < problem.head_size; ++d, to += width) {
-        std::copy_n(scratch.q.data() + d * kTileRows + r, width, to);
+      const float* from = scratch.q.data() + r;
+      for (std::int64_t d = 0; d < problem.head_size; ++d, from += kTileRows, to += width) {
+        for (std::int64_t n = 0; n < width; ++n) to[n] = from[n];  // too few for a call of memcpy
       }
     }
   }
@@ -220,6 +229,16 @@ class NarrowBlock {
   }
 
  private:
+  // One row needs no way through lanes: the same products, as LoadQueries has them.
+  void load_query() const {
+    const ConstTensorView& query = problem_.query;
+    float* to = scratch_.narrow_q.data();
+    LoadRow(query, row_offset(query, rows_.sequence->batch, rows_.head[0], rows_.query(0)), query.stride(3),
+            problem_.head_size, to);
+    const auto scale = static_cast<float>(problem_.scale);
+    for (std::int64_t d = 0; d < problem_.head_size; ++d) to[d] *= scale;
+  }
+
   // The rows' weights for the keys of one chunk.
   struct ChunkWeights {
     KeyRange keys;
@@ -301,22 +320,23 @@ inline void AttendNarrow(const ForwardProblem& problem, const RowBlock& block, c
                          const Scratch& scratch) {
   const NarrowBlock narrow(problem, block, scratch);
   const TileRows& rows = narrow.rows();
-  RowState whole[kNarrowRows];
-  RowState part[kNarrowRows];  // of the current chunk
-  for (std::int64_t r = 0; r < rows.count; ++r) {
-    const std::int64_t floats = RowState::floats(problem.value_size);
-    whole[r] = RowState(scratch.row_states.data() + r * floats, problem.value_size);
-    part[r] = RowState(scratch.row_states.data() + (kNarrowRows + r) * floats, problem.value_size);
-    whole[r].clear();
-  }
+  // Computed on each use: filling arrays of kNarrowRows would take longer than one row with few keys.
+  const std::int64_t floats = RowState::floats(problem.value_size);
+  const auto whole = [&](std::int64_t r) {
+    return RowState(scratch.row_states.data() + r * floats, problem.value_size);
+  };
+  const auto part = [&](std::int64_t r) {  // of the current chunk
+    return RowState(scratch.row_states.data() + (kNarrowRows + r) * floats, problem.value_size);
+  };
+  for (std::int64_t r = 0; r < rows.count; ++r) whole(r).clear();
   narrow.attend(
       {rows.any.first / kChunk, (rows.any.last + kChunk - 1) / kChunk},
-      [&](std::int64_t, std::int64_t r) { return part[r]; },
+      [&](std::int64_t, std::int64_t r) { return part(r); },
       [&](std::int64_t) {
-        for (std::int64_t r = 0; r < rows.count; ++r) whole[r].merge(part[r]);
+        for (std::int64_t r = 0; r < rows.count; ++r) whole(r).merge(part(r));
       });
   bool finite = true;
-  for (std::int64_t r = 0; r < rows.count; ++r) finite = FinishRow(problem, rows, r, whole[r], sums) && finite;
+  for (std::int64_t r = 0; r < rows.count; ++r) finite = FinishRow(problem, rows, r, whole(r), sums) && finite;
   if (!finite) RepeatRows(problem, rows, 0, scratch, sums);
 }
 

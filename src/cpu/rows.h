@@ -61,8 +61,12 @@ struct TileRows {
     any = {AttentionProblem::kOpen, 0};
     all = {0, AttentionProblem::kOpen};
     for (std::int64_t n = 0; n < vectors * lanes; ++n) {
-      const Row row = row_of(std::min(n, rows - 1));
       const auto lane = static_cast<std::size_t>(n);
+      if (n >= rows && n > 0) {
+        i[lane] = i[lane - 1], head[lane] = head[lane - 1], visible[lane] = visible[lane - 1];
+        continue;
+      }
+      const Row row = row_of(std::min(n, rows - 1));
       i[lane] = row.i;
       head[lane] = row.head;
       const KeyRange range = visible[lane] = problem.visible_keys(of, row.i);

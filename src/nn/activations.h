@@ -38,7 +38,7 @@ class Activations {
     };
     if (is_packed(call)) {
       qkv = tokens(keys, widths.all());
-      q = qkv.slice(2, 0, widths.query).slice(1, added_keys, added_keys + call.query_length());
+      q = given(qkv.slice(2, 0, widths.query));
       kv = qkv.slice(2, widths.query, widths.all());
     } else {
       q = tokens(call.query_length(), widths.query);
@@ -65,7 +65,9 @@ class Activations {
   }
 
   // Without the added keys.
-  TensorView given(const TensorView& all) const { return all.slice(1, added_keys, all.size(1)); }
+  TensorView given(const TensorView& all) const {
+    return added_keys == 0 ? all : all.slice(1, added_keys, all.size(1));
+  }
 
   TensorView qkv;       // (B, added + L, all), where one product makes all three
   TensorView q, kv;     // (B, Lq, Hq·D), (B, added + Lk, 2·Hkv·D)

@@ -48,11 +48,11 @@ class Forward : nn::LayerSteps {
     if (call_.options.cache == nullptr) {
       attend();
     } else {
-      remember();
+      append_kv();
       try {
         attend();
       } catch (...) {
-        forget();
+        rollback_kv();
         throw;
       }
     }
@@ -97,14 +97,14 @@ class Forward : nn::LayerSteps {
   }
 
   // Step 3. Appends this call's keys and values to the cache, and reads all of them.
-  void remember() {
+  void append_kv() {
     KvCache& cache = *call_.options.cache;
     cache.state().append(memory_.sequences, split_heads(ConstTensorView(at_.k), call_.kv_heads),
                          split_heads(ConstTensorView(at_.v), call_.kv_heads), memory_.tokens, workers_);
     cache.view(memory_.sequences, memory_.cached);
   }
   // If attention rejects the call, the cache is unchanged.
-  void forget() {
+  void rollback_kv() {
     for (std::size_t b = 0; b < memory_.sequences.size(); ++b) {
       call_.options.cache->truncate(memory_.sequences[b], memory_.starts[b]);
     }

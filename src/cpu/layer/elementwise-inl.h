@@ -73,9 +73,17 @@ inline void TurnNeighbours(float* x, float sign, const float* cosines, const flo
 }
 
 inline void WidenRow(const void* from, DType dtype, float* to, std::int64_t count) {
+  if (dtype == DType::f32) {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
+    return;
+  }
   LoadRow(ConstTensorView(from, dtype, Dims{count}), 0, 1, count, to);
 }
 inline void NarrowRow(const float* from, void* to, DType dtype, std::int64_t count) {
+  if (dtype == DType::f32) {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
+    return;
+  }
   StoreRow(from, count, TensorView(to, dtype, Dims{count}), 0, 1);
 }
 
