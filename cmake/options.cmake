@@ -9,7 +9,10 @@ target_compile_options(rapt_options INTERFACE
   $<$<BOOL:${EMSCRIPTEN}>:-Wno-shorten-64-to-32>
   $<$<BOOL:${RAPT_WERROR}>:-Werror>)
 
+# For the tests and the command: what is tested is in the library.
+set(RAPT_O0_UNDER_SANITIZERS)
 if(RAPT_SANITIZE)
+  set(RAPT_O0_UNDER_SANITIZERS -O0)
   # Of debug information only lines, which is all that a report shows: the rest takes a quarter of the compiler's time.
   target_compile_options(rapt_options INTERFACE
     -fsanitize=${RAPT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)

@@ -55,7 +55,7 @@ struct CacheRun {
 
 struct AppendProblem {
   ConstTensorView from;  // (B, Hkv, L, D), f32, bf16 or f16
-  TensorView to;         // (P, Hkv, rows, D): the numbers of a row lie side by side
+  TensorView to;         // (P, Hkv, rows, D): the numbers of a row are contiguous
   TensorView scales;     // (P, Hkv, rows), f32, for i8; else undefined
   std::span<const CacheRun> runs;
 };

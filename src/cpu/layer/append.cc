@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kPart = 512;  // numbers that are widened at once
 
-// A part of a row as f32: where it lies, or widened into `wide`.
+// A part of a row as f32: in place, or widened into `wide`.
 const float* as_f32(const ConstTensorView& view, std::int64_t offset, std::int64_t count, float* wide) {
   const std::int64_t stride = view.stride(3);
   if (view.dtype() == DType::f32 && stride == 1) return static_cast<const float*>(view.data()) + offset;

@@ -1,4 +1,4 @@
-// Elementwise loops over f32 numbers that lie side by side. What is left after the last whole vector goes one by one,
+// Elementwise loops over contiguous f32 numbers. What is left after the last whole vector goes one by one,
 // by the same operations.
 #if defined(RAPT_CPU_LAYER_ELEMENTWISE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_LAYER_ELEMENTWISE_INL_H

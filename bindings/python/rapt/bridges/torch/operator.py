@@ -57,7 +57,7 @@ def as_mask(mask: Tensor) -> Mask:
 
 
 def tokens_first(query: Tensor) -> bool:
-    """Whether a token's heads lie side by side, (B, L, H, D) in memory: then those of the result do too."""
+    """Whether a token's heads are contiguous, (B, L, H, D) in memory: then those of the result do too."""
     return 0 < query.stride(1) < query.stride(2)
 
 

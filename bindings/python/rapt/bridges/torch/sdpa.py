@@ -202,5 +202,5 @@ def _grouped_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, int,
 def _broadcast_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, int, int]:
     """How many heads each must have, where heads broadcast as any other dimension."""
     heads = _broadcast((query.shape[-3], key.shape[-3], value.shape[-3]))
-    shared = 1 if key.shape[-3] == value.shape[-3] == 1 else heads  # one head for all is read where it lies
+    shared = 1 if key.shape[-3] == value.shape[-3] == 1 else heads  # one head for all is read in place
     return heads, shared, shared
