@@ -201,7 +201,8 @@ class _Layout:
         broken = any(heat.NOT_FINITE in row for panel in panels for row in panel.levels)
         bar, swatches = self.put_legend(y, hidden, broken)
         height = y + BAR_HEIGHT + 38.0 + _MARGIN
-        width = max(self.right, max(panel.x for panel in panels) + self.panel_width) + _MARGIN
+        parts = self.right, max(panel.x for panel in panels) + self.panel_width, bar[0] + BAR_WIDTH
+        width = max(parts) + _MARGIN
         size = math.ceil(width), math.ceil(height)
         return Figure(self.data, self.scale, self.cells, panels, self.texts, bar, swatches, *size)
 
