@@ -140,13 +140,17 @@ void set_thread_count(int threads) {
 
 #endif
 
-Workers core::pool_workers(int threads) {
+const ParallelFor& core::pool_function() {
   // Never destroyed, so that it serves calls while static objects are destroyed; not on the heap, where leak checkers
   // would report it. A call submits no more tasks than it has threads.
   alignas(ParallelFor) static std::byte memory[sizeof(ParallelFor)];
   static const ParallelFor& kPool = *new (memory) ParallelFor(
       [](std::int64_t count, const Task& task) { core::parallel_for(count, task, kMaxThreads); });
-  return {std::min(threads > 0 ? threads : thread_count(), kMaxThreads), &kPool};
+  return kPool;
+}
+
+Workers core::pool_workers(int threads) {
+  return {std::min(threads > 0 ? threads : thread_count(), kMaxThreads), &pool_function()};
 }
 
 void parallel_for(std::int64_t count, const Task& task) { core::parallel_for(count, task, thread_count()); }

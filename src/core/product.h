@@ -21,6 +21,9 @@ struct Workers {
 
 namespace core {
 
+// The library's pool, as a function that a caller might give.
+const ParallelFor& pool_function();
+
 // The library's pool, with as many threads as thread_count() says, or as many as asked for.
 Workers pool_workers(int threads = 0);
 

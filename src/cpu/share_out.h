@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "core/product.h"
 #include "rapt/parallel.h"
 
 namespace rapt::cpu {
@@ -15,6 +16,13 @@ namespace rapt::cpu {
 template <class Work, class Done>
 void share_out(const ParallelFor& parallel_for, std::int64_t workers, std::int64_t count, const Work& work,
                const Done& done) {
+  // No worker thread to wake. The caller's own parallel_for still gets its one task: it may choose the thread it runs
+  // on.
+  if ((workers <= 1 || count <= 1) && &parallel_for == &core::pool_function()) {
+    for (std::int64_t n = 0; n < count; ++n) work(n, std::int64_t{0});
+    if (count > 0) done(std::int64_t{0});
+    return;
+  }
   std::atomic<std::int64_t> next{0};
   const auto task = [&](std::int64_t worker) {
     for (std::int64_t n = next++; n < count; n = next++) work(n, worker);
