@@ -38,7 +38,7 @@ bool has_screen() {
   return false;
 }
 
-// Whether a browser was asked for it. What it prints is not ours to show.
+// Whether a browser was started. Its output is discarded.
 bool open_in_browser(const std::string& path) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -53,7 +53,7 @@ bool open_in_browser(const std::string& path) {
   return failed == 0;
 }
 
-// The page with the files in it, in a new folder that nobody else can write to. It stays: the browser reads it later.
+// The page with the files in it, in a new private folder. It is kept: the browser reads it later.
 std::string write_temporary(const PageResult& result) {
   std::string folder = (std::filesystem::temp_directory_path() / "rapt-view-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) throw Error(fmt::format("view: cannot create a folder {}", folder));
@@ -65,12 +65,12 @@ std::string write_temporary(const PageResult& result) {
 }  // namespace
 
 Command add_view(Command& rapt, ViewOptions& options) {
-  Command command = rapt.below("view", "Open the explorer: see attention happen, on your own data");
-  command.many("--file", "FILE", "Show this .npy, .npz or .safetensors in it; may be given again",
+  Command command = rapt.below("view", "Open the explorer: a page that shows attention step by step, on your own data");
+  command.many("--file", "FILE", "Load this .npy, .npz or .safetensors file; can be repeated",
                [&](const std::vector<std::string>& files) { options.files = files; });
-  command.text("--out", "FILE", options.out, "Write the page there instead of opening it");
+  command.text("--out", "FILE", options.out, "Write the page to FILE instead of opening it");
   command.footer(
-      "The page is one file and needs no network. Its path is printed; on a machine with a screen a browser opens it.\n"
+      "The page is one file and needs no network. Its path is printed; with a display, it opens in a browser.\n"
       "  rapt view\n"
       "  rapt view --file weights.npy --out weights.html");
   return command;
