@@ -9,7 +9,7 @@ from ..._options import Capture, Mask, WeightsGradient
 
 
 class _Call(NamedTuple):
-    """What of a call is no tensor that a gradient may go to. It is kept for the way back."""
+    """The arguments of a call that have no gradient, kept for backward."""
 
     masks: tuple  # of rapt.Mask; those that are added stand without their array, which is a tensor of the call
     options: dict  # keywords of rapt.attention

@@ -1,4 +1,4 @@
-"""PyTorch's own attention functions, sent to rapt for a while."""
+"""Routes PyTorch's own attention functions to rapt, temporarily."""
 
 import threading
 from types import TracebackType
@@ -12,13 +12,13 @@ _open = 0  # blocks of all threads
 
 
 class Enabled:
-    """What `enable` gives: `undo` ends it, and so does the end of a `with` block."""
+    """The result of `enable`: `undo` ends it, and so does the end of a `with` block."""
 
     def __init__(self, count: Count) -> None:
         self._count: Count | None = count
 
     def undo(self) -> None:
-        """PyTorch computes by itself again. A second call does nothing."""
+        """Restores PyTorch's own functions. A second call does nothing."""
         global _open
         with _lock:
             count, self._count = self._count, None

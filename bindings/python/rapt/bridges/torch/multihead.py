@@ -61,7 +61,7 @@ def multi_head_attention_forward(
     else:
         q, k, v = _packed_projections(query, key, value, in_proj_weight, in_proj_bias)
     if (bias_k is None) != (bias_v is None):
-        raise ValueError("multi_head_attention_forward: bias_k and bias_v come together, or not at all")
+        raise ValueError("multi_head_attention_forward: bias_k and bias_v must be given together")
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:
             raise ValueError("multi_head_attention_forward: bias_k and bias_v cannot be added to static_k and static_v")

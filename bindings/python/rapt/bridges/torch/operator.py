@@ -57,7 +57,7 @@ def as_mask(mask: Tensor) -> Mask:
 
 
 def tokens_first(query: Tensor) -> bool:
-    """Whether a token's heads are contiguous, (B, L, H, D) in memory: then those of the result do too."""
+    """Whether the memory layout is (B, L, H, D): then the result has the same layout."""
     return 0 < query.stride(1) < query.stride(2)
 
 
@@ -148,7 +148,7 @@ def _attention_backward_shapes(
 
 
 def _keep(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor, Tensor | None]) -> None:
-    """Keeps what the way back needs."""
+    """Saves what backward needs."""
     *tensors, ctx.dropout_p, ctx.is_causal, ctx.scale, ctx.weights = inputs
     ctx.save_for_backward(*tensors, output[0], output[1])
     ctx.set_materialize_grads(False)
@@ -188,8 +188,8 @@ torch.library.register_autograd("rapt::attention", _gradients_by_operator, setup
 
 
 def _no_second(ctx: Any, *_: Any) -> Any:
-    raise NotImplementedError("rapt::attention_backward: a compiled graph has no gradients of gradients; take them "
-                              "from rapt.torch.sdpa without torch.compile")
+    raise NotImplementedError("rapt::attention_backward: a compiled graph has no second-order gradients; compute "
+                              "them with rapt.torch.sdpa without torch.compile")
 
 
 torch.library.register_autograd("rapt::attention_backward", _no_second, lib=_library)
@@ -221,11 +221,11 @@ class Attention(torch.autograd.Function):
 
 
 def _refuse_tangents(tensors: Sequence[Tensor]) -> None:
-    """Forward-mode gradients would be lost without a word."""
+    """Raises an error: forward-mode gradients would be lost silently."""
     if torch.compiler.is_compiling() or torch.autograd.forward_ad._current_level < 0:
         return
     if any(torch.autograd.forward_ad.unpack_dual(x).tangent is not None for x in tensors):
-        raise NotImplementedError("rapt.torch: there are no forward-mode gradients of attention, only backward ones")
+        raise NotImplementedError("rapt.torch: attention has no forward-mode gradients, only backward ones")
 
 
 def attend(
@@ -239,7 +239,7 @@ def attend(
     scale: float | None,
     weights: str = "none",
 ) -> tuple[Tensor, Any]:
-    """(out, weights) by the shortest way that records what must be recorded. Seeds come from PyTorch's generator."""
+    """(out, weights), by the fastest path that records what autograd needs. Seeds come from PyTorch's generator."""
     seed = torch.randint(2**63 - 1, (), device="cpu") if dropout_p > 0.0 else None
     arguments = (query, key, value, attn_mask, key_mask, seed, dropout_p, is_causal, scale, weights)
     tensors = [x for x in arguments[:5] if x is not None]

@@ -1,4 +1,4 @@
-"""Which calls rapt computes: plain tensors on the CPU that nothing but autograd and a compiler follows."""
+"""Decides which calls rapt computes: plain CPU tensors, tracked by nothing but autograd and a compiler."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _function_modes = torch._C._len_torch_function_stack
 
 
 def watched() -> bool:
-    """Whether somebody follows PyTorch's operators: a compiler, a tracer, a mode or a transform such as vmap."""
+    """Whether PyTorch operators are being traced: by a compiler, a tracer, a mode or a transform such as vmap."""
     return (
         torch.compiler.is_compiling()
         or torch._C._len_torch_dispatch_stack() > 0

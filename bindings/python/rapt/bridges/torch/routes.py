@@ -1,4 +1,4 @@
-"""The functions that stand in the place of PyTorch's while a block of `enable` is open, in any thread."""
+"""The functions that replace PyTorch's while a block of `enable` is active in any thread."""
 
 import functools
 import importlib.machinery
@@ -29,7 +29,7 @@ class Count:
 
 
 class _Thread(threading.local):
-    """Its own count for each thread: an object that `undo` can count down from another one."""
+    """A counter per thread, as an object that `undo` can decrement from another thread."""
 
     def __init__(self) -> None:
         self.count = Count()
@@ -49,7 +49,7 @@ def enabled() -> bool:
 
 
 def _routed(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A function that calls ours where it is asked to and can, and else theirs."""
+    """Returns a function that calls rapt if enabled and possible, and PyTorch otherwise."""
 
     takes_causal_bias = name == "scaled_dot_product_attention"
 
@@ -145,7 +145,7 @@ class _BiasImport:
         self._imported = imported
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """Python's finder, and a loader that tells."""
+        """Python's finder, with a loader that reports the import."""
         spec = importlib.machinery.PathFinder.find_spec(name, path) if name == _BIAS else None
         if spec is None or spec.loader is None:
             return None
@@ -163,7 +163,7 @@ class _BiasImport:
 
 
 class _Places:
-    """Puts the functions in the place of PyTorch's, and PyTorch's back."""
+    """Installs the functions in place of PyTorch's, and restores PyTorch's."""
 
     def __init__(self) -> None:
         self.attention = {F.scaled_dot_product_attention}  # all that is called so, theirs and ours
@@ -176,24 +176,24 @@ class _Places:
         self._bias_import: Any = _BiasImport(self.refresh)
 
     def take(self) -> None:
-        """Ours stand there from now on."""
+        """Installs rapt's functions."""
         with self._lock:
             self._wanted = True
             self._update()
 
     def leave(self) -> None:
-        """PyTorch's stand there from now on."""
+        """Restores PyTorch's functions."""
         with self._lock:
             self._wanted = False
             self._update()
 
     def refresh(self) -> None:
-        """CausalBias may be there now."""
+        """Called when CausalBias may have been imported."""
         with self._lock:
             self._update()
 
     def lift(self) -> None:
-        """PyTorch's stand there until `lower`. Other threads' calls are PyTorch's meanwhile."""
+        """Restores PyTorch's functions until `lower`. Meanwhile calls from other threads go to PyTorch too."""
         with self._lock:
             self._lifted += 1
             self._update()
@@ -218,7 +218,7 @@ class _Places:
         self._replaced = []
         for owner, name in self._seen:
             theirs = self._theirs(vars(owner)[name])
-            if theirs is not None:  # else somebody wrapped ours: it stays inside, and calls theirs
+            if theirs is not None:  # otherwise ours has been wrapped: it stays inside, and calls theirs
                 setattr(owner, name, theirs)
         if self._bias_import in sys.meta_path:
             sys.meta_path.remove(self._bias_import)

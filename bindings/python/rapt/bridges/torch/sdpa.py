@@ -66,7 +66,7 @@ def sdpa(
 def _plain(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float | None
 ) -> Tensor:
-    """Without dropout, where nothing but the mask is broadcast: what takes a few microseconds must not take many."""
+    """Fast path for calls without dropout or broadcasting (except of the mask): a few microseconds of overhead."""
     ordinary = type(query) is type(key) is type(value) is Tensor and query.is_cpu and key.is_cpu and value.is_cpu
     if not ordinary or watched() or (mask is not None and not (type(mask) is Tensor and mask.is_cpu)):
         check(query, key, value, mask, is_causal)
@@ -91,7 +91,7 @@ def _plain(
 def _causal(bias: Any, query: Tensor, key: Tensor, is_causal: bool) -> tuple[Tensor | None, bool]:
     """(attn_mask, is_causal) that mean the same. A CausalBias says all in its attributes; its memory is never set."""
     if is_causal:
-        raise ValueError("sdpa: attn_mask is a CausalBias, which excludes is_causal=True; leave is_causal out")
+        raise ValueError("sdpa: attn_mask is a CausalBias, which cannot be combined with is_causal=True")
     if bias.variant.name == "UPPER_LEFT" or bias.seq_len_q == bias.seq_len_kv:
         return None, True
     if (bias.seq_len_q, bias.seq_len_kv) != (query.shape[-2], key.shape[-2]):
@@ -127,7 +127,7 @@ def check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, i
     if attn_mask is None:
         return
     if is_causal:
-        raise ValueError("sdpa: attn_mask and is_causal exclude one another; put the causal part into the mask")
+        raise ValueError("sdpa: attn_mask and is_causal cannot be combined; include the causal mask in attn_mask")
     if attn_mask.dtype not in (torch.bool, torch.float32, query.dtype):
         raise ValueError(f"sdpa: attn_mask is {attn_mask.dtype}; it must be torch.bool, torch.float32 or the query's "
                          f"{query.dtype}")
@@ -164,7 +164,7 @@ def _broadcast(sizes: tuple[int, int, int]) -> int:
     large = [size for size in sizes if size != 1]
     if any(size != large[0] for size in large):
         raise ValueError("sdpa: query, key and value have {}, {} and {} in a leading dimension, which do not "
-                         "broadcast; enable_gqa=True lets a head of the key serve several of the query".format(*sizes))
+                         "broadcast; with enable_gqa=True, a key head can serve several query heads".format(*sizes))
     return large[0] if large else 1
 
 
@@ -181,7 +181,7 @@ def _flat(x: Tensor, batch: tuple[int, ...]) -> Tensor:
 
 
 def _with_heads(x: Tensor, heads: int) -> Tensor:
-    """With so many heads: each of its own repeated, next to one another. A view where it has one."""
+    """Expands to this number of heads by repeating each (repeat_interleave). A view if there is only one."""
     own = x.shape[-3]
     if own == heads:
         return x

@@ -24,7 +24,7 @@ class Pattern(NamedTuple):
     right: int | None = None
 
     def and_also(self, other):
-        """What both let through."""
+        """The intersection of both."""
         return Pattern(self.causal or other.causal, _nearer(self.left, other.left), _nearer(self.right, other.right))
 
     @property
@@ -62,7 +62,7 @@ def read_pattern(function):
 
 
 class StructuredMask(torch.Tensor):
-    """A mask (B, 1, Lq, Lk), True where a key is seen, that is not there until somebody looks at it.
+    """A mask (B, 1, Lq, Lk), True where a key is seen, that is built only when it is read.
 
     rapt reads `options` and `masks` instead. To anything else it is a tensor: whatever is computed with it is computed
     with the matrix, which is made then; and since that might change it, the matrix is what counts from there on.
@@ -131,11 +131,11 @@ def attention_mask(
     odd = attention_mask is not None and attention_mask.ndim != 2
     if pattern is None or odd:
         return make()
-    # Of a static cache it is a tensor, which grows with the cache: a matrix that is made later is that of now.
+    # For a static cache it is a tensor that changes with the cache: a matrix built later reflects the current length.
     q_offset = int(q_offset)
     options, masks = _padding(attention_mask, kv_length, kv_offset)
     if pattern != Pattern():
-        # Query i stands at position i + q_offset, key j at j + kv_offset.
+        # Query i has position i + q_offset, key j has position j + kv_offset.
         options |= {"causal": pattern.causal, "window": pattern.window, "alignment": q_offset - int(kv_offset)}
     elif allow_is_bidirectional_skip and not options and not masks:
         return None
@@ -149,7 +149,7 @@ def _padding(tokens, kv_length, kv_offset):
     seen = tokens[:, kv_offset : kv_offset + kv_length]
     if seen.shape[1] == kv_length and bool(seen.all()):
         return {}, ()
-    # Up to the last token of each row; what lies past that is never read.
+    # Up to the last token of each row; keys past that are never read.
     positions = torch.arange(1, seen.shape[1] + 1, device=seen.device)
     lengths = (seen * positions).amax(1) if seen.shape[1] else seen.sum(1)
     options = {"key_lengths": lengths.tolist()}

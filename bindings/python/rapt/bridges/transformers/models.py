@@ -24,7 +24,7 @@ _HAS_ATTENTION = re.compile(r"^class \w*Attention\w*\(", re.MULTILINE)
 
 
 def refuse_models_that_cannot_be_served(attention):
-    """From now on a model that cannot be served is refused where `attention` is the implementation it is asked to use."""
+    """From now on, an error is raised for a model that cannot use the implementation `attention`."""
     check, change = PreTrainedModel.get_correct_attn_implementation, PreTrainedModel.set_attn_implementation
 
     def require_served(model, name):
