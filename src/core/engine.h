@@ -90,7 +90,7 @@ std::span<const EngineRow* const> engines();
 
 // The first engine of a device; null: no engine of this build reads its memory.
 const EngineRow* find_device(Device device);
-// The same, for a device that a tensor of a validated call lies on.
+// The same, for the device of a validated tensor.
 const EngineRow& device_row(Device device);
 
 // Adds a row, for as long as the process runs: for a test that brings a device of its own. Not while a call runs.
