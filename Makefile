@@ -114,8 +114,9 @@ LONG_CASES ?= 20000
 LONG_SEED ?= 1
 LONG_CASES_EMULATED ?= 20000
 .PHONY: test-long
-test-long: build-release build-sanitize-all build-tsan-all setup-cross ## thousands of random cases here and on an emulated Arm; training killed 50 times
+test-long: build-release build-sanitize-all build-tsan-all build-fuzz setup-cross ## thousands of random cases here and on an emulated Arm; ten minutes of each fuzzer; training killed 50 times
 	build/release/rapt check --random $(LONG_CASES) --seed $(LONG_SEED)
+	scripts/fuzz.sh 600
 	RAPT_KILLS=50 python3 -B tests/cli/train_test.py build/release/rapt Resume
 	build/sanitize-all/tests/rapt_tests --gtest_brief=1 --gtest_filter='*EverySet*'
 	ctest --preset tsan-all --parallel $(JOBS)

@@ -88,7 +88,7 @@ class Check(unittest.TestCase):
             self.assertLess(one["worst_gradient_of_allowed"], 1)
 
     def test_the_table_goes_to_stdout_and_progress_to_stderr(self):
-        result = rapt("check", "--random", "0")
+        result = rapt("check", "--case", "Random17")
         self.assertEqual(result.returncode, 0)
         self.assertIn("all results agree with the reference", result.stdout)
         for name in ["reference"] + sets_here():
@@ -102,7 +102,8 @@ class Check(unittest.TestCase):
 
     def test_the_same_seed_gives_the_same_numbers(self):
         def worst(seed):
-            data = json.loads(rapt("check", "--random", "30", "--seed", seed, "--json").stdout)
+            best = sets_here()[0]
+            data = json.loads(rapt("check", "--random", "30", "--seed", seed, "--isa", best, "--json").stdout)
             return [[one[key] for key in ("worst_of_allowed", "worst_case", "worst_gradient_case")]
                     for one in data["engines"]]
 
@@ -116,7 +117,8 @@ class Check(unittest.TestCase):
 
         one = digests("--random", "5", RAPT_NUM_THREADS="1")
         self.assertEqual([each["engine"] for each in one], ["reference"] + [f"cpu {name}" for name in sets_here()])
-        self.assertEqual(one, digests("--random", "5", RAPT_NUM_THREADS="3"))
+        best = sets_here()[0]
+        self.assertEqual(one[1:2], digests("--random", "5", "--isa", best, RAPT_NUM_THREADS="3"))
         other = digests("--random", "5", "--seed", "2", "--isa", sets_here()[0])
         self.assertNotEqual(other[0]["attention"], one[1]["attention"])
         self.assertEqual(other[0]["layers"], one[1]["layers"])

@@ -45,7 +45,7 @@ RULES = {
     "bindings": (["include", "train", "exhibits"], ["nanobind/", "emscripten", "nlohmann/"], True),
     "cli": (["include", "cases", "train", "exhibits", "harness"], ["CLI/", "fmt/", "nlohmann/"], True),
     "examples": (["include"], [], False),
-    "fuzz": (["include"], [], False),
+    "fuzz": (["include", "core:engine.h"], [], False),
     "harness": (["include"], ["fmt/"], True),
     "bench": (["include"], [], False),
 }
