@@ -68,7 +68,7 @@ void show(Page& page, const bench::DecodePlan& plan, const std::vector<bench::De
   const BenchMachine machine = BenchMachine::here();
   page.heading("rapt bench decode", fmt::format("{} · {}", machine.cpu, machine.isa));
   page.line();
-  page.prose(fmt::format("one token after {} cached, batch {}, width {}, {} heads on {} kv heads, page size {}",
+  page.prose(fmt::format("one token, {} cached, batch {}, width {}, {} heads on {} kv heads, page size {}",
                          plan.cached, plan.batch, plan.embed, plan.heads, plan.kv_heads, plan.page_size));
   std::vector<std::vector<std::string>> rows{
       {"cache", "ms", "spread", "MB", "GB/s", "read", "/read", "/contiguous", "error"}};
