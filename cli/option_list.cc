@@ -17,7 +17,7 @@
 namespace rapt::cli {
 namespace {
 
-constexpr int kColumn = 24;  // where the explanations begin
+constexpr int kColumn = 24;  // where the descriptions begin
 
 using Found = std::vector<const OptionRow*>;
 
