@@ -1,5 +1,5 @@
-// A command of `rapt` with its options, as the files of the commands see it. Only command.cc and main.cc know CLI11,
-// which takes ten seconds to compile wherever it is included.
+// A command of `rapt` with its options, as seen by the files of the commands. Only command.cc and main.cc include
+// CLI11, which takes ten seconds to compile.
 #pragma once
 
 #include <array>
@@ -54,7 +54,8 @@ Value chosen(const std::string& option, const std::string& text,
 inline constexpr std::array<std::pair<std::string_view, ColorChoice>, 3> kColors{
     {{"auto", ColorChoice::automatic}, {"always", ColorChoice::always}, {"never", ColorChoice::never}}};
 
-// Options are read in the order in which they are added. `type` is what the help calls the value: FILE, N, keep|drop.
+// Options are read in the order in which they are added. `type` is the name of the value in the help: FILE, N,
+// keep|drop.
 class Command {
  public:
   using Set = std::function<void(const std::string&)>;  // throws BadValue

@@ -7,8 +7,8 @@
 namespace rapt::cli {
 
 struct OptionInfo {
-  std::vector<std::string> names;    // "--json"; empty: given by its place
-  std::string place;                 // its name where it has a place: "file"
+  std::vector<std::string> names;    // "--json"; empty: positional
+  std::string place;                 // the name of a positional argument: "file"
   std::string type;                  // "FILE", "N", "en|zh"; "" for a flag
   std::vector<std::string> choices;  // "en", "zh"
   std::string help;

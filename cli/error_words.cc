@@ -59,9 +59,9 @@ std::string without_function(const Error& error) {
 
 std::string with_flags(const Error& error, const std::string& mask) {
   std::string words = without_function(error);
-  if (words == error.what()) return words;  // of a file, whose name may hold anything
+  if (words == error.what()) return words;  // about a file, whose name may contain anything
   if (std::string_view(error.what()).starts_with("rotary: ")) return rotary_words(words);
-  constexpr std::string_view kOfLayer = "attention.";  // as a layer calls its options
+  constexpr std::string_view kOfLayer = "attention.";  // the prefix of a layer's options
   if (words.starts_with(kOfLayer)) words = words.substr(kOfLayer.size());
   for (const auto& [option, flag] : kWords) replace(words, option, flag);
   for (const auto& [option, flag] : kFirstWords) {

@@ -11,9 +11,9 @@
 namespace rapt::cli {
 namespace {
 
-constexpr int kColumn = 30;  // where the explanations begin
+constexpr int kColumn = 30;  // where the descriptions begin
 
-// "  --heads N      Query heads"; a long name has a line of its own.
+// "  --heads N      Query heads"; a long name gets its own line.
 std::string entry(const std::string& name, const std::string& help, int width) {
   std::string lines = pad_right(fmt::format("  {}", name), kColumn);
   const std::vector<std::string> wrapped = wrap(help, width - kColumn);

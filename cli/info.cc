@@ -82,7 +82,7 @@ std::string reason_for(int threads, const Machine& machine) {
 std::vector<InstructionSetInfo> sets_or_usage_error() {
   try {
     return instruction_sets();
-  } catch (const Error& error) {  // only a name in the environment can be wrong
+  } catch (const Error& error) {  // only an invalid name in RAPT_ISA throws
     const char* asked = std::getenv("RAPT_ISA");
     throw UsageError(fmt::format("RAPT_ISA={}: {}", asked == nullptr ? "" : asked, error.what()));
   }
@@ -120,7 +120,7 @@ void print_json(const Machine& machine, const std::vector<InstructionSetInfo>& s
   for (const EngineInfo& engine : kEngines) {
     data["engines"].push_back({{"name", engine.name}, {"does", engine.does}});
   }
-  // A processor's name, or a variable's value, may hold any bytes.
+  // A processor's name, or a variable's value, may contain any bytes.
   fmt::print("{}\n", data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 

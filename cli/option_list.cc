@@ -17,7 +17,7 @@
 namespace rapt::cli {
 namespace {
 
-constexpr int kColumn = 24;  // where the explanations begin
+constexpr int kColumn = 24;  // where the descriptions begin
 
 using Found = std::vector<const OptionRow*>;
 
@@ -93,7 +93,7 @@ std::string data_of(const Found& options) {
 Command add_option_list(Command& rapt, OptionListOptions& options) {
   Command command = rapt.below(
       "options", "List the options of attention, the layer and the cache, with their names in every interface");
-  command.place_or_none("name", "NAME", "Show in full the options with this in a name: window, kv_heads, softcap",
+  command.place_or_none("name", "NAME", "Show all details of the options whose name contains this, such as window",
                         [&](const std::string& text) { options.word = text; });
   command.flag("--json", options.json, "Print the result as JSON");
   return command;

@@ -1,4 +1,4 @@
-// `rapt options`: the table of options, as a list or, for those that a word is in, in full.
+// `rapt options`: the table of options as a list, or the full entries of the options whose name contains a word.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace rapt::cli {
 class Command;
 
 struct OptionListOptions {
-  std::string word;  // a part of a name, in any of the ways to call rapt
+  std::string word;  // part of a name, in any interface
   bool json = false;
 };
 

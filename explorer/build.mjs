@@ -1,4 +1,4 @@
-// Puts the page together: script, style, worker and engine in one file.
+// Bundles the page: script, style, worker and engine in one file.
 //   node explorer/build.mjs build/wasm build/explorer/rapt.html
 import {execFileSync} from 'node:child_process';
 import fs from 'node:fs';
@@ -9,7 +9,7 @@ import {gzipSync} from 'node:zlib';
 const here = path.dirname(fileURLToPath(import.meta.url));
 const [wasm, out] = process.argv.slice(2);
 
-// One script of all that `entry` imports. `</script` inside one would end it.
+// Bundles `entry` and everything it imports into one script. A literal `</script` would end the script element early.
 function bundle(entry) {
   const script = execFileSync('esbuild', [path.join(here, entry), '--bundle', '--minify', '--format=iife',
     '--target=es2022', '--charset=utf8', '--log-level=warning', '--external:fs', '--external:path',

@@ -1,4 +1,4 @@
-// Elements, made in one expression: h('p', {class: 'quiet'}, 'text', h('b', {}, 'bold')).
+// Creates elements in one expression: h('p', {class: 'quiet'}, 'text', h('b', {}, 'bold')).
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -22,12 +22,12 @@ export function svg(tag, attributes = {}, ...children) {
   return make(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** Text in which `code` stands between back-ticks. */
+/** Text in which `code` is enclosed in backticks. */
 export function rich(text) {
   return text.split('`').map((part, n) => (n % 2 === 1 ? h('code', {}, part) : part));
 }
 
-/** A row of buttons of which one is chosen: radio buttons, so arrows move and screen readers count. */
+/** A row of radio buttons: arrow keys move the selection, and screen readers announce the count. */
 export function chooser({name, label, choices, chosen, change}) {
   return h('fieldset', {class: 'chooser'}, h('legend', {}, label), choices.map(({value, label: words}) =>
     h('label', {}, h('input', {
@@ -35,7 +35,7 @@ export function chooser({name, label, choices, chosen, change}) {
     }), h('span', {}, words))));
 }
 
-/** Gives a file to the reader. */
+/** Downloads a file. */
 export function download(name, content, type) {
   const address = URL.createObjectURL(new Blob([content], {type}));
   const link = h('a', {href: address, download: name});

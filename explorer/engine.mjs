@@ -1,4 +1,4 @@
-// The engine as the page sees it: in a worker, so that nothing it computes holds up the page.
+// The engine as the page sees it. It runs in a worker, so that computation never blocks the page.
 //
 //   const engine = await startEngine();
 //   const walk = await engine.call('walk', {text, heads: 4});
@@ -17,10 +17,10 @@ class Engine {
     this.ready = this.call('start', start).then((compiled) => {
       this.compiled = compiled;
     });
-    this.ready.catch(() => {});  // who does not wait for it hears of it from the first call
+    this.ready.catch(() => {});  // a caller that does not await `ready` gets the error from its first call
   }
 
-  /** What a method of the worker returns. Errors have the engine's words. */
+  /** Calls a method of the worker and returns its result. Errors have the engine's messages. */
   call(method, argument, transfer = []) {
     return new Promise((resolve, reject) => {
       const id = ++this.calls;
@@ -28,9 +28,9 @@ class Engine {
       this.worker.postMessage({id, method, argument}, transfer);
     });
   }
-  /** What the worker says unasked: `event` is its name. */
+  /** Listens to unsolicited messages of the worker; `event` is their name. */
   listen(event, hear) { this.listeners.set(event, hear); }
-  /** Another worker, for work that takes long. */
+  /** Another worker, for long computations. */
   fork() { return new Engine(this.script, {compiled: this.compiled}); }
   stop() {
     this.worker.terminate();
@@ -53,7 +53,7 @@ class Engine {
   }
 }
 
-/** The engine that lies in the page: its code as packed text, its worker's script as a string. */
+/** Starts the engine embedded in the page: its code as compressed text, its worker's script as a string. */
 export async function startEngine() {
   const script = URL.createObjectURL(new Blob([document.getElementById('worker-code').textContent]));
   const engine = new Engine(script, {packed: document.getElementById('engine-code').textContent});

@@ -1,11 +1,12 @@
-// The page: four views behind four tabs, a language, a theme, and the address that keeps all of it.
+// The page: four views in four tabs, a language, a theme, and a URL hash that stores all of them.
 //
-// A view is {mount(root, app)}: it draws into `root` and returns {update(state), unmount()}. `app` is what it may use:
-//   app.say(key, …)      a sentence of strings.mjs          app.lang          'en' or 'zh'
-//   app.engine           the engine (engine.mjs)            app.announce(t)   read aloud, politely
-//   app.state            what the address says of the view  app.change({…})   puts it there, without a new draw
-//       with {unasked: true}, only copied links say it: writing to the address while a reader goes back undoes that
-//   app.go(view, state)  to another view                    app.busy(promise, words)  a progress bar past half a second
+// A view is {mount(root, app)}: it draws into `root` and returns {update(state), unmount()}. `app` offers:
+//   app.say(key, …)      a sentence from strings.mjs        app.lang          'en' or 'zh'
+//   app.engine           the engine (engine.mjs)            app.announce(t)   announces to screen readers, politely
+//   app.state            the view's state in the URL        app.change({…})   changes it, without a redraw
+//       with {unasked: true}, only in copied links: changing the URL while the user goes back would undo that
+//   app.go(view, state)  opens another view                 app.busy(promise, words)  a progress bar after half a
+// second
 import {data} from './data/view.mjs';
 import {h} from './dom.mjs';
 import {startEngine} from './engine.mjs';
@@ -19,7 +20,7 @@ const remembered = (key) => {
   try {
     return localStorage.getItem(`rapt.${key}`);
   } catch {
-    return null;  // some browsers keep nothing for pages from disk
+    return null;  // some browsers have no storage for pages opened from disk
   }
 };
 const remember = (key, value) => {
@@ -70,7 +71,7 @@ class App {
     history.pushState(null, '', this.address());
     this.draw();
   }
-  // A permanent link to what is on the screen.
+  // A permanent link to the current state.
   async copyLink() {
     this.writeAddress();
     try {
@@ -161,7 +162,7 @@ async function begin() {
     app.state = at.state;
     app.draw();
   });
-  app.writeAddress();  // so that a reader who goes on can come back to the view that is shown unasked
+  app.writeAddress();  // so that going back returns to the default view
   app.draw();
   performance.mark('rapt-drawn');
 }

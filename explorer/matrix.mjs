@@ -1,9 +1,9 @@
-// A matrix that can be read: hovered, walked with the arrow keys, and heard. One cell is in the tab order; arrows, Home
-// and End move it. Whatever is pointed at is said to `read(i, j)`, which answers with a sentence.
+// A matrix that can be explored with the mouse, the keyboard and a screen reader. One cell is in the tab order; arrows,
+// Home and End move it. `read(i, j)` returns the sentence for the cell that is pointed at.
 import {h} from './dom.mjs';
 import {css, GROUPS, inkOn, numberColor, weightColor} from './paint.mjs';
 
-/** As a person writes it: 1.20, −inf, and × for what a mask has hidden. */
+/** Formats a number: 1.20, −inf, and × for a masked score. */
 export function written(value, decimals = 2) {
   if (value === null || value === '-inf' || value === -Infinity) return '−∞';
   if (value === 'inf' || value === Infinity) return '∞';
@@ -26,8 +26,8 @@ function colors(value, {paint, largest, group}) {
 
 /**
  * {title, rows, columns, values: [[…]], paint: 'weight' | 'number' | 'group' | 'none', groups?: [[…]], legend?,
- *  decimals?, largest?, read(i, j) → sentence, point?(i, j) where i is undefined when nothing is, mood?, every?: a gap
- *  after so many columns}
+ *  decimals?, largest?, read(i, j) → sentence, point?(i, j) with i undefined when no cell is pointed at, mood?,
+ *  every?: a gap after every so many columns}
  */
 export function matrix(options) {
   const {title, rows, columns, values, paint = 'number', decimals = 2, read, point, mood, every} = options;
@@ -81,7 +81,7 @@ export function matrix(options) {
     options.legend?.length ? h('p', {class: 'legend'}, options.legend.map((name, n) => h('span', {class: 'key'},
       h('i', {style: {background: GROUPS[n % GROUPS.length]}}), name))) : undefined,
     says);
-  // Marks rows, columns or single cells: what made the number that is pointed at.
+  // Marks rows, columns or single cells: the inputs of the number that is pointed at.
   figure.mark = ({row, column, cell} = {}) => {
     cells.forEach((line, i) => line.forEach((each, j) => {
       each.classList.toggle('marked', i === row || j === column || (cell !== undefined && cell[0] === i && cell[1] === j));

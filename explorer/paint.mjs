@@ -1,11 +1,11 @@
-// Colours of numbers. Weights: a scale whose lightness only rises, so that it reads the same to colour-blind eyes and
-// on grey paper. Numbers below and above 0: blue and orange, the pair that every kind of colour vision keeps apart.
+// Colours of numbers. Weights: a scale with monotonic lightness, readable with colour blindness and in greyscale.
+// Signed numbers: blue and orange, which remain distinct with every kind of colour vision.
 
 // Points of the scale, dark to light, in sRGB.
 const WEIGHT = [[0, 32, 77], [28, 60, 110], [74, 90, 111], [110, 118, 117], [149, 147, 119], [193, 180, 107],
   [232, 213, 84], [255, 234, 70]];
 const BELOW = [33, 102, 172], ABOVE = [197, 90, 17];
-// Heads, tokens: eight colours told apart by all, dark enough for white letters.
+// Heads and tokens: eight colours that remain distinct with colour blindness, dark enough for white text.
 export const GROUPS = ['#00599c', '#a34700', '#007a55', '#96307f', '#6b5900', '#8a2c2c', '#3f5f9f', '#4d4d4d'];
 
 function mix(a, b, part) {
@@ -19,13 +19,13 @@ export function weightColor(weight) {
   return mix(WEIGHT[below], WEIGHT[below + 1], place - below);
 }
 
-/** [red, green, blue] of a number, `largest` being the size of the darkest. */
+/** [red, green, blue] of a number; `largest` is the magnitude of the darkest colour. */
 export function numberColor(number, largest) {
   const part = largest > 0 ? Math.min(1, Math.abs(number) / largest) : 0;
   return mix([247, 247, 247], number < 0 ? BELOW : ABOVE, part);
 }
 
-// As the contrast rules have it: how light a colour is to the eye.
+// Relative luminance, as WCAG defines it.
 function luminance(color) {
   const [red, green, blue] = color.map((value) => {
     const part = value / 255;
@@ -34,7 +34,7 @@ function luminance(color) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-/** Black or white: what is easier to read on it. */
+/** Black or white, whichever has more contrast on it. */
 export function inkOn(color) {
   return luminance(color) > 0.179 ? '#000' : '#fff';
 }
@@ -43,7 +43,7 @@ export function css(color) {
   return `rgb(${color.join(',')})`;
 }
 
-/** Values painted on a canvas, one pixel each: `logarithmic` shows small weights. */
+/** Paints values on a canvas, one pixel each; `logarithmic` makes small weights visible. */
 export function paintWeights(image, values, logarithmic = false) {
   const pixels = image.data;
   for (let n = 0; n < values.length; ++n) {
@@ -59,7 +59,7 @@ const TABLE = Array.from({length: 256}, (_, n) => weightColor(n / 255));
 
 function step(value, logarithmic) {
   if (!(value > 0)) return 0;
-  // Four decades below 1 are told apart.
+  // Logarithmic: covers four decades below 1.
   const part = logarithmic ? 1 + Math.log10(Math.max(value, 1e-4)) / 4 : value;
   return Math.min(255, Math.round(part * 255));
 }

@@ -1,5 +1,5 @@
-// Every word that the page itself says, in both languages: one table, a part for each view. (What exhibits say comes
-// from the engine, which the terminal shares.) `{0}` is the first thing put in.
+// All text of the page itself, in both languages: one table, with a part for each view. (The text of exhibits comes
+// from the engine and is shared with the terminal.) `{0}` is the first argument.
 import {data} from './strings/data.mjs';
 import {questions} from './strings/questions.mjs';
 import {shell} from './strings/shell.mjs';
@@ -9,7 +9,7 @@ import {walk} from './strings/walk.mjs';
 export const STRINGS = {...shell, ...walk, ...questions, ...data, ...train};
 export const LANGUAGES = ['en', 'zh'];
 
-/** The sentence of a key, in one language. */
+/** The text for a key, in one language. */
 export function say(lang, key, ...parts) {
   const both = STRINGS[key];
   if (!both) throw new Error(`no words for ${key}`);

@@ -1,4 +1,4 @@
-// The worker: the engine, and a table of methods that the page may call. Each view has a file of them.
+// The worker: the engine, and a table of methods that the page may call. Each view has a file of methods.
 import raptModule from 'rapt-engine';
 
 import {load} from '../bindings/wasm/rapt.mjs';
@@ -10,7 +10,7 @@ import {methods as walk} from './walk/methods.mjs';
 const METHODS = {...walk, ...exhibits, ...data, ...train};
 let rapt;
 
-// What gzip and base64 made of the engine's code.
+// Decodes the engine's code from base64 and gzip.
 async function unpack(text) {
   const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));

@@ -87,7 +87,7 @@ void add_cases(Command& command, bench::BenchSweep& sweep) {
   command.numbers("--threads", sweep.threads, kMostThreads, "Threads (1)");
 }
 
-// What `rapt bench attention` and `rapt bench backward` have in common: one of them is given.
+// The options that `rapt bench attention` and `rapt bench backward` share.
 void add_measuring(Command& command, BenchOptions& options) {
   command.choice("--engine", options.engine, kEngines, "Engine (auto)");
   command.flag(

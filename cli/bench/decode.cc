@@ -29,7 +29,7 @@ const bench::DecodeResult* find(const std::vector<bench::DecodeResult>& results,
   return nullptr;
 }
 
-// Time over that of another cache, where it was timed too.
+// Time relative to that of another cache, if it was timed too.
 std::optional<double> time_over(const bench::DecodeResult& result, const bench::DecodeResult* other) {
   return other == nullptr ? std::nullopt : bench::median_ratio(result.ms, other->ms);
 }
@@ -68,8 +68,8 @@ void show(Page& page, const bench::DecodePlan& plan, const std::vector<bench::De
   const BenchMachine machine = BenchMachine::here();
   page.heading("rapt bench decode", fmt::format("{} · {}", machine.cpu, machine.isa));
   page.line();
-  page.prose(fmt::format("one token after {} cached, batch {}, width {}, {} heads on {} kv heads, page size {}",
-                         plan.cached, plan.batch, plan.embed, plan.heads, plan.kv_heads, plan.page_size));
+  page.prose(fmt::format("one token, {} cached, batch {}, width {}, {} heads on {} kv heads, page size {}", plan.cached,
+                         plan.batch, plan.embed, plan.heads, plan.kv_heads, plan.page_size));
   std::vector<std::vector<std::string>> rows{
       {"cache", "ms", "spread", "MB", "GB/s", "read", "/read", "/contiguous", "error"}};
   for (const bench::DecodeResult& result : results) {

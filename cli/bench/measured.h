@@ -1,4 +1,4 @@
-// A benchmark as the command runs it.
+// Runs a benchmark for the command.
 #pragma once
 
 #include <stdexcept>
@@ -11,7 +11,8 @@
 
 namespace rapt::cli {
 
-// What run() returns. Clears the progress line; sizes that the library or the benchmark refuses are wrong usage.
+// Returns the result of run(). Clears the progress line; sizes that the library or the benchmark rejects are usage
+// errors.
 template <class Run>
 auto measured(const Run& run) {
   const auto refused = [](const std::exception& error) {

@@ -1,4 +1,4 @@
-// The ways `rapt bench` shows what it measured: a table, comma-separated values and JSON.
+// Output formats of `rapt bench`: a table, comma-separated values and JSON.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct BenchMachine {
   std::string cpu;
   std::string isa;  // the kernels in use
   std::string fma;  // the instructions of the FMA peak
-  int threads = 1;  // that the library would use by itself
+  int threads = 1;  // the library's default
   int cores = 1;
 
   static BenchMachine here();

@@ -12,13 +12,13 @@
 
 namespace rapt::cli {
 
-std::string number(double value);                       // three digits or so
+std::string number(double value);                       // about three digits
 std::string ratio(const std::optional<double>& value);  // "–" where there is none
 std::string spread(const bench::Samples& ms);           // half the interquartile range, in percent of the median
 
 nlohmann::ordered_json or_null(const std::optional<double>& value);
 nlohmann::ordered_json as_json(const BenchMachine& machine);
-void put_times(const bench::Samples& ms, nlohmann::ordered_json& data);  // of all rounds: median, extremes, quartiles
+void put_times(const bench::Samples& ms, nlohmann::ordered_json& data);  // over all rounds: median, extremes, quartiles
 
 // The first row holds the headings; the first column is left-aligned, all others right-aligned.
 void show_table(Page& page, const std::vector<std::vector<std::string>>& rows);

@@ -127,7 +127,7 @@ Command add_check(Command& rapt, CheckOptions& options) {
   command.text("--case", "NAME", options.plan.case_name, "Run only this case, named as in the report of a failure");
   command.text("--isa", "NAME", options.plan.instruction_set, "Check only this instruction set (rapt info lists them)");
   command.flag("--digest", options.digest,
-               "Print a digest of the bits of every answer instead: equal digests mean equal bits");
+               "Print a digest of the bits of every result instead: equal digests mean equal bits");
   command.flag("--json", options.json, "Print the result as JSON");
   return command;
 }

@@ -108,7 +108,7 @@ std::vector<cases::CaseSpec> planned_cases(const CheckPlan& plan) {
 std::vector<CheckTarget> planned_targets(const CheckPlan& plan) {
   if (!plan.instruction_set.empty()) {
     const InstructionSetInUse before;
-    use_instruction_set(plan.instruction_set);  // says what is wrong with it
+    use_instruction_set(plan.instruction_set);  // throws if it is not available
     return {{Engine::cpu, plan.instruction_set}};
   }
   std::vector<CheckTarget> targets = {{Engine::reference, ""}};

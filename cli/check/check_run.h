@@ -14,14 +14,14 @@
 namespace rapt::cli {
 
 struct CheckPlan {
-  std::int64_t random = 0;           // so many random cases, of seeds `seed`, `seed` + 1, …
+  std::int64_t random = 0;           // number of random cases, with seeds `seed`, `seed` + 1, …
   std::uint64_t seed = 1;            //
   std::string case_name{};           // only this case: one of the list, or "Random" and a seed; empty: all
   std::string instruction_set{};     // only this one, and no other engine; empty: every one that runs here
-  std::int64_t most_failures = 100;  // no more are kept than this
+  std::int64_t most_failures = 100;  // maximum number of failures kept
 };
 
-// One engine, on one instruction set where it has several.
+// One engine, on one instruction set if it has several.
 struct CheckTarget {
   Engine engine = Engine::cpu;
   std::string instruction_set;
@@ -39,30 +39,30 @@ struct CheckFailure {
 
 struct CheckScore {
   CheckTarget target;
-  std::int64_t cases = 0;       // that were run: f64 goes to the reference only
-  std::int64_t gradients = 0;   // of these, with gradients too: pages and i8 have none
-  std::int64_t differ = 0;      // that were wrong
+  std::int64_t cases = 0;       // that were run: f64 runs on the reference only
+  std::int64_t gradients = 0;   // of these, cases with gradients: pages and i8 have none
+  std::int64_t differ = 0;      // cases with wrong results
   double worst = 0.0;           // the largest error of an output, relative to the limit
   std::string worst_case{};     //
   double worst_gradient = 0.0;  // the same of a gradient
   std::string worst_gradient_case{};
-  double seconds = 0.0;  // in this engine
+  double seconds = 0.0;  // spent in this engine
 };
 
 struct CheckReport {
   std::vector<CheckScore> scores;
   std::vector<CheckFailure> failures;
-  double seconds = 0.0;  // in all, the truth included
+  double seconds = 0.0;  // in total, including the expected results
 
   bool good() const;
 };
 
-// The bits that one engine gave, as digests: of attention (outputs, lse, captures, gradients), and of layers.
+// Digests of the results of one engine: of attention (outputs, lse, captures, gradients), and of layers.
 struct CheckDigest {
   CheckTarget target;
   std::int64_t cases = 0;
   std::string attention{};
-  std::string layers{};  // empty where the plan names one case
+  std::string layers{};  // empty if the plan names one case
 };
 
 // The cases of a plan. Throws Error if it names one that does not exist.
@@ -70,10 +70,10 @@ std::vector<cases::CaseSpec> planned_cases(const CheckPlan& plan);
 // The engines of a plan. Throws Error if it names an instruction set that does not exist or run here.
 std::vector<CheckTarget> planned_targets(const CheckPlan& plan);
 
-// `progress` is told after each case how many are done and how many answers were wrong.
+// After each case, `progress` gets the number of finished cases and of wrong results.
 using CheckProgress = std::function<void(std::int64_t done, std::int64_t total, std::int64_t wrong)>;
 CheckReport run_check(const CheckPlan& plan, const CheckProgress& progress);
-// Digests of the same cases, and of a few layers. Nothing is compared with the truth, and `wrong` is always 0.
+// Digests of the same cases, and of a few layers. Nothing is compared with expected results, and `wrong` is always 0.
 std::vector<CheckDigest> run_digests(const CheckPlan& plan, const CheckProgress& progress);
 
 }  // namespace rapt::cli

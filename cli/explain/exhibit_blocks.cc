@@ -36,7 +36,7 @@ std::string number_text(const Terminal& terminal, const Matrix& matrix, std::siz
   const double value = matrix.values[n];
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  if (matrix.paint == Paint::weight) {  // ".83", as all weights of this command
+  if (matrix.paint == Paint::weight) {  // ".83", like all weights of this command
     if (value < 0.005) return "·";
     const std::string text = fmt::format("{:.2f}", value);
     return value < 0.995 ? text.substr(1) : text;
@@ -61,7 +61,7 @@ std::string painted(const Terminal& terminal, const Matrix& matrix, std::size_t 
   return text;
 }
 
-// What the groups are, in lines of exactly `width` columns.
+// A legend of the groups, in lines of exactly `width` columns.
 std::vector<std::string> legend_lines(const Terminal& terminal, const Matrix& matrix, int width) {
   std::vector<std::string> lines;
   std::string line;
@@ -84,7 +84,7 @@ std::vector<std::string> legend_lines(const Terminal& terminal, const Matrix& ma
 // Columns `first` … `last` − 1 of a matrix.
 MatrixBlock matrix_block(const Terminal& terminal, const Matrix& matrix, std::size_t first, std::size_t last, int left,
                          int cell, int width) {
-  constexpr int kWidestTitle = 34;  // wider only where the cells are
+  constexpr int kWidestTitle = 34;  // wider only if the cells are
   MatrixBlock block;
   const std::size_t across = matrix.columns.size();
   const std::string title = mood_mark(matrix.mood) + matrix.title;
@@ -146,7 +146,7 @@ std::vector<std::string> table_lines(const Terminal& terminal, const Table& tabl
   for (const auto& row : rows) {
     for (std::size_t j = 0; j < row.size(); ++j) widths[j] = std::max(widths[j], columns(row[j]));
   }
-  std::vector<bool> numeric(widths.size(), true);  // such columns stand to the right
+  std::vector<bool> numeric(widths.size(), true);  // such columns are right-aligned
   for (const auto& row : table.rows) {
     for (std::size_t j = 0; j < row.size(); ++j) numeric[j] = numeric[j] && (row[j].empty() || is_number(row[j]));
   }

@@ -18,9 +18,9 @@ struct MatrixBlock : Block {
   std::size_t title_lines = 0;  // to align blocks that are side by side
 };
 
-// A matrix; in pieces, some columns each, where it would not fit in `width`.
+// A matrix; split by columns into several blocks if it does not fit in `width`.
 std::vector<MatrixBlock> matrix_blocks(const Terminal& terminal, const exhibits::Matrix& matrix, int width);
-// Lines that take `width` columns at most: a long column wraps.
+// Lines of at most `width` columns: long cells wrap.
 std::vector<std::string> table_lines(const Terminal& terminal, const exhibits::Table& table, int width);
 std::vector<std::string> chart_lines(const Terminal& terminal, const exhibits::Chart& chart, int width);
 

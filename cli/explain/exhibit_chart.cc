@@ -1,4 +1,4 @@
-// A chart of an exhibit: several curves, each with a sign and a colour of its own.
+// A chart of an exhibit: several curves, each with its own symbol and colour.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -28,7 +28,7 @@ std::string axis_text(double value) {
                        : fmt::format("{:.1e}", value);
 }
 
-// The curve's height at x, on the line between its neighbours: x and y as they are placed.
+// The height of the curve at x by linear interpolation, in screen coordinates.
 double height_at(const Chart& chart, const Series& series, double x) {
   std::size_t after = 1;
   while (after + 1 < chart.x.size() && placed(chart.x[after], chart.log_x) < x) ++after;

@@ -53,7 +53,7 @@ class ExhibitPage {
     });
   }
 
-  // Consecutive matrices are placed side by side, as far as there is room.
+  // Consecutive matrices are placed next to each other, as far as there is room.
   void operator()(const Matrix& matrix) { matrices_.push_back(&matrix); }
 
   void operator()(const Table& table) {
@@ -83,7 +83,7 @@ class ExhibitPage {
     for (std::size_t begin = 0; begin < blocks.size();) begin = show_beside(blocks, begin);
   }
 
-  // What else can be set, as it is typed.
+  // The other settings, as command-line options.
   void next(const Exhibit& exhibit) {
     flush();
     page_.heading(Both{"next", "接着试"}.in(lang_), "");
@@ -100,7 +100,7 @@ class ExhibitPage {
     std::size_t widest = 0;
     for (const auto& [option, meaning] : ideas) widest = std::max(widest, option.size());
     for (const auto& [option, meaning] : ideas) {
-      if (static_cast<int>(widest) + 40 > page_.room()) {  // no room behind it
+      if (static_cast<int>(widest) + 40 > page_.room()) {  // no room after it
         page_.prose(fmt::format("rapt explain {}", option));
         page_.line(terminal_.dim(clip("  " + meaning, page_.room())));
         continue;
@@ -118,7 +118,7 @@ class ExhibitPage {
     for (const std::string& line : wrap(title, page_.room())) page_.line(terminal_.bold(line));
   }
 
-  // As many blocks from `begin` on as fit, their first rows at one height; returns the first that does not.
+  // Prints as many blocks from `begin` on as fit, aligned at their first rows; returns the first that does not fit.
   std::size_t show_beside(const std::vector<MatrixBlock>& blocks, std::size_t begin) {
     constexpr int kGap = 3;
     std::size_t end = begin, titles = 0;
@@ -138,7 +138,7 @@ class ExhibitPage {
     return end;
   }
 
-  // Text behind a mark; further lines stand under its first word.
+  // Text after a mark; further lines are indented to its first word.
   template <class Paint>
   void marked(const std::string& mark, const std::string& text, const Paint& paint) {
     const int indent = columns(mark);

@@ -31,7 +31,7 @@ using exhibits::tokenize;
 
 constexpr std::array<std::pair<std::string_view, Lang>, 2> kLanguages{{{"en", Lang::en}, {"zh", Lang::zh}}};
 
-// Scores are kept for every pair of tokens and every head, several times over: this keeps them under a gigabyte.
+// Several tensors hold scores for every pair of tokens and every head: this limit keeps them under a gigabyte.
 constexpr std::int64_t kMostTokens = 1024;
 
 std::string working_heads() {

@@ -19,7 +19,7 @@ constexpr int kNameWidth = 19;  // ".view(B, L, H, D)  "
 constexpr std::int64_t kMostTokens = 16;
 
 // The token that the page follows: the first that repeats an earlier word, other than the first word itself, so that
-// its previous, same, first and next word are four different ones; else one in the middle.
+// its previous, same, first and next word are all different; otherwise one in the middle.
 std::int64_t followed_token(const Sentence& sentence, std::int64_t shown) {
   const auto first_place = [&](std::int64_t i) {
     const auto place = std::find(sentence.ids.begin(), sentence.ids.end(), sentence.ids[static_cast<std::size_t>(i)]);
@@ -62,7 +62,7 @@ class WalkPage {
   std::string head_name(std::int64_t h) const { return pad_right(say(words_.head, h), head_width()); }
   int head_width() const { return columns(say(words_.head, walk_.heads - 1)); }
 
-  // How many keys a table of numbers has room for; the rest are left to the heat maps.
+  // How many keys fit in a table of numbers; the heat maps show the rest.
   std::int64_t table_columns() const { return (page_.room() - head_width() - 4) / kNumberCell; }
 
   // A picture of (B, L, E): one strip per shown token.
@@ -161,7 +161,7 @@ void WalkPage::scores() {
   page_.prose(say(words_.scores, followed()));
   rows_of_heads(walk_.scores);
 
-  // One of these numbers, product by product: the key that head 0 likes best.
+  // One of these numbers, product by product: the highest-scoring key of head 0.
   const ConstTensorView row = walk_.scores.view().select(0, 0).select(0, 0).select(0, followed_);
   std::int64_t best = 0;
   for (std::int64_t j = 0; j < labels_.shown(); ++j) {

@@ -17,10 +17,10 @@ struct Words {
   std::string_view sentence;  // the built-in one
   std::string_view title;
   std::string_view sizes;      // {0} L, {1} E, {2} H, {3} D
-  std::string_view made;       // whose numbers these are
+  std::string_view made;       // where the numbers come from
   std::string_view shortened;  // {0} tokens shown, {1} tokens
 
-  std::string_view embedding;  // {0} last number of who, {1} first of where, {2} last of where
+  std::string_view embedding;  // {0} last number of the word code, {1} first of the position, {2} last of the position
   std::string_view who;
   std::string_view where;
   std::string_view projections;  // {0} E, {1} the followed token

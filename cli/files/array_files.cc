@@ -89,7 +89,7 @@ ConstTensorView ArrayFiles::read(const std::string& option, const std::string& t
   } catch (const Error& error) {
     std::string what = error.what();
     if (what.starts_with("npy: ")) what.erase(0, 5);
-    const std::size_t advice = what.find("; integers can be read as");  // by a program
+    const std::size_t advice = what.find("; integers can be read as");  // for programs
     if (advice != std::string::npos)
       what = fmt::format("{}; save it as float: x.astype(\"float32\")", what.substr(0, advice));
     if (is_npy(name.file)) throw Error(fmt::format("{}: {}", option, what));
@@ -131,7 +131,7 @@ std::optional<std::string> nearest_within(std::size_t most, std::string_view tex
   for (const std::string& name : names) {
     const std::size_t longer = std::max(name.size(), text.size());
     if (longer > 512 || longer - std::min(name.size(), text.size()) >= least) continue;
-    std::vector<std::size_t> row(name.size() + 1);  // of the distances between beginnings
+    std::vector<std::size_t> row(name.size() + 1);  // one row of the edit-distance table
     std::iota(row.begin(), row.end(), std::size_t{0});
     for (std::size_t i = 0; i < text.size(); ++i) {
       std::size_t diagonal = std::exchange(row[0], i + 1);

@@ -19,17 +19,17 @@ namespace rapt::cli {
 // "m.safetensors:layer.weight" is a file and a name in it.
 struct ArrayName {
   std::string file;
-  std::string tensor;  // "" where none is named
+  std::string tensor;  // "" if none is named
 };
 ArrayName array_name(const std::string& text);
 
-// Files that were opened, and arrays that were read: views into them live as long as this does.
+// Opened files and the arrays read from them; views into them are valid as long as this object.
 class ArrayFiles {
  public:
-  // `option` is what errors call it: "--input".
+  // `option` is the name in errors: "--input".
   ConstTensorView read(const std::string& option, const std::string& text, const NpyOptions& options = {});
   const SafetensorsFile& safetensors(const std::string& path);
-  // A tensor made of what was read.
+  // Adds a tensor derived from what was read.
   ConstTensorView keep(Tensor tensor) { return keep(NpyArray(std::move(tensor), /*fortran_order=*/false)); }
 
  private:

@@ -37,7 +37,7 @@ std::string family_names() {
 struct Cargo {
   std::vector<NamedTensor> tensors;
   std::vector<Tensor> memory;
-  std::vector<std::string> left_out;  // of a type that rapt does not have
+  std::vector<std::string> left_out;  // of types that rapt does not support
   std::vector<std::string> layers;    // "encoder.0.attn.: W_q to torch"
 };
 
@@ -79,7 +79,7 @@ StateDict named_anew(const MultiHeadAttention& layer, const SaveOptions& options
   }
 }
 
-// Each layer under other names, in the place of its first tensor.
+// Each layer under its new names, at the position of its first tensor.
 void rename_layers(const ConvertOptions& options, Cargo& cargo) {
   const std::vector<FoundLayer> layers = find_attention_layers(cargo.tensors);
   if (layers.empty()) {

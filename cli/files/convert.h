@@ -1,4 +1,4 @@
-// `rapt convert`: tensors from one kind of file to another, and layers from one family of names to another.
+// `rapt convert`: converts tensor files between formats, and layers between naming schemes.
 #pragma once
 
 #include <cstdint>

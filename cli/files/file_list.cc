@@ -35,7 +35,7 @@ std::string shape_words(const std::vector<std::int64_t>& shape) {
 }
 
 TensorFile::TensorFile(const std::string& path) : path_(path) {
-  require_file("", path);  // first: a typo may be in the ending
+  require_file("", path);  // first: the typo may be in the extension
   kind_ = kind_of(path);
   std::error_code error;
   bytes_ = std::filesystem::file_size(path, error);

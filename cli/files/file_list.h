@@ -16,15 +16,15 @@ namespace rapt::cli {
 
 struct FileEntry {
   std::string name;            // "" for the array of an .npy
-  std::string type;            // in the file's words
-  std::optional<DType> dtype;  // in ours; none where rapt has no such type
+  std::string type;            // the file's name for it
+  std::optional<DType> dtype;  // rapt's type; none if it is not supported
   std::vector<std::int64_t> shape;
-  std::uint64_t bytes = 0;  // of the numbers; 0 where unknown
+  std::uint64_t bytes = 0;  // of the data; 0 if unknown
 
   bool readable() const { return dtype.has_value() && shape.size() <= static_cast<std::size_t>(Dims::kMaxRank); }
 };
 
-// Safetensors, npz or npy, by the ending of its name. Opening reads only the headers, not the data.
+// Safetensors, npz or npy, by file extension. Opening reads only the headers, not the data.
 class TensorFile {
  public:
   enum class Kind : std::uint8_t { safetensors, npz, npy };
@@ -37,7 +37,7 @@ class TensorFile {
   std::map<std::string, std::string> metadata() const;
   std::vector<FoundLayer> layers() const;  // none in an npy
 
-  // A view that lives as long as this, or as the next call of read for an npz.
+  // A view that is valid as long as this object; for an npz, until the next call of read.
   ConstTensorView read(const FileEntry& entry);
 
  private:

@@ -40,7 +40,7 @@ std::int64_t likely_heads(const FoundLayer& layer, std::int64_t noted) {
   return 0;
 }
 
-// Quoted for a shell where that is needed.
+// Quoted for a shell if necessary.
 std::string quoted(const std::string& word) {
   const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c >= 0x80 ||
@@ -157,9 +157,9 @@ std::string remarks(const FileEntry& entry, const std::optional<Statistics>& sta
   return words;
 }
 
-// Columns as wide as what is in them: a terminal of 100 has room for most files.
+// Columns are as wide as their contents: most files fit in a terminal of 100 columns.
 void print_tensors(const std::vector<FileEntry>& entries, const std::vector<std::optional<Statistics>>& stats) {
-  constexpr std::size_t kLeft = 3;  // columns that begin at their left side
+  constexpr std::size_t kLeft = 3;  // left-aligned columns
   std::vector<std::vector<std::string>> rows = {{"name", "shape", "type", "size"}};
   if (std::any_of(stats.begin(), stats.end(), [](const auto& s) { return s.has_value(); })) {
     rows[0].insert(rows[0].end(), {"min", "max", "mean", "std"});

@@ -11,8 +11,8 @@ class Command;
 
 struct InspectOptions {
   std::string file;
-  bool statistics = false;     // whatever the size
-  bool no_statistics = false;  // whatever the size
+  bool statistics = false;     // regardless of size
+  bool no_statistics = false;  // regardless of size
   bool json = false;
 };
 

@@ -115,7 +115,7 @@ std::string first_numbers(const ConstTensorView& tensor, std::int64_t most) {
 nlohmann::ordered_json first_numbers_json(const ConstTensorView& tensor, std::int64_t most) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   const Tensor numbers = first_of(tensor, most);
-  for (const double value : numbers.values<double>()) list.push_back(value);  // what is not finite reads null
+  for (const double value : numbers.values<double>()) list.push_back(value);  // non-finite numbers become null
   return list;
 }
 

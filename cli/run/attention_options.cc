@@ -1,4 +1,4 @@
-// The flags of `rapt run` that are options of attention itself: rapt/attention.h says what each means.
+// The flags of `rapt run` that are options of attention itself; rapt/attention.h documents them.
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -25,7 +25,7 @@ constexpr std::array<std::pair<std::string_view, bool>, 2> kAligned{{{"top-left"
 constexpr std::array<std::pair<std::string_view, Engine>, 3> kEngines{
     {{"auto", Engine::automatic}, {"cpu", Engine::cpu}, {"reference", Engine::reference}}};
 
-// 128,0: so many keys to the left and to the right; an empty side is open.
+// 128,0: the number of keys to the left and to the right; an empty side is unlimited.
 Window window_of(const std::string& text) {
   const std::vector<std::string> sides = split(text);
   if (sides.size() != 2) {

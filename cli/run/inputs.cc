@@ -28,7 +28,7 @@ ConstTensorView InputFiles::read(ArrayFiles& files, const RunOptions& options, c
 
 namespace {
 
-// true where `view` is false.
+// The negation of `view`.
 Tensor not_of(const ConstTensorView& view) {
   Tensor result = Tensor::copy_of(view);
   for (bool& value : result.values<bool>()) value = !value;

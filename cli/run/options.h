@@ -1,4 +1,4 @@
-// `rapt run`: attention, or a layer out of a file, on arrays from files. The options, and how they are read.
+// `rapt run`: attention, or a layer from a file, on arrays from files. The options and their parsing.
 #pragma once
 
 #include <cstdint>

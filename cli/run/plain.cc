@@ -9,7 +9,7 @@
 namespace rapt::cli {
 namespace {
 
-// (L, D), (L, E) or (B, L, E) with --heads, or (B, H, L, D), as the last of them.
+// Converts (L, D), (L, E) or (B, L, E) with --heads to (B, H, L, D), which is also accepted.
 template <class View>
 View canonical(const RunOptions& options, const char* name, const View& x, std::int64_t heads) {
   if (x.rank() == 4) {

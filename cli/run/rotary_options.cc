@@ -1,4 +1,4 @@
-// The flags of `rapt run` that are about rotary embedding: rapt/rotary.h says what each means.
+// The flags of `rapt run` for rotary embedding; rapt/rotary.h documents them.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<std::pair<std::string_view, RotaryPairs>, 2> kPairs{
     {{"half", RotaryPairs::half_split}, {"interleaved", RotaryPairs::interleaved}}};
 
-// A kind of scaling, and the numbers behind its colon: the first `least` must be there.
+// A kind of scaling, and the numbers after its colon, of which the first `least` are required.
 struct ScalingWords {
   RotaryScaling::Kind kind;
   std::size_t least;
@@ -32,7 +32,7 @@ constexpr std::array<std::pair<std::string_view, ScalingWords>, 5> kScalings{
      {"yarn", {Kind::yarn, 2, "FACTOR,ORIGINAL"}},
      {"llama3", {Kind::llama3, 2, "FACTOR,ORIGINAL[,LOW,HIGH]"}}}};
 
-// llama3:8,8192 is Llama 3.1's: a factor of 8 beyond the 8192 positions it was trained on.
+// llama3:8,8192 is the scaling of Llama 3.1: a factor of 8 beyond the 8192 positions it was trained on.
 RotaryScaling scaling_of(const std::string& text) {
   const std::string option = "--rotary-scaling";
   const std::size_t colon = text.find(':');

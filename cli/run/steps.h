@@ -20,7 +20,7 @@ struct RunResult {
   std::string title;  // "plain attention", "the layer …"
   Tensor out, weights, lse;
   std::vector<Tensor> scores;       // as options.scores
-  std::vector<std::string> labels;  // of tokens, where they are words
+  std::vector<std::string> labels;  // of tokens, if they are words
   nlohmann::ordered_json model;
   double seconds = 0;
 };
@@ -29,7 +29,7 @@ struct Inputs {
   ConstTensorView query, key, value;
 };
 
-// The arrays that the options name, rounded to options.dtype where that is given.
+// The arrays that the options name, converted to options.dtype if that is given.
 class InputFiles : public Inputs {
  public:
   InputFiles(const RunOptions& options, ArrayFiles& files);
@@ -41,8 +41,8 @@ class InputFiles : public Inputs {
   std::vector<Tensor> converted_;
 };
 
-// The mask, with the meaning that the options give it, and the sinks, in the type that the call sums in: both from
-// files. `heads` are those of the call.
+// The mask, interpreted as the options say, and the sinks, in the accumulation type of the call: both from files.
+// `heads` is the number of heads of the call.
 void read_head_options(const RunOptions& options, ArrayFiles& files, DType sums, std::int64_t heads,
                        AttentionOptions& attention);
 
@@ -56,6 +56,6 @@ double timed(const std::string& what, const Work& work) {
 
 RunResult run_plain(const RunOptions& options, ArrayFiles& files);
 RunResult run_model(const RunOptions& options, ArrayFiles& files);
-RunResult run_example(const RunOptions& options);  // where there is no input: the sentence of `rapt explain`
+RunResult run_example(const RunOptions& options);  // without an input: the sentence of `rapt explain`
 
 }  // namespace rapt::cli

@@ -5,7 +5,7 @@
 
 namespace rapt::cli {
 
-// While one of these lives, the first SIGINT or SIGTERM sets the flag; the second ends the process.
+// During the lifetime of this object, the first SIGINT or SIGTERM sets the flag; the second ends the process.
 class Interrupt {
  public:
   Interrupt();

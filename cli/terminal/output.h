@@ -6,7 +6,7 @@
 
 namespace rapt::cli {
 
-// "" ends the line. Only on a terminal: it would fill a log.
+// "" clears the line. Only on a terminal: it would fill a log.
 void show_progress(const std::string& now);
 
 void print(const std::string& text);
@@ -14,7 +14,7 @@ void print(const std::string& text);
 // To stderr, as "rapt: …".
 void complain(const std::string& what);
 
-// On a terminal, lines end between words.
+// On a terminal, lines are wrapped between words.
 std::string fitted(std::FILE* file, const std::string& text);
 
 }  // namespace rapt::cli

@@ -24,7 +24,7 @@ class Page {
   void line(std::string_view text = "");
   void lines(const std::vector<std::string>& texts);
 
-  void flush();  // writes everything to stdout; if an error comes first, nothing is printed
+  void flush();  // writes everything to stdout; if an error occurs first, nothing is printed
 
  private:
   static constexpr int kMargin = 2;

@@ -16,7 +16,7 @@ constexpr int kWidestName = 8;
 
 std::string spaces(int count) { return std::string(static_cast<std::size_t>(std::max(0, count)), ' '); }
 
-// ".83", "1.0", or "·" for what rounds to nothing.
+// ".83", "1.0", or "·" if it rounds to zero.
 std::string short_weight(double weight) {
   if (weight >= 0.995) return "1.0";
   if (weight < 0.005) return "·";

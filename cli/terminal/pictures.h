@@ -1,5 +1,5 @@
 // Matrices as terminal pictures. A Block is a rectangle of text: every line takes exactly `width` columns, so that
-// blocks can stand side by side whatever colours are inside.
+// blocks can be placed next to each other regardless of colour codes.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Block {
   int width = 0;
 };
 
-// As many beside each other as fit in `width`, then the next row of blocks.
+// Places as many blocks in a row as fit in `width`.
 std::vector<std::string> arrange(const std::vector<Block>& blocks, int width, int gap);
 
 // The names of tokens, as labels of rows ("4 the") and columns ("the").
@@ -31,7 +31,7 @@ class Labels {
   int widest() const { return widest_; }                         // of the names alone
   std::string row(std::int64_t i) const;                         // "4 the", padded to row_width()
   std::string name(std::int64_t i) const;                        // "4 the", not padded
-  std::string column(std::int64_t j, int width) const;           // the name, or its number where that is too wide
+  std::string column(std::int64_t j, int width) const;           // the name, or its number if the name is too wide
   std::string header(const Terminal& terminal, int cell) const;  // the line above a table
 
  private:
@@ -42,18 +42,18 @@ class Labels {
   int row_width_;
 };
 
-// Weights of one head, (L, L): a heat map with the numbers in it. `scores` tells which keys are hidden (−inf).
+// Weights of one head, (L, L): a heat map with the numbers in it. `scores` tells which keys are masked (−inf).
 Block weight_map(const Terminal& terminal, const Labels& labels, const std::string& title,
                  const ConstTensorView& weights, const ConstTensorView& scores, int cell);
-// How wide a cell may be so that two maps, where there are two, stand side by side: 5 columns, or 4.
+// The width of a cell with which two maps, if there are two, fit next to each other: 5 columns, or 4.
 int weight_map_cell(const Terminal& terminal, const Labels& labels, std::int64_t maps);
 
-// Signed numbers, one row of E: small coloured cells with a gap every `group` (plain: # + · - =).
+// Signed numbers, one row of E: small coloured cells with a gap every `group` (without colour: # + · - =).
 int strip_cell(const Terminal& terminal);  // columns per number
 std::string strip(const Terminal& terminal, const ConstTensorView& row, std::int64_t group, double largest);
-// Signed numbers, written out, coloured by size: as many as fit in `width`.
+// Signed numbers in digits, coloured by magnitude: as many as fit in `width`.
 std::string numbers(const Terminal& terminal, const ConstTensorView& row, double largest, int cell, int width);
-// What strip's cells mean: the legend.
+// The legend of strip's cells.
 std::string strip_legend(const Terminal& terminal, double largest);
 
 double largest_magnitude(const ConstTensorView& view);  // of the finite values of any view of rank 1 to 4

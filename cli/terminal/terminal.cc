@@ -123,7 +123,7 @@ std::string Terminal::signed_heat(double fraction, std::string_view text) const 
   static constexpr std::array<Rgb, 5> kStops{
       {{54, 124, 226}, {42, 72, 122}, {44, 44, 50}, {134, 58, 48}, {232, 92, 62}}};
   static constexpr std::array<int, 9> kPalette{33, 26, 25, 17, 236, 52, 88, 124, 160};
-  const double lifted = std::copysign(std::pow(std::abs(fraction), 0.75), fraction);  // small numbers stay visible
+  const double lifted = std::copysign(std::pow(std::abs(fraction), 0.75), fraction);  // makes small numbers visible
   const double place = (lifted + 1) / 2;
   if (mode_ == ColorMode::palette256) return palette_cell(pick(kPalette, place), false, text);
   return cell(blend(kStops, place), text);

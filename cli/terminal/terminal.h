@@ -27,7 +27,7 @@ class Terminal {
   std::string bold(std::string_view text) const { return wrapped("1", text); }
   std::string dim(std::string_view text) const { return wrapped("2", text); }
   std::string colored(Rgb color, std::string_view text) const;
-  std::string cell(Rgb background, std::string_view text) const;   // black or white on it, whichever reads better
+  std::string cell(Rgb background, std::string_view text) const;   // in black or white, whichever has more contrast
   std::string heat(double fraction, std::string_view text) const;  // 0 … 1, dark to bright: weights
   std::string signed_heat(double fraction, std::string_view text) const;  // −1 … 1, blue, grey, red: any number
 
@@ -42,7 +42,7 @@ class Terminal {
 
 int terminal_width(int descriptor);  // in columns; 0 if it is not a terminal
 
-// Asks the descriptor (stdout) and the environment: NO_COLOR, TERM, COLORTERM, COLUMNS. --color always wins over
+// Queries the descriptor (stdout) and the environment: NO_COLOR, TERM, COLORTERM, COLUMNS. --color always overrides
 // NO_COLOR.
 Terminal detect_terminal(ColorChoice choice, int descriptor = 1);
 

@@ -1,4 +1,4 @@
-// Text and its columns, as exhibits have them, by the names that the command's files use.
+// Text and column widths from src/exhibits, under the names that the command's files use.
 #pragma once
 
 #include "exhibits/text.h"

@@ -24,7 +24,7 @@
 namespace rapt::cli {
 namespace {
 
-// For the built-in model: short enough to show both heads side by side.
+// For the built-in model: short enough to show both heads next to each other.
 constexpr const char* kFirstPrompt = "theCATranthe";
 constexpr std::int64_t kFirstAnswer = 4;
 

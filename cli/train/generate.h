@@ -11,7 +11,7 @@
 namespace rapt::cli {
 
 struct GenerateOptions {
-  std::string model;  // "": the one that is built in
+  std::string model;  // "": the built-in model
   std::optional<std::string> prompt;
   std::optional<std::int64_t> tokens;
   std::optional<double> temperature;

@@ -23,7 +23,7 @@ std::string filled(std::string_view mark, int times) {
   return text;
 }
 
-// A weight as a cell of colour, or as a shade of grey.
+// A weight as a coloured cell, or as a shade of grey.
 std::string cell_of(const Terminal& terminal, double weight, int width) {
   if (terminal.has_color()) return terminal.heat(weight, filled(" ", width));
   constexpr std::array<std::string_view, 5> kShades{"·", "░", "▒", "▓", "█"};
@@ -49,11 +49,11 @@ Block map_of(const Terminal& terminal, const std::string& title, const std::vect
   return block;
 }
 
-// Earlier occurrences of a token: what followed then is the expected next token.
+// Earlier occurrences of a token: what followed them is the expected next token.
 struct Repeats {
   std::int64_t count = 0;
-  double on_match = 0.0;     // layer 2's weight on what came after, the mean over tokens that stood there before
-  double on_previous = 0.0;  // layer 1's weight on the token before, where layer 2 should look
+  double on_match = 0.0;     // layer 2's weight on what followed, averaged over the tokens that occurred before
+  double on_previous = 0.0;  // layer 1's weight on the previous token, at the positions where layer 2 should attend
 };
 
 Repeats repeats_in(const std::vector<std::int32_t>& tokens, const ConstTensorView& first,

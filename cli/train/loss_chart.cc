@@ -12,12 +12,12 @@ namespace rapt::cli {
 namespace {
 
 constexpr Rgb kLine{62, 138, 206};
-constexpr int kLabel = 7;  // columns of a number at the left, and the axis
+constexpr int kLabel = 7;  // columns of the labels at the left, and the axis
 
-// Dots of a character, by column and row: U+2800 has none of them.
+// The dots of a Braille character, by column and row: U+2800 is empty.
 constexpr char32_t kDots[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
 
-// The curve's y at x, on the line between its neighbours.
+// The curve's y at x, by linear interpolation.
 double between(const std::vector<std::pair<double, double>>& points, double x) {
   const auto after = std::find_if(points.begin() + 1, points.end() - 1, [x](const auto& p) { return p.first >= x; });
   const auto before = after - 1;
@@ -35,7 +35,7 @@ std::vector<std::string> line_chart(const Terminal& terminal, const std::vector<
   for (const auto& [x, y] : points) {
     if (std::isfinite(y)) top = std::max(top, y), lowest = std::min(lowest, y);
   }
-  if (lowest > top / 3) bottom = lowest - (top - lowest) / 8;  // far from 0, which would flatten the curve
+  if (lowest > top / 3) bottom = lowest - (top - lowest) / 8;  // far from 0: starting there would flatten the curve
   if (across < 2 || top <= bottom) return {};
 
   std::vector<std::u32string> cells(static_cast<std::size_t>(height),
@@ -46,7 +46,7 @@ std::vector<std::string> line_chart(const Terminal& terminal, const std::vector<
     const double y = between(points, first + (last - first) * column / (across - 1));
     if (!std::isfinite(y)) continue;
     const int row = std::clamp(static_cast<int>(std::lround((top - y) / (top - bottom) * (down - 1))), 0, down - 1);
-    // A steep piece is drawn from where the dot before it was.
+    // A steep segment starts at the height of the previous dot.
     const int from = previous < 0 ? row : previous + (row > previous ? 1 : row < previous ? -1 : 0);
     for (int at = std::min(from, row); at <= std::max(from, row); ++at) {
       cells[static_cast<std::size_t>(at / 4)][static_cast<std::size_t>(column / 2)] |= kDots[column % 2][at % 4];

@@ -1,4 +1,4 @@
-// A curve as lines of text: each character holds two by four dots of Braille.
+// A curve as lines of text: each character holds two by four Braille dots.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ void add_whole(Command& command, const char* name, std::int64_t& value, const ch
   command.whole(name, value, kMost, fmt::format("{} ({})", help, value));
 }
 
-// What every task takes.
+// The options that all tasks share.
 void add_common(Command& command, const char* task, TrainOptions& options, const train::Recipe& recipe) {
   command.one("--seed", "N", "Seed of the parameters and the batches (1)", [&options](const std::string& text) {
     options.seed =

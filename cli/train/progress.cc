@@ -30,7 +30,7 @@ std::string clock_words(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-// Always four characters, so that nothing moves: 980, 1.2k, 44k, 116k.
+// Always four characters wide: 980, 1.2k, 44k, 116k.
 std::string count_words(double count) {
   const auto words = [](double value, const char* unit) {
     return fmt::format("{:>4}", fmt::format("{:.{}f}{}", value, value < 9.95 && *unit != 0 ? 1 : 0, unit));
@@ -68,7 +68,7 @@ std::string TrainProgress::numbers(const train::Trainer& trainer) const {
   text += fmt::format("  {} tok/s", count_words(tokens_per_second(trainer)));
   const auto done = static_cast<double>(trainer.steps() - first_step_);
   const double left = seconds() / std::max(1.0, done) * static_cast<double>(most - trainer.steps());
-  return text + fmt::format("  {}{} left", task_.name() == "text" ? "" : "≤", clock_words(left));  // goals may end it
+  return text + fmt::format("  {}{} left", task_.name() == "text" ? "" : "≤", clock_words(left));  // upper bound
 }
 
 std::string TrainProgress::bar(const train::Trainer& trainer, int width) const {
@@ -84,10 +84,10 @@ void TrainProgress::show(const train::Trainer& trainer, bool evaluated) {
   const bool first = shown_ == Clock::time_point{};
   if (changes_) {
     if (!first && now - shown_ < kBetweenFrames) return;
-    const int width = terminal_.width() - 3;  // a Ctrl-C, which shows as ^C, stays in the line
+    const int width = terminal_.width() - 3;  // room for ^C, which Ctrl-C prints
     const std::string right = clip(numbers(trainer), width);
     const int room = std::min(kWidestBar, width - columns(right) - 2);
-    // One write for the whole line, over the old one: nothing flickers.
+    // One write for the whole line, over the old one, to avoid flicker.
     std::string all("\r");
     if (room >= 4) all += bar(trainer, room) + "  ";
     all += right + "\x1b[K";

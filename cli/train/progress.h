@@ -14,7 +14,7 @@ class TrainProgress {
   TrainProgress(const train::Task& task, ColorChoice color, std::int64_t first_step);
   TrainProgress(const TrainProgress&) = delete;
   TrainProgress& operator=(const TrainProgress&) = delete;
-  ~TrainProgress();  // takes the line away
+  ~TrainProgress();  // clears the line
 
   void show(const train::Trainer& trainer, bool evaluated);
   double seconds() const;
@@ -28,7 +28,7 @@ class TrainProgress {
 
   const train::Task& task_;
   Terminal terminal_;
-  bool changes_;  // the line does: stderr is a terminal that can
+  bool changes_;  // whether the line is updated: stderr is a capable terminal
   std::int64_t first_step_;
   Clock::time_point start_ = Clock::now();
   Clock::time_point shown_{};

@@ -88,7 +88,7 @@ void check_files(const TrainOptions& options) {
   }
 }
 
-// A run that was killed while it wrote leaves .NAME.PID-….tmp beside its file. Those of dead processes are removed.
+// A run that was killed while writing leaves .NAME.PID-….tmp beside its file. The files of dead processes are removed.
 void remove_leftovers(const std::string& path) {
   const std::filesystem::path target(path);
   const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
@@ -157,7 +157,7 @@ ExitCode run_train(const TrainOptions& options) {
   const bool interrupted = !trainer.done();
   if (!trainer.reached()) trainer.save(checkpoint);
   if (!interrupted) trainer.save_model(model);
-  if (trainer.reached()) {  // only now: until here the checkpoint was the only file with all of it
+  if (trainer.reached()) {  // only now: until here, only the checkpoint had everything
     std::error_code none;
     std::filesystem::remove(checkpoint, none);
   }

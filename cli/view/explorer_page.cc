@@ -72,7 +72,7 @@ std::string base64(std::span<const std::byte> bytes) {
 std::string find_page() {
   if (const char* named = std::getenv("RAPT_EXPLORER"); named != nullptr && *named != '\0') return named;
   const fs::path here = this_program().parent_path();
-  // Installed, and in the folder where this command was built.
+  // The installed page, or the page in the build folder of this command.
   const std::array<fs::path, 2> places{here / "../share/rapt/explorer.html", here / "../explorer/rapt.html"};
   for (const fs::path& place : places) {
     std::error_code error;

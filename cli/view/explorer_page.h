@@ -23,7 +23,7 @@ struct PageResult {
 
 // The page's path: RAPT_EXPLORER, or beside this command. Throws if it is not found, with what to do.
 std::string find_page();
-// The page as text, with the result inside it where that has files.
+// The page as text, with the result embedded if it has files.
 std::string page_with(const PageResult& result);
 // Writes the page atomically.
 void write_page(const std::string& path, const PageResult& result);

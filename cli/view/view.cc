@@ -53,7 +53,7 @@ bool open_in_browser(const std::string& path) {
   return failed == 0;
 }
 
-// The page with the files in it, in a new private folder. It is kept: the browser reads it later.
+// Writes the page with the files embedded to a new private folder. It is not deleted: the browser reads it later.
 std::string write_temporary(const PageResult& result) {
   std::string folder = (std::filesystem::temp_directory_path() / "rapt-view-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) throw Error(fmt::format("view: cannot create a folder {}", folder));

@@ -1,8 +1,9 @@
-// A map as comma-separated values: keys across, queries down. (In a worker: a large one takes a while.)
+// A map as comma-separated values: one column per key, one row per query. (Runs in a worker: a large map takes a
+// while.)
 
 const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
-// Where a cell covers several tokens: "16-31".
+// The label of a cell that covers several tokens: "16-31".
 function name(first, cell, end, labels) {
   const last = Math.min(first + cell, end) - 1;
   if (last > first) return `${first}-${last}`;
@@ -16,7 +17,7 @@ export function csvOf({values, rows, columns, queries, keys, cell}, labels = {})
   lines.push(head.join(','));
   for (let row = 0; row < rows; ++row) {
     const line = [name(queries[0] + row * cell, cell, queries[1], labels.queries)];
-    // As few digits as give the same f32 again.
+    // The shortest decimal that parses back to the same f32.
     for (let column = 0; column < columns; ++column) line.push(Number(values[row * columns + column].toPrecision(9)));
     lines.push(line.join(','));
   }

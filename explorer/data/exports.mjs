@@ -1,10 +1,10 @@
-// The large map as a file: a picture, a drawing, or numbers.
+// Saves the large map to a file: PNG, SVG or CSV.
 import {weightColor, css} from '../paint.mjs';
 import {boxOf, cut, drawPlot, NAMED, short, ticks} from './plot.mjs';
 
-export const VECTOR = 128 * 128;  // cells that are drawn one by one; more are a picture in the drawing
+export const VECTOR = 128 * 128;  // up to this many cells become SVG shapes; larger maps are embedded as an image
 
-/** A picture of what is seen, twice as fine as the screen. */
+/** A PNG of the visible part, at twice the screen resolution. */
 export function pngOf(scene) {
   const canvas = document.createElement('canvas');
   canvas.width = scene.width * 2;
@@ -23,7 +23,7 @@ const shade = (value, top, logarithmic) => {
   return css(weightColor(logarithmic ? 1 + Math.log10(Math.max(part, 1e-4)) / 4 : part));
 };
 
-/** The cells of a map, [{row, column, value}], as rectangles; or the picture of it. */
+/** The cells of a map, [{row, column, value}], as rectangles, or the whole map as an image. */
 function cells(map, box, view, {top, logarithmic}) {
   const [across, down] = [box.width / view.keys * map.cell, box.height / view.queries * map.cell];
   const x = (column) => box.left + (map.keys[0] - view.left) / map.cell * across + column * across;
@@ -54,7 +54,7 @@ function axis(names, begin, end, size, most, place) {
 
 const MIDDLE = 'text-anchor="end" dominant-baseline="middle"';
 
-/** A drawing of a map that covers what is seen. */
+/** An SVG of a map that covers the visible part. */
 export function svgOf(scene, map, title) {
   const {width, height, view, names, words, top, more, logarithmic} = scene;
   const box = boxOf(width, height, Boolean(names.keys));

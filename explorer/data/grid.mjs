@@ -1,9 +1,9 @@
-// Thumbnails of all heads: filled one by one by a worker of their own, sorted as the reader likes.
+// Thumbnails of all heads, computed one by one in their own worker and sorted as the user chooses.
 import {h} from '../dom.mjs';
 import {brightest, imageOf} from './plot.mjs';
 
 export const SORTS = ['number', 'entropy', 'distance', 'similarity'];
-const SIZE = 128;  // cells across, at most
+const SIZE = 128;  // maximum number of cells across
 
 export class Grid {
   /** `hooks`: thumbnail(head, cell), similarity(head), select(head), error(error). */
@@ -24,7 +24,7 @@ export class Grid {
     this.items = Array.from({length: subject.heads}, (_, n) => this.item(n));
     this.arrange();
     const cell = Math.max(1, Math.ceil(Math.max(subject.queries, subject.keys) / SIZE));
-    // The chosen one first: it is looked at.
+    // The selected head first: it is the one on screen.
     const order = [head, ...this.items.keys()].filter((each, n) => n === 0 || each !== head);
     for (const [done, each] of order.entries()) {
       this.tell(done);
@@ -62,17 +62,17 @@ export class Grid {
     canvas.classList.add('there');
     this.note(head);
   }
-  // The number that heads are sorted by, under each.
+  // The value that heads are sorted by, shown under each thumbnail.
   note(head) {
     const map = this.known.get(head);
     const {note, element} = this.items[head];
     const similar = this.similar.get(head);
-    const value = this.sort === 'similarity' ? similar : map?.[this.sort];  // none of the order by number
+    const value = this.sort === 'similarity' ? similar : map?.[this.sort];  // undefined when sorted by number
     note.textContent = value === undefined ? '' : this.app.say(`data.note.${this.sort}`, value.toFixed(2));
     element.setAttribute('aria-label', [this.app.say('data.head', head), note.textContent].filter(Boolean).join(', '));
   }
 
-  // A few in each frame: all at once would hold up the page.
+  // A few thumbnails per frame: drawing all at once would block the page.
   async setLog(logarithmic) {
     const {turn} = this;
     this.logarithmic = logarithmic;
@@ -90,11 +90,11 @@ export class Grid {
     if (this.sort === 'similarity') this.similar = new Map(await this.hooks.similarity(this.head));
     this.arrange();
   }
-  /** Heads in the order in which they stand. */
+  /** The heads in display order. */
   order() {
     const heads = [...this.items.keys()];
     if (this.sort === 'number') return heads;
-    // The most similar first; of the others the smallest. What is not known yet comes last.
+    // Similarity: largest first. Other measures: smallest first. Heads without a value yet come last.
     const value = (head) => (this.sort === 'similarity' ? -(this.similar.get(head) ?? -Infinity)
       : this.known.get(head)?.[this.sort] ?? Infinity);
     return heads.sort((a, b) => value(a) - value(b) || a - b);
@@ -120,7 +120,7 @@ export class Grid {
     this.items[head].element.focus({preventScroll: true});
     this.items[head].element.scrollIntoView({block: 'nearest', inline: 'nearest'});
     this.hooks.select(head);
-    // The order stays where it is while heads are walked through, but the numbers are those of the new one.
+    // While the user steps through heads, the order stays fixed, but the values are relative to the new head.
     if (this.sort === 'similarity') {
       const similar = await this.hooks.similarity(head).catch(() => []);
       if (this.head !== head) return;

@@ -1,12 +1,12 @@
-// One head at a time, from whatever it is made of (in a worker). A subject says what is looked at, in plain data:
+// Computes one head at a time (in a worker). A subject describes what is shown, as plain data:
 //   {kind: 'weights', array, batch, heads, queries, keys}
 //   {kind: 'qk', q, k, batch, heads, kvHeads, queries, keys, size, causal}
 //   {kind: 'layer', layer, arrays, x, batch, heads, kvHeads, queries, keys, size, causal, rotary}
-// Whatever it is, a head has `map`, numbers of which each is the largest of the cells it stands for, and `rows`, exact.
+// Every kind offers `map`, in which each number is the maximum over the weights in its cell, and `rows`, exact weights.
 import {numbersOf, partOf} from './source.mjs';
 
-const KEPT = 4;      // heads whose q and k stay in the engine
-const BAND = 4 << 20;  // weights between two checks for a newer request
+const KEPT = 4;      // heads whose q and k stay in the engine's memory
+const BAND = 4 << 20;  // weights computed between two checks for a newer request
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 0));
 
@@ -17,7 +17,7 @@ export class Heads {
     this.kept = new Map();
   }
   free() {
-    this.freed = true;  // what is being read meanwhile goes too, when it comes
+    this.freed = true;  // arrays still being read are freed when they arrive
     for (const {q, k} of this.kept.values()) q.free(), k.free();
     this.kept.clear();
     this.x?.free();
@@ -37,13 +37,13 @@ export class Heads {
     return read;
   }
 
-  // The rows of q's or k's projection that one head has, applied to the input.
+  // Applies one head's rows of the q or k projection to the input.
   async projection(which, head) {
     const {layer, arrays, size, queries, rotary} = this.subject;
     const find = (role) => arrays.find((array) => array.name === layer.tensors[role]);
     const [packed, packedBias] = [find('weight of q, k and v'), find('bias of q, k and v')];
     const weight = packed ?? find(`weight of ${which}`), bias = packedBias ?? find(`bias of ${which}`);
-    // Where the head's rows begin, and where they do when k comes after q.
+    // The first row of the head; in a packed projection, k starts after q.
     const alone = head * size, after = alone + (which === 'k' ? layer.queryWidth : 0);
     const begin = packed ? after : alone;
     const inputs = layer.transposed ? weight.shape[0] : weight.shape[1];
@@ -75,12 +75,12 @@ export class Heads {
     };
   }
 
-  // q and k of a head; a few of them are kept.
+  // q and k of a head; the most recent heads are cached.
   async queriesAndKeys(head) {
     let pair = this.kept.get(head);
     if (!pair) {
       pair = await this.both(head);
-      if (this.freed || this.kept.has(head)) {  // another request came first
+      if (this.freed || this.kept.has(head)) {  // another request finished first
         pair.q.free(), pair.k.free();
         if (this.freed) throw new Error('stopped');
         return this.kept.get(head);
@@ -99,7 +99,7 @@ export class Heads {
     return this.subject.causal ? {causal: true, alignment: 'bottomRight'} : {};
   }
 
-  // Some queries' weights, in cells.
+  // The weights of a range of queries, reduced to cells.
   async band(head, queries, keys, cell) {
     if (this.subject.kind !== 'weights') {
       const {q, k} = await this.queriesAndKeys(head);
@@ -124,7 +124,7 @@ export class Heads {
     return most;
   }
 
-  /** {values, rows, columns} of a part of a head's weights; undefined where `stale()` became true meanwhile. */
+  /** {values, rows, columns} of a part of a head's weights; undefined if `stale()` became true in the meantime. */
   async map({head, queries, keys, cell}, stale = () => false) {
     const columns = Math.ceil((keys[1] - keys[0]) / cell);
     const rows = Math.ceil((queries[1] - queries[0]) / cell);

@@ -1,11 +1,11 @@
-// One head, large: zoom, pan, a cursor. Each frame draws what is there; when the movement pauses, the worker is asked
-// for what is seen, as fine as the screen can show it.
+// One head, large: zoom, pan, a cursor. Each frame draws the data at hand; when movement pauses, the worker computes
+// the visible part at screen resolution.
 import {h} from '../dom.mjs';
 import {boxOf, brightest, drawPlot, imageOf} from './plot.mjs';
 
-const PAUSE = 120;        // milliseconds without movement before a finer map is asked for
-const LEAST = 4;          // cells across, at the most zoom
-const MOST_CELLS = 1024;  // across a map: painting one must not take the page's time
+const PAUSE = 120;        // milliseconds without movement before a finer map is requested
+const LEAST = 4;          // cells across at maximum zoom
+const MOST_CELLS = 1024;  // maximum cells across a map: painting it must not block the page
 
 const clamp = (value, least, most) => Math.max(least, Math.min(most, value));
 
@@ -33,7 +33,7 @@ export class LargeMap {
     this.destroyed = true;
   }
 
-  /** Another head, or another subject: `draft` is a coarse map to draw until the own one comes. */
+  /** Shows another head or subject; `draft` is a coarse map to draw until the requested one arrives. */
   async show({subject, head, names, draft}) {
     const same = this.subject === subject;
     this.subject = subject;
@@ -50,7 +50,7 @@ export class LargeMap {
     if (draft) this.setBase(draft);
     this.resize();
     const whole = {head, queries: [0, subject.queries], keys: [0, subject.keys], cell: this.cellFor(subject)};
-    // Parts wait until the whole is there: a newer request would take its place.
+    // Requests for a part wait until the whole map has arrived: a newer request would cancel it.
     const pending = this.pending = {};
     const map = await this.hooks.map(whole).finally(() => {
       if (this.pending === pending) this.pending = undefined;
@@ -79,10 +79,10 @@ export class LargeMap {
   }
   layers() { return [this.base, this.detail].filter(Boolean); }
 
-  // Places.
+  // Coordinates.
   box() { return boxOf(this.width ?? 640, this.height ?? 640, Boolean(this.names?.keys)); }
   pixels(size) { return Math.min(MOST_CELLS, Math.max(64, Math.floor(size * Math.min(devicePixelRatio, 2)))); }
-  /** The fewest tokens to a cell with which so many queries and keys go into the box. */
+  /** The smallest number of tokens per cell for which this many queries and keys fit the box. */
   cellFor({queries, keys}) {
     const {width, height} = this.box();
     return Math.max(1, Math.ceil(keys / this.pixels(width)), Math.ceil(queries / this.pixels(height)));
@@ -107,7 +107,7 @@ export class LargeMap {
   zoom() { return this.subject.keys / this.view.keys; }
   maxZoom() { return Math.max(1, Math.max(this.subject.keys, this.subject.queries) / LEAST); }
 
-  /** Zooms so that the part (x, y) of the box keeps its cell. */
+  /** Zooms around the point (x, y) of the box, given as fractions. */
   zoomTo(zoom, x = 0.5, y = 0.5) {
     const {view, subject} = this;
     const next = clamp(zoom, 1, this.maxZoom());
@@ -125,7 +125,7 @@ export class LargeMap {
     this.canvas.style.touchAction = this.zoom() > 1.01 ? 'none' : 'pan-y';
     this.moved();
   }
-  /** What is seen: whole tokens, [begin, end) each. */
+  /** The visible part: whole tokens, each range as [begin, end). */
   region() {
     const {view, subject} = this;
     const part = (begin, size, all) =>
@@ -138,7 +138,7 @@ export class LargeMap {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.refine().catch((error) => this.hooks.error(error)), PAUSE);
   }
-  // Asks for what is seen, where what is there is coarser than the screen.
+  // Requests the visible part if the current data is coarser than the screen.
   async refine() {
     const {base, detail, view, subject, head} = this;
     if (!base || this.pending || this.destroyed) return;
@@ -152,7 +152,7 @@ export class LargeMap {
     const covers = detail && detail.cell === cell && detail.queries[0] <= seen.queries[0]
       && detail.queries[1] >= seen.queries[1] && detail.keys[0] <= seen.keys[0] && detail.keys[1] >= seen.keys[1];
     if (covers) return;
-    // A little around it, so that small movements find it there; at whole cells, so that cells stay what they are.
+    // Includes a margin, so that small movements need no request; aligned to whole cells, so that cells do not shift.
     const around = ([begin, end], all) => {
       const more = Math.ceil((end - begin) * 0.15);
       const [first, last] = [Math.floor(Math.max(0, begin - more) / cell), Math.ceil((end + more) / cell)];
@@ -197,7 +197,7 @@ export class LargeMap {
     this.draw();
     this.hooks.point(this.cursor, keyboard);
   }
-  // The view goes where the cursor is.
+  // Scrolls the view to keep the cursor visible.
   follow() {
     const {view, cursor} = this;
     const to = (begin, size, place) => (place < begin ? place : place + 1 > begin + size ? place + 1 - size : begin);

@@ -1,4 +1,4 @@
-// Tokens in two columns, and a line from each query to each key, as strong as its weight. For short sequences.
+// Tokens in two columns, with a line from each query to each key; opacity shows the weight. For short sequences.
 import {svg} from '../dom.mjs';
 import {cut} from './plot.mjs';
 import {exact, tokenOf, topOf} from './row.mjs';
@@ -15,12 +15,12 @@ export function linesOf(app, map, names) {
   for (let query = 0; query < rows; ++query) {
     for (let key = 0; key < columns; ++key) {
       const weight = values[query * columns + key];
-      if (!(weight > 0.004)) continue;  // fainter than one step of the screen
+      if (!(weight > 0.004)) continue;  // below one step of 8-bit opacity
       lines.push(svg('line', {x1: SIDE, x2: WIDTH - SIDE, y1: y(query), y2: y(key), 'stroke-opacity': weight.toFixed(3),
         'data-query': query, 'data-key': key}));
     }
   }
-  // Keeps the lines of one token; of all where none is given.
+  // Shows the lines of one token only, or of all tokens if none is given.
   let kept;
   const keep = (side, place) => {
     for (const line of lines) line.style.display = side && line.dataset[side] !== String(place) ? 'none' : '';

@@ -1,11 +1,11 @@
-// Files in, choices made: the part of the view above the maps.
+// The part of the view above the maps: loading files and choosing what to show.
 import {h} from '../dom.mjs';
 import {SORTS} from './grid.mjs';
 import {shapeOf, titleOf} from './subjects.mjs';
 
-const LISTED = 200;  // arrays of a file
+const LISTED = 200;  // at most this many arrays of a file are listed
 
-/** A button that opens the chooser of files, a place to drop them, and a sample. `give` takes a list of File. */
+/** A button that opens the file dialog, a drop area, and an example. `give` takes a list of File. */
 export function intake(app, {give, sample, empty}) {
   const input = h('input', {type: 'file', id: 'data-files', class: 'unseen', multiple: true, tabindex: -1,
     'aria-label': app.say('data.choose'), accept: '.npy,.npz,.safetensors,.txt', onchange: () => {
@@ -22,7 +22,7 @@ export function intake(app, {give, sample, empty}) {
     input);
 }
 
-/** What is loaded. */
+/** The list of loaded files and arrays. */
 export function loaded(app, {files, labels}, removeAll) {
   const arrays = files.flatMap((file) => file.arrays);
   const line = (array) => h('li', {}, h('code', {}, titleOf(array)), ` ${shapeOf(array.shape)} `,
@@ -41,7 +41,7 @@ function field(label, id, choices, chosen, change) {
       h('option', {value, selected: String(value) === String(chosen)}, words))));
 }
 
-/** What the reader may decide: only where there is something to decide. */
+/** Controls for the user's choices; a control with only one value is omitted. */
 export function choices(app, session, {choose, sort, logarithmic, change}) {
   const {subject} = session;
   const able = session.subjects().filter((each) => !each.wrong);

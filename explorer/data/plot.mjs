@@ -1,12 +1,12 @@
-// The large map as a picture: cells, axes, a legend. Everything is drawn at once from the available data; the same
-// drawing goes to the screen and into files.
+// Draws the large map: cells, axes, a legend. Each call draws everything from the available data; the same code draws
+// to the screen and to files.
 import {css, weightColor} from '../paint.mjs';
 
 const LEGEND = 46;
-export const NAMED = 11;  // pixels a token must have for its name to stand beside it
+export const NAMED = 11;  // minimum pixels per token for its name to be drawn
 
-// The scale as whole pixels: a large map has a million, and each is one look into this table. (As paintWeights, which
-// writes four bytes for each.)
+// The colour scale as packed 32-bit pixels: a large map has a million cells, and each costs one table lookup. (Like
+// paintWeights, which writes four bytes per cell.)
 const PIXELS = Uint32Array.from({length: 256}, (_, n) => {
   const [red, green, blue] = weightColor(n / 255);
   return (255 << 24 | blue << 16 | green << 8 | red) >>> 0;
@@ -17,13 +17,13 @@ function paint(pixels, values, top, logarithmic) {
   for (let n = 0; n < values.length; ++n) {
     const value = values[n];
     let step = 0;
-    // Four decades below the top are told apart.
+    // Logarithmic: covers four decades below the maximum.
     if (value > 0) step = logarithmic ? 255 + (Math.log(value) - most) * decades : value * linear;
     pixels[n] = PIXELS[step >= 255 ? 255 : step > 0 ? (step + 0.5) | 0 : 0];
   }
 }
 
-/** Cells as an image, one pixel each; `top` is the weight that is brightest. */
+/** Cells as an image, one pixel each; `top` is the weight drawn brightest. */
 export function imageOf(map, top, logarithmic) {
   const canvas = document.createElement('canvas');
   canvas.width = map.columns;
@@ -35,15 +35,15 @@ export function imageOf(map, top, logarithmic) {
   return canvas;
 }
 
-/** {top, more}: the weight that is drawn brightest, and whether there are larger ones. A single row must not make all
-    others dark (the first of a causal map has one weight of 1): where the largest is far above the others, three rows
-    in four stay below the brightest. */
+/** {top, more}: the weight drawn brightest, and whether there are larger ones. A single row must not darken all others
+    (the first row of a causal map has one weight of 1): if the maximum is an outlier, `top` is the 75th percentile of
+    the row maxima. */
 export function brightest({values, rows, columns}) {
   const most = new Float32Array(rows);
   for (let row = 0; row < rows; ++row) {
     for (let column = 0; column < columns; ++column) {
       const value = values[row * columns + column];
-      if (value > most[row]) most[row] = value;  // what is not a number counts for nothing
+      if (value > most[row]) most[row] = value;  // NaN is ignored
     }
   }
   most.sort();
@@ -51,7 +51,7 @@ export function brightest({values, rows, columns}) {
   return usual > 0 && largest > 2 * usual ? {top: usual, more: true} : {top: largest, more: false};
 }
 
-/** A weight in few letters. */
+/** A weight in few characters. */
 export function short(value) {
   if (value === 0) return '0';
   if (value >= 0.0095) return String(Number(value.toPrecision(2)));
@@ -59,7 +59,7 @@ export function short(value) {
   return `${digits}e${Number(exponent)}`;
 }
 
-/** Where ticks stand between two places: at multiples of 1, 2 or 5 times a power of ten. */
+/** Positions of ticks between two positions: multiples of 1, 2 or 5 times a power of ten. */
 export function ticks(begin, end, most) {
   const least = (end - begin) / Math.max(1, most);
   let step = 10 ** Math.floor(Math.log10(Math.max(1, least)));
@@ -75,7 +75,7 @@ export function ticks(begin, end, most) {
   return places;
 }
 
-/** The box of the cells in a picture of this size. */
+/** The plot area in a canvas of this size. */
 export function boxOf(width, height, named) {
   const left = named ? 86 : 62, bottom = named ? 78 : 36;
   return {left, top: 8, width: Math.max(40, width - left - 10), height: Math.max(40, height - 8 - bottom - LEGEND)};
@@ -83,7 +83,7 @@ export function boxOf(width, height, named) {
 
 export const cut = (text, most = 9) => ([...text].length > most ? `${[...text].slice(0, most - 1).join('')}…` : text);
 
-// The part of a layer that is seen, onto the box: no more of it, since what is stretched far takes long.
+// Draws only the visible part of a layer into the box: scaling up the whole layer would be slow.
 function drawLayer(context, {cell, queries, keys, image}, view, box) {
   const [across, down] = [box.width / view.keys * cell, box.height / view.queries * cell];
   const left = Math.max(0, Math.floor((view.left - keys[0]) / cell));
@@ -180,7 +180,7 @@ function drawCursor(context, {view, box, cursor, locked}) {
   if (cursor) {
     const x = box.left + (cursor.key - view.left) * across, y = box.top + (cursor.query - view.top) * down;
     const [wide, high] = [Math.max(across, 5), Math.max(down, 5)];
-    // Black in white: seen on every colour.
+    // Black outlined in white: visible on every colour.
     for (const [by, color] of [[1.5, '#000'], [0, '#fff']]) {
       context.strokeStyle = color;
       context.lineWidth = 1.5;
@@ -190,7 +190,7 @@ function drawCursor(context, {view, box, cursor, locked}) {
   context.restore();
 }
 
-/** Draws everything: `layers` lie one above the other. */
+/** Draws everything; `layers` are drawn in order, each over the previous. */
 export function drawPlot(context, scene) {
   const {width, height, layers, view, colors, names} = scene;
   const box = boxOf(width, height, Boolean(names.keys));

@@ -1,9 +1,9 @@
-// One query's weights: a line over all keys, and the ten keys that have the most.
+// The weights of one query: a line over all keys, and the ten keys with the largest weights.
 import {h, svg} from '../dom.mjs';
 
 const WIDTH = 560, HEIGHT = 90;
 
-/** Places of the largest weights, largest first. */
+/** Indices of the largest weights, largest first. */
 export function topOf(values, most = 10) {
   const best = [];
   for (let key = 0; key < values.length; ++key) {
@@ -16,7 +16,7 @@ export function topOf(values, most = 10) {
   return best;
 }
 
-// The largest of each piece: a single bright key stays visible.
+// The maximum in each bin, so that a single large weight stays visible.
 function line(values) {
   const pieces = Math.min(values.length, WIDTH);
   const most = values.reduce((all, value) => (value > all ? value : all), 0) || 1;
@@ -65,7 +65,7 @@ export class RowPanel {
   }
 }
 
-/** A weight as it is: seven digits hold all of a 32-bit number that can be told apart. */
+/** A weight with seven digits, about the precision of an f32. */
 export function exact(value) {
   if (value === 0) return '0';
   return value >= 1e-4 ? value.toFixed(6) : value.toExponential(3);

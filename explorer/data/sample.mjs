@@ -1,8 +1,8 @@
-// An example layer for users without a file: eight hand-made heads, each of which does one thing that heads of trained
-// models are known for, and 512 words that it reads. (In a worker.)
+// An example layer for users without a file: eight hand-made heads, each with one behaviour that is known from trained
+// models, and an input of 512 words. (Runs in a worker.)
 
 const LENGTH = 512, SIZE = 32, HEADS = 8;
-const WAVES = 16;                    // the place of a token: cosine and sine of as many frequencies
+const WAVES = 16;                    // a token's position is encoded as cosine and sine of this many frequencies
 const WORD = 2 * WAVES, PREVIOUS = WORD + 32, ONE = PREVIOUS + 32, FIRST = ONE + 1, STOP = ONE + 2;
 const EMBED = 128;
 
@@ -17,7 +17,7 @@ const SENTENCES = {
   },
 };
 
-// The same numbers every time.
+// A seeded generator: the same numbers every time.
 function dice(seed) {
   let state = seed;
   return () => {
@@ -45,7 +45,7 @@ function inputOf(text) {
   const vectors = new Map();
   const vectorOf = (word) => {
     if (!vectors.has(word)) {
-      // Signs that are drawn anew for each word: no two words look alike.
+      // Random signs, drawn for each word: word vectors are nearly orthogonal.
       vectors.set(word, Float32Array.from({length: 32}, () => (roll() < 0.5 ? -1 : 1)));
     }
     return vectors.get(word);
@@ -72,7 +72,7 @@ function weights() {
   const set = (matrix, head, row, column, value) => {
     matrix[(head * SIZE + row) * EMBED + column] = value;
   };
-  // Looks `back` tokens back: the place, turned by that much.
+  // Attends `back` tokens back: rotates the position encoding by that much.
   const place = (head, back, strength) => {
     for (let wave = 0; wave < WAVES; ++wave) {
       const angle = frequency(wave) * back, [cos, sin] = [Math.cos(angle) * strength, Math.sin(angle) * strength];
@@ -83,7 +83,7 @@ function weights() {
       for (const n of [0, 1]) set(k, head, 2 * wave + n, 2 * wave + n, 1);
     }
   };
-  // Looks for its own word in another part of the keys.
+  // Matches its own word against another part of the keys.
   const word = (head, part, strength) => {
     for (let n = 0; n < 32; ++n) {
       set(q, head, n, WORD + n, strength);
@@ -94,14 +94,14 @@ function weights() {
     set(q, head, 0, ONE, strength);
     set(k, head, 0, column, 1);
   };
-  place(0, 1, 8);             // the token before
-  place(1, 7, 8);             // a sentence back
-  place(2, 0, 1.2);           // around itself
+  place(0, 1, 8);             // the previous token
+  place(1, 7, 8);             // the previous sentence
+  place(2, 0, 1.2);           // its neighbours
   word(3, WORD, 1.6);         // the same word
   word(4, PREVIOUS, 1.6);     // what came after the same word: induction
   flag(5, FIRST, 60);         // the first token
   flag(6, STOP, 40);          // full stops
-  // head 7: all alike
+  // head 7: uniform
   return {q, k};
 }
 

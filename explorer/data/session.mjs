@@ -1,19 +1,19 @@
-// What is loaded, and the workers that read it. It outlives the view: another language draws the view anew, and the
-// files stay. One worker shows the large map, another fills the thumbnails; with the last file both go, and with
-// them all their memory.
+// The loaded files and the workers that read them. A session outlives its view: changing the language redraws the view
+// and keeps the files. One worker serves the large map, another the thumbnails. Removing the last file ends both
+// workers, which frees all their memory.
 import {decided, subjectsIn} from './subjects.mjs';
 
-// What is kept of what was computed: exact rows, and maps of whole heads.
+// Cache limits: exact rows, and maps of whole heads.
 const ROWS = 256, WHOLES = 8;
 
-// Puts it in, and the oldest out.
+// Inserts an entry and evicts the oldest.
 function keep(map, most, key, value) {
   if (map.size >= most) map.delete(map.keys().next().value);
   map.set(key, value);
   return value;
 }
 
-/** Calls one at a time: of those that wait, only the newest is made; the others resolve to undefined. */
+/** Runs one call at a time. Of the waiting calls only the newest runs; the others resolve to undefined. */
 export function newestOnly(call) {
   let running = false, next;
   const run = async () => {
@@ -38,7 +38,7 @@ export class Session {
     this.clear();
   }
 
-  /** Everything as at the beginning. */
+  /** Resets everything. */
   clear() {
     this.look?.stop();
     this.grid?.stop();
@@ -50,7 +50,7 @@ export class Session {
     this.forget();
   }
 
-  // What was computed of another subject.
+  // Drops what was computed for the previous subject.
   forget() {
     this.turn = (this.turn ?? 0) + 1;
     this.rows = new Map();
@@ -66,7 +66,7 @@ export class Session {
     await Promise.all([look.ready, grid.ready]);
   }
 
-  /** The built-in layer, and its words. It goes when a file comes. */
+  /** Loads the example layer and its words. Loading a file removes it. */
   async addSample(lang) {
     await this.workers();
     const {name, blob, labels} = await this.look.call('dataSample', {lang});
@@ -80,7 +80,7 @@ export class Session {
     this.sampleLabels = undefined;
   }
 
-  /** Opens files, {name, blob} or {name, base64}; returns what went wrong, [{name, error}]. */
+  /** Opens files, {name, blob} or {name, base64}; returns the errors, [{name, error}]. */
   async add(files) {
     const problems = [];
     for (const {name, blob, base64} of files) {
@@ -104,7 +104,7 @@ export class Session {
   subjects() {
     return subjectsIn(this.files);
   }
-  /** Tells the workers what is looked at now; undefined where there is nothing to look at. */
+  /** Tells the workers the current subject; undefined if there is none. */
   async choose() {
     const all = this.subjects().filter((subject) => !subject.wrong);
     const one = all.find((subject) => subject.id === this.chosen.subject) ?? all[0];
@@ -114,7 +114,7 @@ export class Session {
     await Promise.all([this.look.call('dataSubject', this.subject), this.grid.call('dataSubject', this.subject)]);
   }
 
-  /** Token names of queries and keys: where queries are the last of more keys, so are their names. */
+  /** Token names of queries and keys. If there are fewer queries than keys, queries have the names of the last keys. */
   names() {
     const {labels, subject} = this;
     if (!labels || !subject) return {};
@@ -134,12 +134,12 @@ export class Session {
     const key = `${head}:${query}`, {turn} = this;
     if (!this.rows.has(key)) {
       const row = await this.askRow({head, query});
-      if (!row || turn !== this.turn) return undefined;  // something newer was asked for
+      if (!row || turn !== this.turn) return undefined;  // superseded by a newer request
       keep(this.rows, ROWS, key, row.values);
     }
     return this.rows.get(key);
   }
-  // All of them: the view in another language shows them again.
+  // Unbounded: a change of language redraws the view and shows all thumbnails again.
   async thumbnail(head, cell) {
     const {turn} = this;
     if (this.thumbnails.has(head)) return this.thumbnails.get(head);
@@ -151,7 +151,7 @@ export class Session {
   csv(region) { return this.look.call('dataCsv', {region, labels: this.names()}); }
 }
 
-/** Names of tokens: one on each line, or, in a single line, between spaces. */
+/** Token names: one per line, or all on one line, separated by spaces. */
 export function labelsIn(text) {
   const lines = text.replace(/\r\n?/g, '\n').replace(/\n$/, '').split('\n');
   return lines.length > 1 ? lines : lines[0].split(/ +/).filter(Boolean);

@@ -1,19 +1,19 @@
-// Files as lists of arrays, of which only the parts that are looked at are ever read (in a worker).
+// Opens files as lists of arrays; only the parts that are shown are read (in a worker).
 //
-// An array is {file, name, type, shape, blob, offset}: plain data that any worker can read from, with no copy of the
-// file in memory. What does not lie in the file as it is needed (deflated, Fortran order, integers) is read whole by
-// the engine once, and lies in a blob of its own after that.
+// An array is {file, name, type, shape, blob, offset}: plain data that any worker can read from, without copying the
+// file into memory. Arrays that cannot be read directly (compressed, Fortran order, integers) are decoded once by the
+// engine into a blob of their own.
 
 const WIDTH = {F64: 8, F32: 4, F16: 2, BF16: 2};
 const NUMPY = {'<f8': 'F64', '<f4': 'F32', '<f2': 'F16'};
 const ENGINE = {f64: 'F64', f32: 'F32', f16: 'F16', bf16: 'BF16'};
-const WHOLE = 1.2e9;  // bytes that are read in one piece: the engine has 4 GB, and needs some of it twice
+const WHOLE = 1.2e9;  // maximum bytes read at once: the engine has 4 GB, and needs some arrays twice
 
 export const count = (shape) => shape.reduce((all, size) => all * size, 1);
 
 const bytesOf = async (blob) => new Uint8Array(await blob.arrayBuffer());
 
-// What NumPy itself writes, in row-major order: anything else goes through the engine.
+// Reads the headers that NumPy itself writes, in row-major order; all others go through the engine.
 async function plainNpy(name, blob) {
   const begin = await bytesOf(blob.slice(0, 12));
   if (begin.length < 12 || begin[0] !== 0x93 || begin[6] > 3) return undefined;
@@ -40,7 +40,7 @@ async function throughEngine(rapt, name, blob) {
     const arrays = file.entries().map((entry) => {
       const tensor = file.tensor(entry.name);
       const {dtype} = tensor;
-      // The engine writes it again: little-endian, row-major.
+      // Written again by the engine: little-endian, row-major.
       const bytes = ENGINE[dtype] ? tensor.npy() : new Uint8Array();
       tensor.free();
       const type = ENGINE[dtype] ?? entry.type;
@@ -67,10 +67,10 @@ async function safetensors(rapt, name, blob) {
   }
 }
 
-/** {arrays, layers, metadata} of one file. Errors have the engine's words. */
+/** {arrays, layers, metadata} of one file. Errors have the engine's messages. */
 export async function openFile(rapt, name, blob) {
   const end = name.slice(name.lastIndexOf('.')).toLowerCase();
-  const named = name.slice(0, name.length - end.length) + end;  // the engine knows small letters
+  const named = name.slice(0, name.length - end.length) + end;  // the engine expects lowercase extensions
   if (end === '.safetensors') return safetensors(rapt, named, blob);
   const plain = end === '.npy' ? await plainNpy(named, blob) : undefined;
   if (plain) return {arrays: plain, layers: [], metadata: {}};
@@ -79,7 +79,7 @@ export async function openFile(rapt, name, blob) {
 
 export const readable = (array) => array.type in WIDTH;
 
-/** Numbers [begin, begin + many) of an array, as it lies row by row, as f32. */
+/** Elements [begin, begin + many) of an array in row-major order, as f32. */
 export async function numbersOf(rapt, array, begin, many) {
   const width = WIDTH[array.type];
   requireMemory(array.file, many * width);

@@ -1,12 +1,12 @@
-// Numbers that tell heads apart, from the exact weights of some of their queries.
+// Statistics of a head, from the exact weights of some of its queries.
 
-/** At most `most` places of `all`, evenly spaced. */
+/** At most `most` of `all` indices, evenly spaced. */
 export function sampled(all, most) {
   const many = Math.min(all, most);
   return Array.from({length: many}, (_, n) => (many === 1 ? 0 : Math.round(n * (all - 1) / (many - 1))));
 }
 
-/** Whether a row is weights: nothing below 0, and a sum of 1. Undefined where all are 0, as of a query without keys. */
+/** Whether a row looks like weights: non-negative, with a sum of 1. Undefined if all are 0: a fully masked query. */
 export function rowLooksLikeWeights(row) {
   let sum = 0;
   for (const weight of row) {
@@ -14,10 +14,10 @@ export function rowLooksLikeWeights(row) {
     sum += weight;
   }
   if (sum === 0) return undefined;
-  return Math.abs(sum - 1) < 0.02;  // sixteen-bit weights are rounded, each by up to 1/256 of itself
+  return Math.abs(sum - 1) < 0.02;  // 16-bit weights are rounded, with a relative error of up to 1/256
 }
 
-/** Means over rows: `entropy` in nats, `distance` |i − j| in tokens. Query i stands at i + offset among the keys. */
+/** Means over rows: `entropy` in nats, `distance` |i − j| in tokens. Query i is at key position i + offset. */
 export function statistics(rows, queries, offset = 0) {
   let entropy = 0, distance = 0, seen = 0;
   rows.forEach((row, n) => {

@@ -1,11 +1,11 @@
-// Finds what can be shown in the dropped files: plain functions from lists of arrays to subjects. A subject has what
-// heads.mjs needs, and `title`, `choices`: what the reader may decide, each with a default.
+// Finds what can be shown in the dropped files: pure functions from lists of arrays to subjects. A subject has the
+// fields that heads.mjs needs, a `title`, and `choices` for the user, each with a default.
 
 const LAST = /(?:^|[._/ -])(q|k|query|key|queries|keys)$/i;
 const INPUTS = /(^|[._/ -])(x|input|inputs|hidden|hidden_states|embeddings|embedding)$/i;
 
 const stem = (name) => name.replace(/\.[^.]*$/, '');
-/** What an array is called: the one of a .npy file has the file's name. */
+/** The name of an array; the array of a .npy file has the file's name. */
 export const titleOf = (array) => array.name || stem(array.file);
 export const shapeOf = (shape) => `(${shape.join(', ')})`;
 
@@ -22,7 +22,7 @@ function weightsIn(arrays) {
   });
 }
 
-// q and k that go together: one prefix, in one file or in files of these names.
+// Pairs of q and k: the same prefix, in one file or in files with these names.
 function pairsIn(arrays) {
   const pairs = new Map();
   for (const array of arrays) {
@@ -42,7 +42,7 @@ function pairsIn(arrays) {
   });
 }
 
-// Sizes of heads that people use, the most usual first.
+// Common head sizes, most common first.
 const USUAL = [64, 128, 32, 16, 80, 96, 8, 256];
 export function likelyHeads({possibleHeads, queryWidth}, noted) {
   if (possibleHeads.includes(noted)) return noted;
@@ -59,7 +59,7 @@ function layersIn(files, arrays) {
     const inputs = arrays.filter((array) => array.readable
       && (array.shape.length === 2 || array.shape.length === 3) && array.shape.at(-1) === layer.embedSize
       && array.shape.every((size) => size > 0));
-    // By its name, or the first that fits.
+    // By name, or the first array that fits.
     inputs.sort((a, b) => INPUTS.test(titleOf(b)) - INPUTS.test(titleOf(a)));
     const title = layer.prefix.replace(/\.$/, '') || stem(file.name);
     let wrong;
@@ -71,9 +71,9 @@ function layersIn(files, arrays) {
   }));
 }
 
-/** Every subject, the most likely first. Those that lack something say in `wrong` what. */
+/** All subjects, the most likely first. Subjects that cannot be shown give the reason in `wrong`. */
 export function subjectsIn(files) {
-  // A layer's own parameters are nothing else, whatever they look like.
+  // Parameters of a layer are not offered as inputs, even if their shapes fit.
   const arrays = files.flatMap((file) => {
     const own = new Set(file.layers.flatMap((layer) => Object.values(layer.tensors)));
     return file.arrays.filter((array) => !own.has(array.name));
@@ -82,7 +82,7 @@ export function subjectsIn(files) {
   return [...all.filter((each) => !each.wrong), ...all.filter((each) => each.wrong)];
 }
 
-/** A subject with everything decided: what the reader chose, or the default. */
+/** A subject with every choice made: the user's, or the default. */
 export function decided(subject, chosen) {
   const one = {...subject, causal: false};
   if (subject.kind === 'layer') {

@@ -1,4 +1,4 @@
-// Your data: drop a file, look at its heads.
+// Your data: drop a file, and view its heads.
 import {download, h} from '../dom.mjs';
 import {exact, RowPanel, tokenOf} from './row.mjs';
 import {pngOf, svgOf, VECTOR} from './exports.mjs';
@@ -8,8 +8,8 @@ import {linesOf, MOST} from './lines.mjs';
 import {choices, intake, loaded} from './panel.mjs';
 import {Session} from './session.mjs';
 
-const MOST_NUMBERS = 1 << 20;  // in a CSV file; of more, the largest in each cell are written
-const STOPPED = /^stopped$|was freed$/;  // what those hear who waited for data that is gone
+const MOST_NUMBERS = 1 << 20;  // in a CSV file; a larger map is reduced to the maximum in each cell
+const STOPPED = /^stopped$|was freed$/;  // the errors of requests whose data was released
 
 let session;  // outlives the view
 
@@ -24,13 +24,13 @@ class View {
       this.place);
     this.listening = new AbortController();
     this.listenForDrops(this.listening.signal);
-    // A new theme has new colours for the axes.
+    // The colours of the axes depend on the theme.
     this.themes = new MutationObserver(() => this.large?.draw());
     this.themes.observe(document.documentElement, {attributeFilter: ['data-theme']});
     this.draw();
     this.takeResult();
   }
-  // Anywhere: beside the view a browser would go to the file and leave the page.
+  // Listens on the whole page: a file dropped outside the view would make the browser navigate to it.
   listenForDrops(signal) {
     const on = (name, act) => document.addEventListener(name, (event) => {
       event.preventDefault();
@@ -49,7 +49,7 @@ class View {
     this.grid?.destroy();
   }
 
-  // What `rapt run --html` put into the page.
+  // Loads the files that `rapt run --html` embedded in the page.
   takeResult() {
     const element = document.getElementById('result');
     if (!element || session.resultTaken) return;
@@ -77,7 +77,7 @@ class View {
     const problems = await this.app.busy(session.add(files), this.app.say('data.reading'));
     if (this.gone) return;
     this.alert(problems);
-    if (problems.length < files.length) await this.choose({});  // something came: look again
+    if (problems.length < files.length) await this.choose({});  // at least one file was opened: find subjects again
   }
   alert(problems) {
     this.alerts.replaceChildren(...problems.map(({name, error}) => {
@@ -211,7 +211,7 @@ class View {
       return;
     }
     this.head = head;
-    this.reading.textContent = app.say('data.hint');  // what was read is another head's
+    this.reading.textContent = app.say('data.hint');  // the previous reading belongs to another head
     app.change({head: head || undefined});
     this.heading.textContent = app.say('data.head', head);
     large.canvas.setAttribute('aria-label', app.say('data.mapLabel', head, subject.queries, subject.keys));
@@ -233,7 +233,7 @@ class View {
     if (large.locked !== undefined) await this.lock(large.locked);
   }
 
-  // The exact weight of a cell, shown, and for the keyboard read aloud.
+  // Shows the exact weight of a cell; with the keyboard, it is also announced.
   async point(cursor, keyboard) {
     if (!cursor) {
       this.wanted = undefined;
@@ -262,7 +262,7 @@ class View {
     app.announce(app.say('data.locked', tokenOf(names.queries, query)));
   }
 
-  // The fewest tokens to a cell that keep a map of what is seen to so many numbers.
+  // The visible region, with the smallest cell size for which the map has at most `most` numbers.
   seen(most) {
     const {queries, keys} = this.large.region();
     const cell = Math.max(1, Math.ceil(Math.sqrt((queries[1] - queries[0]) * (keys[1] - keys[0]) / most)));
@@ -274,7 +274,7 @@ class View {
     if (kind === 'png') {
       download(`${name}.png`, await pngOf(large.scene()), 'image/png');
     } else if (kind === 'svg') {
-      // Few cells are drawn one by one; of many, the picture that is there.
+      // A small map is drawn cell by cell; a large one as the image on screen.
       const region = this.seen(VECTOR);
       const drawn = (region.cell === 1 && await session.map(region)) || large.layers().at(-1);
       download(`${name}.svg`, svgOf(large.scene(), drawn, `${session.subject.title}, head ${head}`), 'image/svg+xml');

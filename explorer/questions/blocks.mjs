@@ -1,9 +1,9 @@
-// An exhibit's blocks, drawn.
+// Draws the blocks of an exhibit.
 import {h, rich} from '../dom.mjs';
 import {matrix, written} from '../matrix.mjs';
 import {chart} from './chart.mjs';
 
-// Rows of a list.
+// The rows of a list.
 function cut(values, columns) {
   return Array.from({length: values.length / columns}, (_, i) => values.slice(i * columns, (i + 1) * columns));
 }
@@ -33,7 +33,7 @@ const DRAW = {
   },
 };
 
-/** Neighbouring matrices stand side by side. */
+/** Consecutive matrices are shown in one row. */
 export function drawBlocks(blocks, app) {
   const drawn = [];
   let row;

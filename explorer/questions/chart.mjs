@@ -1,8 +1,8 @@
-// Lines over a number: an SVG, with the same numbers in a table that opens below it.
+// A line chart: an SVG, with the same numbers in a table that opens below it.
 import {h, svg} from '../dom.mjs';
 
 const WIDTH = 560, HEIGHT = 260, LEFT = 56, BOTTOM = 40, TOP = 12, RIGHT = 16;
-// Told apart by colour, and by dash where there is none.
+// Lines differ in colour, and in dash pattern for readers without colour.
 const DASHES = ['', '7 4', '2 3', '10 3 2 3'];
 
 function scaleOf(values, logarithmic, from, to) {

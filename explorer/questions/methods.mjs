@@ -1,7 +1,7 @@
-// What the questions compute, in the worker: the exhibits of src/exhibits, the same that the terminal draws.
+// Worker methods of Questions: the exhibits of src/exhibits, which the terminal shows too.
 export const methods = {
-  /** {lang} → the list, without what they show. */
+  /** {lang} → the list of exhibits, without their blocks. */
   questions: (rapt, {lang}) => rapt.questions(lang),
-  /** {number, lang, settings} → one, whole. */
+  /** {number, lang, settings} → one complete exhibit. */
   exhibit: (rapt, {number, lang, settings}) => rapt.exhibit(number, {lang, settings}),
 };

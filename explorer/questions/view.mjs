@@ -1,8 +1,8 @@
-// Questions: each answered by a small exhibit with its switches, from easy to hard.
+// Questions, from easy to hard, each answered by a small exhibit with settings.
 import {chooser, h, rich} from '../dom.mjs';
 import {drawBlocks} from './blocks.mjs';
 
-// What needs nothing before it comes first. Numbers are those of `rapt explain --question`.
+// Prerequisites come first. The numbers are those of `rapt explain --question`.
 const EASY_TO_HARD = [7, 8, 18, 3, 16, 2, 5, 4, 9, 10, 1, 6, 13, 12, 11, 15, 14, 17];
 
 class QuestionsView {
@@ -17,7 +17,7 @@ class QuestionsView {
       h('div', {class: 'questions'}, this.list, this.place));
     this.begin();
   }
-  // Whatever is still asked for comes too late.
+  // Ignores pending results.
   unmount() {
     this.gone = true;
     this.asked = undefined;

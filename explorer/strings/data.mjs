@@ -1,4 +1,4 @@
-// The words of Your data.
+// Text of Your data.
 export const data = {
   'data.title': {en: 'Your data', zh: '你的数据'},
   'data.lead': {

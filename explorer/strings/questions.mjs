@@ -1,4 +1,4 @@
-// The words of Questions. What an exhibit says itself comes from the engine.
+// Text of Questions. The text of an exhibit comes from the engine.
 export const questions = {
   'questions.title': {en: 'Common questions', zh: '常见问题'},
   'questions.lead': {

@@ -1,4 +1,4 @@
-// The words around the views.
+// Text around the views.
 export const shell = {
   tagline: {en: 'multi-head attention, step by step', zh: '看得见的多头注意力'},
   views: {en: 'Views', zh: '页面'},

@@ -1,4 +1,4 @@
-// The words of Train.
+// Text of Train.
 export const train = {
   'train.title': {en: 'Watch a model learn attention', zh: '看模型怎样学会“注意”'},
   'train.lead': {

@@ -1,4 +1,4 @@
-// The words of Walk.
+// Text of Walk.
 export const walk = {
   'walk.sentence': {en: 'if the cat ran the dog ran too', zh: '我爱你，你爱我'},
   'walk.title': {en: 'Follow a sentence through attention', zh: '跟着一句话，走完注意力的每一步'},

@@ -1,8 +1,8 @@
-// The loss so far, a line that grows: each point of the screen shows the mean of the steps under it.
+// The loss curve so far: each pixel column shows the mean over its steps.
 import {svg} from '../dom.mjs';
 
 const WIDTH = 420, HEIGHT = 260, LEFT = 34, BOTTOM = 34, TOP = 8, RIGHT = 8;
-const MOST = 4.5;  // a little over the loss of a guess among 64 letters
+const MOST = 4.5;  // slightly above the loss of a uniform guess among 64 letters
 
 export function lossChart(app) {
   const line = svg('polyline', {class: 'line line-0'});

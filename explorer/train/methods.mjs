@@ -1,10 +1,10 @@
-// What training computes, in a worker of its own: steps, and between them a look at what the model does now.
+// Worker methods of Train, in a worker of its own: training steps, and regular snapshots of the model.
 
 const LOOK_EVERY = 80;  // milliseconds
 
-let run;  // {training, running, row, losses: of the steps since the last look}
+let run;  // {training, running, row, losses: of the steps since the last snapshot}
 
-// Places in a row where the next token can be known: this one stood here before, and the same came after it.
+// Positions at which the next token is predictable: the current token appeared before, followed by the same token.
 function knowable(tokens) {
   const places = [];
   for (let i = 1; i + 1 < tokens.length; ++i) {
@@ -46,7 +46,7 @@ function advance() {
 }
 
 export const methods = {
-  /** {seed, causal, rate} → the row that is looked at, and the first look. */
+  /** {seed, causal, rate} → the row shown in the maps, and the first snapshot. */
   trainBegin: (rapt, {seed, causal, rate}) => {
     run?.training.free();
     const training = rapt.train('induction', seed);

@@ -1,4 +1,4 @@
-// Train: the induction task learns in the page, and both heads' maps move while it does.
+// Train: a model learns the induction task in the page, while the maps of both heads update.
 import {h, rich} from '../dom.mjs';
 import {paintWeights} from '../paint.mjs';
 import {lossChart} from './loss.mjs';
@@ -74,13 +74,13 @@ class TrainView {
     this.rateField.setAttribute('aria-valuetext', this.rate.toPrecision(2));
   }
 
-  // Starting or stepping meanwhile waits until it has begun.
+  // Start and step wait for this promise.
   begin() {
     this.begun = this.beginNow();
     this.heed(this.begun);
     return this.begun;
   }
-  // Says what went wrong, unless it is that the reader left.
+  // Shows an error, unless the view was closed.
   heed(promise) {
     promise.catch((error) => {
       if (!this.gone) this.status.textContent = error.message;

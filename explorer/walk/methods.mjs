@@ -1,18 +1,18 @@
-// What the walk computes, in the worker.
+// Worker methods of Walk.
 
 const CONTEXT = 32;
 
-// The characters of a text that the model knows, the last of them; or, where there are too few, a text that it likes.
+// The last characters of a text that are in the model's vocabulary; if there are too few, an example text.
 function readable(text, characters, context) {
   const known = [...text].filter((letter) => characters.includes(letter)).slice(-context);
   return known.length >= 4 ? {letters: known, own: true} : {letters: [...'xKq7mTzBaKq7m'], own: false};
 }
 
 export const methods = {
-  /** {text, heads, causal} → the walk, as `rapt explain --json` has it. */
+  /** {text, heads, causal} → the walk, in the format of `rapt explain --json`. */
   walk: (rapt, {text, heads, causal}) => rapt.walk(text, {heads, causal}),
 
-  /** What the built-in trained model makes of the letters of a text: {letters, own: are they of the text?, likely, maps}. */
+  /** Runs the built-in model on the letters of a text: {letters, own: whether they are the text's, likely, maps}. */
   vocabulary: (rapt, {text}) => rapt.scope(() => {
     const model = rapt.builtinModel();
     const {characters, context} = model.config;

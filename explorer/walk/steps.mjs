@@ -1,8 +1,8 @@
-// The steps of the walk: what each shows, and for any number in it, which row and column made it.
+// The steps of Walk: what each shows, and for any number, the row and column that it was computed from.
 //
-// A step is {key, shows(walk, choice) → [panel]}; a panel is what matrix() takes, with `name`, the name of its tensor,
-// `tensor` {shape, strides} where it is one of the walk's, and `made(i, j)` → {terms: [[a, b], …], marks, ends?}. The
-// numbers of a sum of products are its terms; `marks` says what to mark in which other panel.
+// A step is {key, shows(walk, choice) → [panel]}. A panel has the arguments of matrix(), and `name`, the name of its
+// tensor; `tensor` {shape, strides} if it is one of the walk's; and `made(i, j)` → {terms: [[a, b], …], marks, ends?}:
+// `terms` are the factors of a sum of products, `marks` says what to mark in other panels.
 import {written} from '../matrix.mjs';
 
 const WEIGHT_OF = {q: 'W_q', k: 'W_k', v: 'W_v'};
@@ -18,13 +18,13 @@ function rowsOf(walk) {
   return walk.tokens;
 }
 
-// (1, L, E): one row a token.
+// (1, L, E): one row per token.
 function rowPanel(walk, tensor, name, extra = {}) {
   return {name, tensor, rows: rowsOf(walk), columns: numbered(tensor.shape[2]), values: tensor.values[0],
     paint: 'number', decimals: 1, every: walk.sizes.D, ...extra};
 }
 
-// (1, H, L, D): the part of one head.
+// (1, H, L, D): the slice of one head.
 function headPanel(walk, tensor, name, head, extra = {}) {
   return {name: `${name}[${head}]`, tensor, rows: rowsOf(walk), columns: numbered(tensor.shape[3]),
     values: tensor.values[0][head], paint: 'number', decimals: 2, ...extra};
@@ -36,7 +36,7 @@ function squarePanel(walk, tensor, name, head, extra = {}) {
     paint: 'number', decimals: 2, ...extra};
 }
 
-// y = x · Wᵀ: number r of token i is row i of x times row r of W.
+// y = x · Wᵀ: element r of token i is row i of x times row r of W.
 function product(walk, from, fromName, weightName, to, toName) {
   const weight = walk.parameters[weightName];
   const into = rowPanel(walk, to, toName, {
@@ -46,7 +46,7 @@ function product(walk, from, fromName, weightName, to, toName) {
     }),
   });
   const size = weight.shape[0];
-  // The matrix last: it is large, and what comes in and what comes out should be seen together.
+  // The matrix last: it is large, and input and output should be visible together.
   return [rowPanel(walk, from, fromName), into, {
     name: weightName, tensor: weight, rows: numbered(size), columns: numbered(size), values: weight.values,
     paint: 'number', decimals: 1, dense: true,
@@ -172,7 +172,7 @@ export const STEPS = [
 
 const MOST_TERMS = 6;
 
-/** The sum that made a number, written out: "0.31 × 1.20 + … = 2.14". `more` says how many terms are left out. */
+/** The sum that made a number, written out: "0.31 × 1.20 + … = 2.14". `more` is the number of omitted terms. */
 export function writtenSum({terms, fraction, score, same, hidden}, value, more) {
   if (hidden) return '−∞';
   if (same) return `${same[0]}[${same[1]}, ${same[2]}] = ${written(value)}`;

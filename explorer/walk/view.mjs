@@ -1,4 +1,4 @@
-// Walk: a sentence of the reader's own, step by step through attention, every number from the engine.
+// Walk: the user's own sentence, step by step through attention; the engine computes every number.
 import {chooser, h, rich} from '../dom.mjs';
 import {matrix, written} from '../matrix.mjs';
 import {STEPS, writtenSum} from './steps.mjs';
@@ -24,7 +24,7 @@ class WalkView {
       h('div', {class: 'walk'}, h('nav', {'aria-label': app.say('walk.steps')}, this.list), this.stage));
     this.compute({unasked: true});
   }
-  // Whatever is still asked for comes too late.
+  // Ignores pending results.
   unmount() {
     clearTimeout(this.typing);
     this.asked = undefined;
@@ -63,7 +63,7 @@ class WalkView {
     try {
       const [walk, vocabulary] = await app.busy(Promise.all([app.engine.call('walk', {text, heads, causal}),
         app.engine.call('vocabulary', {text})]));
-      if (this.asked !== asked) return;  // another sentence was typed meanwhile, or the view has gone
+      if (this.asked !== asked) return;  // another sentence was typed since, or the view was closed
       this.walk = walk;
       this.vocabulary = vocabulary;
       this.error.textContent = '';
@@ -182,7 +182,7 @@ class WalkView {
       written(values[i][j], 3));
   }
 
-  // All heads side by side, with what each mostly looks at.
+  // All heads next to each other, each with what it mostly attends to.
   maps() {
     const {app, walk} = this;
     return h('div', {class: 'heads'}, h('h3', {}, app.say('walk.allHeads')), h('div', {class: 'panels'},

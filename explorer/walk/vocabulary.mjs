@@ -1,4 +1,4 @@
-// The last step: from a row of numbers to the next letter, in the model that was trained.
+// The last step: from a row of numbers to the next letter, with the trained model.
 import {h} from '../dom.mjs';
 import {matrix} from '../matrix.mjs';
 

@@ -49,7 +49,7 @@ struct CacheView {
 
 class KvCache {
  public:
-  // Keys and values lie on `device`; so must what is appended, and the queries that read them.
+  // Keys and values are on `device`; appended tensors and the queries that read them must be on it too.
   explicit KvCache(const KvCacheConfig& config, Device device = {});
   KvCache(KvCache&&) noexcept;
   KvCache& operator=(KvCache&&) noexcept;

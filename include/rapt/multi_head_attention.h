@@ -179,8 +179,8 @@ class MultiHeadAttention {
   StateDict state_dict(const SaveOptions& options = {}) const;
   void save(const std::string& path, const SaveOptions& options = {}) const;  // .safetensors, or .npz
 
-  // A copy of this layer whose parameters lie on another device. Its inputs, outputs, cache, workspace, activations and
-  // gradients lie there too.
+  // A copy of this layer whose parameters are on another device. Its inputs, outputs, cache, workspace, activations and
+  // gradients are on that device too.
   MultiHeadAttention to(Device device) const;
   // A slice of this layer's heads, with its own copy of the parameters.
   MultiHeadAttention slice(std::int64_t index, std::int64_t count) const;

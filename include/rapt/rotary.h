@@ -148,7 +148,7 @@ class Rotary {
   void apply(const ConstTensorView& from, const TensorView& to, const RotaryPositions& positions = {},
              const RotaryCall& call = {}) const;
 
-  // The same on another device: it rotates tensors that lie there.
+  // The same on another device, for tensors on that device.
   Rotary to(Device device) const;
 
   struct [[gnu::visibility("hidden")]] State;  // implementation detail

@@ -23,14 +23,14 @@
 #pragma GCC visibility push(default)
 namespace rapt {
 
-// The device that holds the memory. All tensors of a call lie on one device, and nothing is copied between devices
+// The device that holds the memory. All tensors of a call are on one device, and nothing is copied between devices
 // unless copy, copy_of or to is called. `extension` is a device whose engine is added at run time.
 struct Device {
   enum class Kind : std::uint8_t { cpu, cuda, extension };
   Kind kind = Kind::cpu;
   int index = 0;
 
-  // The CPU's memory is one, whatever its index.
+  // The CPU has one memory, whatever the index.
   friend bool operator==(const Device& a, const Device& b) {
     return a.kind == b.kind && (a.kind == Kind::cpu || a.index == b.index);
   }
@@ -245,7 +245,7 @@ class Tensor {
   DType dtype_ = DType::f32;
 };
 
-// Copies element by element between views of the same shape, converting like Tensor::copy_of. The two may lie on
+// Copies element by element between views of the same shape, converting like Tensor::copy_of. The two may be on
 // different devices; the copy is done when this returns.
 void copy(const ConstTensorView& from, const TensorView& to);
 

@@ -12,7 +12,7 @@
 
 namespace rapt {
 
-// Tensors are referred to, not copied: every call comes through here.
+// Stores references to tensors, not copies: every call comes through here.
 class Apart {
  public:
   explicit Apart(const Checks& checks) : checks_(checks) {}
@@ -87,10 +87,10 @@ class Apart {
     return *std::launder(reinterpret_cast<const Taken*>(few_.data() + n * sizeof(Taken)));
   }
 
-  static constexpr std::size_t kFew = 16;  // more would take memory from the heap
+  static constexpr std::size_t kFew = 16;  // more would require the heap
   const Checks& checks_;
   std::size_t count_ = 0;
-  // The first `count_` are set. Bytes, because constructing 16 takes longer than checking a few.
+  // The first `count_` are initialized. Raw bytes, because constructing 16 takes longer than checking a few.
   alignas(Taken) std::array<std::byte, kFew * sizeof(Taken)> few_;
   std::vector<Taken> more_;
 };

@@ -9,7 +9,7 @@
 
 namespace rapt {
 
-// `given` must outlive what is returned.
+// `given` must outlive the result.
 inline Workers call_workers(const Checks& checks, int threads, const ParallelFor& given) {
   checks.require(threads >= 0, "threads is ", threads, "; it must be positive, or 0 for all");
   Workers workers = core::pool_workers(threads);

@@ -12,7 +12,7 @@
 
 namespace rapt {
 
-// The name of an argument, or of a place in a list: masks[2].
+// The name of an argument, or of a list element: masks[2].
 class Name {
  public:
   Name() = default;
@@ -45,9 +45,9 @@ class Checks {
     if (!good) fail(pieces...);
   }
 
-  // Defined, on the device of the call, with memory wherever it has elements.
+  // Defined, on the device of the call, and with memory unless it is empty.
   void usable(std::string_view name, const ConstTensorView& tensor) const;
-  // Usable, of exactly this shape; `meaning` spells it: "(B, Hq, Lq, Dv)".
+  // Usable, and of exactly this shape; `meaning` is its notation: "(B, Hq, Lq, Dv)".
   void shaped(std::string_view name, const ConstTensorView& tensor, const Dims& shape, std::string_view meaning) const;
   void typed(std::string_view name, const ConstTensorView& tensor, std::initializer_list<DType> allowed) const;
   // No two elements of a tensor that will be written may share an address.

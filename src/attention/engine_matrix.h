@@ -1,4 +1,4 @@
-// A matrix packed for an engine, with its memory. It checks nothing: rapt::PackedMatrix does, and so does a layer.
+// A matrix packed for an engine, with its memory. Validation is up to the callers: rapt::PackedMatrix and layers.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace rapt {
 
 class EngineMatrix {
  public:
-  // `weights` is (N, K), with any strides, on the engine's device, where the packed matrix lies too; it is stored in
+  // `weights` is (N, K), with any strides, on the engine's device. The packed matrix is on the same device, stored as
   // `dtype`.
   EngineMatrix(const EngineRow& engine, const ConstTensorView& weights, DType dtype, const Workers& workers)
       : engine_(&engine),
@@ -24,7 +24,7 @@ class EngineMatrix {
   const EngineRow& engine() const { return *engine_; }
   Device device() const { return memory_.get_deleter().device; }
   const PackedWeights& weights() const { return weights_; }
-  std::size_t bytes() const { return bytes_; }  // of the packed numbers
+  std::size_t bytes() const { return bytes_; }  // of the packed data
 
  private:
   const EngineRow* engine_;

@@ -6,10 +6,10 @@
 
 namespace rapt {
 
-// The engine that a call asks for, or the fastest of its device that can compute it, and which variant of it. Throws
-// where the one asked for cannot, with the engine's reason.
+// The engine that a call requests, or the fastest on its device that supports it, and its variant. Throws with the
+// engine's reason if the requested engine does not support the call.
 const EngineRow& choose_engine(const Checks& checks, Engine wanted, AttentionProblem& problem);
-// For a matrix that is stored in `dtype`, in memory of `device`.
+// For a matrix stored as `dtype`, in memory of `device`.
 const EngineRow& choose_engine(const Checks& checks, Engine wanted, DType dtype, Device device);
 
 }  // namespace rapt

@@ -225,7 +225,7 @@ void resolve_head_terms(const Checks& checks, const AttentionOptions& options, A
   }
 }
 
-// A place in the dropout counter: 32 bits.
+// An index in the dropout counter: 32 bits.
 std::uint32_t counter_start(const Checks& checks, std::string_view name, std::int64_t start, std::int64_t count) {
   constexpr std::int64_t kEnd = std::int64_t{1} << 32;
   checks.require(start >= 0 && start <= kEnd - count, "dropout.", name, " is ", start, "; with ", count,

@@ -7,7 +7,7 @@
 
 namespace rapt {
 
-// Room for a problem's lists.
+// Storage for a problem's lists.
 struct ProblemLists {
   ProblemLists(Arena& arena, const ConstTensorView& query, const AttentionOptions& options);
 

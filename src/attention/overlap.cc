@@ -39,11 +39,11 @@ class BoundedSum {
  private:
   struct Term {
     std::int64_t step = 0, most = 0;
-    std::int64_t rest = 0;     // the largest sum of the terms behind this one
-    std::int64_t divisor = 0;  // of this step and those behind it
+    std::int64_t rest = 0;     // the largest sum of the later terms
+    std::int64_t divisor = 0;  // gcd of this step and the later ones
   };
 
-  // Where strides nest, each step leaves one or two choices.
+  // If strides nest, each step leaves one or two choices.
   bool search(std::ptrdiff_t n, std::int64_t target) {  // NOLINT(misc-no-recursion): as deep as there are terms
     if (target == 0) return true;
     if (n == count_) return false;
@@ -64,7 +64,7 @@ class BoundedSum {
 }  // namespace
 
 ByteRange byte_range(const void* data, DType dtype, const Dims& shape, const Dims& strides) {
-  std::int64_t below = 0, above = 0;  // how far elements reach, seen from the first one
+  std::int64_t below = 0, above = 0;  // extent of the elements, relative to the first one
   for (int dim = 0; dim < shape.rank(); ++dim) {
     if (shape[dim] == 0) return {};
     const std::int64_t reach = (shape[dim] - 1) * strides[dim];
@@ -75,8 +75,8 @@ ByteRange byte_range(const void* data, DType dtype, const Dims& shape, const Dim
   return {first + static_cast<std::uintptr_t>(below * size), first + static_cast<std::uintptr_t>((above + 1) * size)};
 }
 
-// Counted from the lowest address of each, byte Σ a_i x_i + e of a is byte Σ b_j y_j + f of b. With y and f counted
-// from their other ends all steps are positive, and what is left is one sum with bounds.
+// Relative to the lowest address of each tensor, byte Σ a_i x_i + e of a equals byte Σ b_j y_j + f of b. With y and f
+// counted from their other ends all steps are positive, which leaves one bounded sum.
 bool overlap(const ConstTensorView& a, const ConstTensorView& b) {
   const ByteRange of_a = byte_range(a), of_b = byte_range(b);
   if (!of_a.meets(of_b)) return false;

@@ -7,11 +7,11 @@
 
 namespace rapt {
 
-// The addresses from a tensor's first byte to past its last one; empty where it has no elements.
+// The addresses from a tensor's first byte to one past its last; empty if it has no elements.
 struct ByteRange {
   std::uintptr_t begin = 0, end = 0;
 
-  // Fast path: tensors whose address ranges do not intersect, which is nearly always so.
+  // Fast path: the address ranges do not intersect, which is nearly always the case.
   bool meets(const ByteRange& other) const { return begin < other.end && other.begin < end; }
 };
 ByteRange byte_range(const void* data, DType dtype, const Dims& shape, const Dims& strides);

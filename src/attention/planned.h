@@ -6,7 +6,7 @@
 
 namespace rapt {
 
-// Whether the shapes and types of a call's outputs, and that they overlap nothing, were checked before: by a layer.
+// Whether a layer has already checked the shapes, types and overlap of a call's outputs.
 enum class Outputs : std::uint8_t { unchecked, checked };
 
 struct PlannedForward {
@@ -25,9 +25,9 @@ struct PlannedBackward {
   void run(const Buffers& buffers) const { engine.attention.run_backward(problem, plan, buffers); }
 };
 
-// Each throws rapt::Error on the first invalid argument, in the name of `function`, before anything is written. The
-// problem's lists come from the arena, which must have problem_bytes (attention/resolve.h) of memory; the problem
-// refers to the options and outputs.
+// Each throws rapt::Error on the first invalid argument, with `function` as the name of the call, before anything is
+// written. The problem's lists come from the arena, which must have problem_bytes (attention/resolve.h) of memory; the
+// problem refers to the options and outputs.
 PlannedForward plan_forward(const char* function, const AttentionOutputs& outputs, const ConstTensorView& query,
                             const ConstTensorView& key, const ConstTensorView& value, const AttentionOptions& options,
                             Arena& arena, Outputs checked = Outputs::unchecked);

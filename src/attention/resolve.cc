@@ -45,7 +45,7 @@ Dims row_shape(const AttentionProblem& problem) {
   return {problem.query.size(0), problem.query_heads, problem.query.size(2)};
 }
 
-// The inputs that forward and backward have in common.
+// The inputs that forward and backward share.
 Apart inputs_of(const Checks& checks, const AttentionProblem& problem) {
   Apart tensors(checks);
   tensors.add_input("query", problem.query);
@@ -84,7 +84,7 @@ void check_outputs(const Checks& checks, const ForwardProblem& problem) {
   }
 }
 
-// All that is left to check of outputs that a layer has checked: which heads and queries they name.
+// The remaining check of outputs that a layer has already checked: the selected heads and queries.
 void check_selections(const Checks& checks, const ForwardProblem& problem) {
   for (std::size_t n = 0; n < problem.outputs.captures.size(); ++n) {
     (void)selected_shape(checks, Name("captures", n), problem.outputs.captures[n].of, problem);

@@ -9,7 +9,7 @@
 
 namespace rapt {
 
-// Bytes that a problem's lists need.
+// The number of bytes that a problem's lists need.
 std::size_t problem_bytes(const ConstTensorView& query, const AttentionOptions& options);
 
 // Each throws rapt::Error on the first invalid argument, before anything is written. The problem's lists come from the

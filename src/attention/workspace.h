@@ -1,4 +1,4 @@
-// The memory of a call: the caller's workspace, or some that is allocated for this call alone.
+// The memory of a call: the caller's workspace, or memory allocated for this call only.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace rapt {
 
-// First come the lists of the problem, then what the engine needs. A workspace may begin anywhere; engines get memory
-// that begins on a boundary. For tensors on another device than the CPU, the caller's workspace is memory of that
-// device; lists and what else the engine needs of host memory are allocated.
+// The lists of the problem come first, then the engine's memory. A workspace may have any alignment; engines get
+// aligned memory. For tensors on a device other than the CPU, the caller's workspace is memory of that device; lists
+// and the engine's host memory are allocated.
 class CallMemory {
  public:
   CallMemory(const char* function, Device device, std::span<std::byte> workspace, std::size_t problem_bytes = 0)

@@ -32,15 +32,15 @@ struct MaskSpec {
   bool one_batch = false, one_head = false, one_query = false, one_key = false, plane_only = false;
   DType dtype = DType::f32;  // of a Mask::add
   double value = -1e9;       // of a Mask::fill
-  double chance = 0.3;       // of a key to be dropped or filled, of a bias to be `special`
+  double chance = 0.3;       // of a key to be dropped or filled, or of a bias to be `special`
   double special = 0.0;      // an occasional value of a Mask::add: −inf, −1e9, …; 0: none
 };
 
 struct CaseSpec {
   std::string name;
   std::int64_t batch = 2, query_heads = 2, kv_heads = 2, queries = 7, keys = 7, head_size = 8, value_size = 8;
-  DType query_type = DType::f32, kv_type = DType::f32;  // i8: with a scale for each key, of its largest number
-  std::int64_t page_size = 0;                           // of shuffled pages, if any: see put_in_pages
+  DType query_type = DType::f32, kv_type = DType::f32;  // i8: each key has a scale, from its largest element
+  std::int64_t page_size = 0;                           // shuffled pages, if not 0: see put_in_pages
   MemoryLayout layout = MemoryLayout::bhld;
   double spread = 1.0;  // inputs are about ±spread: scores grow with its square
 
@@ -59,12 +59,12 @@ struct CaseSpec {
 
   bool lse = true;
   std::vector<std::pair<Stage, Selection>> captures{};
-  bool narrow_weights = false;  // weights in the query's type; scores, which may be too large for it, stay in f32
+  bool narrow_weights = false;  // weights in the query's type; scores, which may exceed its range, stay in f32
   std::uint64_t seed = 1;
 
   // Cuts k and v into pages: `keys` becomes a multiple of the page size, and key lengths say how many there are.
   void put_in_pages(std::int64_t size);
-  // Adding −1e9 swallows a score in f32 but not in f64, so such a case is compared with an answer in its own type.
+  // −1e9 + score is −1e9 in f32 but not in f64, so such a case is compared with a result in its own type.
   bool sums_swallow() const;
   // The type that a capture is written in.
   DType type_of(Stage stage) const;
@@ -95,14 +95,13 @@ struct Case {
   void make_masks();
 };
 
-// What a call wrote, each as a contiguous f64 tensor.
+// The outputs of a call, each as a contiguous f64 tensor.
 struct Answer {
   Tensor out, lse;
   std::vector<Tensor> captures;
 };
 
-// Runs a case with its options as they are now. `untouched`, where given, says whether memory around `out` kept its
-// bits.
+// Runs a case with its current options. If given, `untouched` is set to whether the memory around `out` is unchanged.
 Answer run(const Case& test, bool* untouched = nullptr);
 
 // The same call on the same inputs in f64, by the reference engine: the expected result.
@@ -115,7 +114,7 @@ bool has_backward(const CaseSpec& spec);
 enum class Handed : std::uint8_t { nothing, lse, out_and_lse };
 Handed handed_to_backward(const CaseSpec& spec);
 
-// What backward wrote, each as a contiguous f64 tensor, with the type it was written in.
+// The gradients that backward wrote, each as a contiguous f64 tensor, with the type it was written in.
 struct Gradient {
   std::string name;
   DType written = DType::f32;

@@ -22,7 +22,7 @@ double relative_error(const ConstTensorView& got, const ConstTensorView& wanted)
   const std::span<const double> of_a = numbers(got, copies[0]), of_b = numbers(wanted, copies[1]);
   double difference = 0.0;
   double norm = 0.0;
-  bool differs = false;  // squares of tiny numbers vanish
+  bool differs = false;  // squares of tiny numbers underflow
   for (std::size_t n = 0; n < of_a.size(); ++n) {
     const double x = of_a[n];
     const double y = of_b[n];
@@ -41,7 +41,7 @@ double relative_error(const ConstTensorView& got, const ConstTensorView& wanted)
 
 namespace {
 
-// About how large scores are: products of two inputs, and ALiBi's slope times the longest distance.
+// The approximate magnitude of scores: products of two inputs, and ALiBi's slope times the longest distance.
 double score_size(const CaseSpec& spec) {
   double size = 16.0 * spec.spread * spec.spread;
   if (!spec.alibi) return size;
@@ -52,8 +52,8 @@ double score_size(const CaseSpec& spec) {
   return size + slope * (static_cast<double>(spec.queries + spec.keys) + offset);
 }
 
-// The norm of the difference over that of the answer, each number counting as at least 1: what matters of a logarithm,
-// or of a score that becomes an exponent, is its absolute error.
+// The norm of the difference relative to the norm of the expected values, each taken as at least 1: for a logarithm, or
+// a score that becomes an exponent, the absolute error matters.
 double absolute_error(const Tensor& got, const Tensor& wanted) {
   const double relative = relative_error(got, wanted);
   if (relative == 0.0 || std::isinf(relative)) return got.count() == 0 ? 0.0 : relative;
@@ -67,7 +67,7 @@ double absolute_error(const Tensor& got, const Tensor& wanted) {
   return relative * std::sqrt(norm / std::max(norm, finite));
 }
 
-// Near 0 the numbers of f16 are 2^-24 apart, whatever their size: what rounding to them may add to a relative error.
+// Subnormal f16 numbers are spaced 2^-24 apart: what rounding to them may add to a relative error.
 double subnormal_rounding(DType output, const Tensor& wanted) {
   if (output != DType::f16) return 0.0;
   double norm = 0.0;
@@ -78,13 +78,13 @@ double subnormal_rounding(DType output, const Tensor& wanted) {
 // Half a unit in the last place, relative.
 double rounding_to(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-11 : 0.0; }
 
-// What scores of that size do to weights, in units of 2^-24. A score is one chain of D products: its partial sums grow
-// to it about evenly, so the chain carries √(D/3) roundings of its size. Softmax cancels most of that, since the
-// largest score stands in every weight of a row and in their sum, and the size of a score has room for the rest.
-// Dropout may take the largest weight away. What is left of the row then has the whole error, that of the difference of
-// two scores: in Random8943 the largest weight of all seven heads is dropped, and a kept weight whose score is off by
-// 80 stands against a dropped one that is off by −245. Inputs are uniform in ±1.7 · spread, so scores have a deviation
-// of 0.96 · spread² · |scale| · √D, and hardly one of them is beyond four of it.
+// The error of weights for scores of this magnitude, in units of 2^-24. A score is one chain of D products whose
+// partial sums grow about evenly, so the chain accumulates √(D/3) rounding errors of its magnitude. Softmax cancels
+// most of this: the largest score appears in every weight of a row and in their sum; the rest is covered by the
+// magnitude of a score. Dropout may remove the largest weight. The remaining weights then show the full error of the
+// difference of two scores: in Random8943 the largest weight is dropped in all seven heads, and a kept weight whose
+// score is off by 80 is relative to a dropped one that is off by −245. Inputs are uniform in ±1.7 · spread, so scores
+// have a standard deviation of 0.96 · spread² · |scale| · √D, and four of these cover nearly all of them.
 double weight_error(const CaseSpec& spec, bool dropped) {
   const double cancelled = std::max(16.0, score_size(spec));
   if (!dropped || spec.dropout.rate == 0.0) return cancelled;
@@ -94,24 +94,23 @@ double weight_error(const CaseSpec& spec, bool dropped) {
   return std::max(cancelled, largest * std::sqrt(size / 3.0));
 }
 
-// What an engine that works in f32 may differ by, for an output of this type: one rounding at the end, and the sums.
-// `dropped`: weights after dropout go into it.
+// The error limit of an f32 engine for an output of this type: one final rounding, and the sums. `dropped`: it depends
+// on weights after dropout.
 double tolerance(const CaseSpec& spec, DType output, bool dropped) {
   if (spec.query_type == DType::f64) return 1e-12;
-  // Half a unit in the last place of the output, the most that one rounding can do.
+  // Half a unit in the last place of the output: the largest error of one rounding.
   const double rounding = rounding_to(output);
-  // A score carries its error into the exponent, hence into the weight; a chunk's sum of n weights is one chain and
-  // carries about √n roundings.
+  // The error of a score enters the exponent, and so the weight; a chunk's sum of n weights is one chain and
+  // accumulates about √n rounding errors.
   const double chain = std::sqrt(static_cast<double>(std::min<std::int64_t>(spec.keys, 256)));
   return rounding + 0x1p-24 * (weight_error(spec, dropped) + chain);
 }
 
-// Gradients of scores are p · (g − Σ p g), and what makes them small may be that the two are alike: with one key they
-// are equal. Their rounding errors are those of g. About how large the gradient would be if it were not for that, as a
-// norm over all its numbers.
+// Gradients of scores are p · (g − Σ p g). They may be small because the two terms cancel: with one key they are equal.
+// Their rounding errors are still those of g. This is the approximate norm of the gradient without cancellation.
 double difference_size(const CaseSpec& spec, const std::string& name) {
   if (name == "dvalue") return 0.0;
-  const double number = 0.58;  // the root of the mean square of what is uniform in ±1
+  const double number = 0.58;  // root mean square of uniform numbers in ±1
   const double keep = spec.dropout.rate < 1.0 ? 1.0 / (1.0 - spec.dropout.rate) : 0.0;
   const double arriving = static_cast<double>(spec.captures.size() + (spec.lse ? 1 : 0));
   const double g = keep * number * number * std::sqrt(static_cast<double>(spec.value_size)) + arriving;
@@ -122,7 +121,7 @@ double difference_size(const CaseSpec& spec, const std::string& name) {
   return scale * g * spec.spread * std::sqrt(size) * rows;
 }
 
-// What an engine that works in f32 may differ by: the roundings of forward, and sums over all rows in one chain.
+// The error limit of an f32 engine: the rounding errors of forward, and sums over all rows in one chain.
 double gradient_tolerance(const CaseSpec& spec, DType written) {
   if (spec.query_type == DType::f64) return 1e-12;
   const double handed = handed_to_backward(spec) == Handed::out_and_lse ? rounding_to(spec.query_type) : 0.0;
@@ -164,13 +163,13 @@ std::vector<Comparison> compare(const CaseSpec& spec, const Gradients& got, cons
     const double norm = norm_of(wanted[n].values);
     const double beside = norm + difference_size(spec, gradient.name);
     Comparison one{gradient.name, relative_error(gradient.values, wanted[n].values), 0.0};
-    if (norm == 0.0 && one.error > 0.0 && beside > 0.0) {  // a difference that is exactly 0 in the truth
+    if (norm == 0.0 && one.error > 0.0 && beside > 0.0) {  // a difference whose exact value is 0
       one.error = relative_error(wanted[n].values, gradient.values) * norm_of(gradient.values) / beside;
     } else if (one.error > 0.0 && std::isfinite(one.error)) {
       one.error *= norm / beside;
     }
     one.allowed = gradient_tolerance(spec, gradient.written);
-    if (gradient.written == DType::f16) {  // near 0 its numbers are 2^-24 apart
+    if (gradient.written == DType::f16) {  // subnormal numbers are 2^-24 apart
       one.allowed += 0x1p-25 * std::sqrt(static_cast<double>(gradient.values.count())) / std::max(beside, 1e-300);
     }
     all.push_back(std::move(one));

@@ -8,8 +8,8 @@
 
 namespace rapt::cases {
 
-// Norm of the difference over norm of the answer. Where either holds something that is not finite, the other must hold
-// the very same there (NaN for NaN, −inf for −inf): if not, the error is infinite. Of two zeros it is 0.
+// Norm of the difference relative to the norm of the expected values. Where either holds a non-finite value, the other
+// must hold the same one (NaN for NaN, −inf for −inf); otherwise the error is infinite. For two zeros it is 0.
 double relative_error(const ConstTensorView& got, const ConstTensorView& wanted);
 
 // One output of a case: its error and the limit.
@@ -19,8 +19,7 @@ struct Comparison {
   double allowed = 0.0;
 };
 std::vector<Comparison> compare(const CaseSpec& spec, const Answer& got, const Answer& wanted);
-// The same for gradients. An error counts beside the size of what a gradient is the difference of, where that is larger
-// than the gradient itself.
+// The same for gradients. If a gradient is a difference of larger terms, its error is relative to the size of those.
 std::vector<Comparison> compare(const CaseSpec& spec, const Gradients& got, const Gradients& wanted);
 
 // Empty if the result is good; otherwise names the output that is off, and the error.

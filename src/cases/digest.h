@@ -1,4 +1,4 @@
-// A digest of answers: two builds that print the same one computed the same bits.
+// A digest of results: two builds that print the same digest computed the same bits.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace rapt::cases {
 
-// FNV-1a over the elements of every tensor that is added, in row-major order, each as the bits of an f64 (which is
-// exact for every narrower type) with its shape before it. Every NaN counts as the same one: the arithmetic contract
-// says where a NaN is, and not which.
+// FNV-1a over the elements of every added tensor, in row-major order, each as the bits of an f64 (exact for every
+// narrower type), preceded by the shape. All NaNs count as equal: the arithmetic contract specifies where a NaN occurs,
+// not its bits.
 class Digest {
  public:
   void add(const ConstTensorView& tensor);
@@ -26,7 +26,7 @@ class Digest {
   std::uint64_t state_ = 0xCBF29CE484222325U;
 };
 
-// Adds what layers give on one engine: forward, backward, cached steps, and, on the CPU engine, training.
+// Adds the results of layers on one engine: forward, backward, cached steps, and, on the CPU engine, training.
 void add_layers(Engine engine, Digest& digest);
 
 }  // namespace rapt::cases

@@ -1,4 +1,4 @@
-// Layers for the digest: a few of each kind, so that every elementwise step of a layer stands in it.
+// Layers for the digest: a few of each kind, so that it covers every elementwise step of a layer.
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -21,7 +21,7 @@ Tensor numbers(std::uint64_t seed, const Dims& shape, DType dtype) {
   return exact.to(dtype);
 }
 
-// Biases begin as zeros, which would hide them.
+// Biases are initialized to zeros, which would not show errors.
 void draw_biases(MultiHeadAttention& layer) {
   std::uint64_t seed = 100;
   for (const NamedTensor& parameter : layer.parameters()) {
@@ -69,7 +69,7 @@ void add_training(Engine engine, const MultiHeadAttentionConfig& config, DType i
   for (const Tensor& gradient : gradients) digest.add(gradient.view());
 }
 
-// Tokens arrive in uneven steps, two sequences, and one of them is forked.
+// Two sequences get tokens in uneven steps, and one of them is forked.
 void add_cached_steps(Engine engine, const KvCacheConfig& cache_config, DType inputs, Digest& digest) {
   const MultiHeadAttention layer(
       {.embed_size = 48, .heads = 6, .kv_heads = 3, .batch_first = true, .rotary = RotaryOptions{.max_positions = 16}},

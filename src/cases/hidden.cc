@@ -20,7 +20,7 @@ bool same(double a, double b) {
 
 // The address of a number to be replaced.
 TensorView place_of(const Case& test, const Spoilt& spoilt) {
-  const auto writable = [](const ConstTensorView& view) {  // the case made these tensors, and owns them
+  const auto writable = [](const ConstTensorView& view) {  // the case owns these tensors
     return TensorView(const_cast<void*>(view.data()), view.dtype(), view.shape(), view.strides());
   };
   const CaseSpec& spec = test.spec;
@@ -41,7 +41,7 @@ TensorView place_of(const Case& test, const Spoilt& spoilt) {
       .select(0, spoilt.column);
 }
 
-// What replaced numbers may change: rows that see one, and the gradients of the keys that such a row sees.
+// What replaced numbers may affect: rows that see one, and the gradients of the keys that such a row sees.
 class Reach {
  public:
   Reach(const CaseSpec& spec, const SeenKeys& seen, const std::vector<Spoilt>& spoilt) : spec_(spec), seen_(seen) {
@@ -80,7 +80,7 @@ void for_each_row(const CaseSpec& spec, const Visit& visit) {
   }
 }
 
-// Collects what is wrong, with the first place of each kind.
+// Collects errors, with the first position of each kind.
 class Findings {
  public:
   // All numbers of `before` and `after` that `may_change(flat index)` does not exempt.
@@ -121,7 +121,7 @@ void compare_captures(const CaseSpec& spec, const Answer& before, const Answer& 
       const std::int64_t i = chosen(of.queries, at / spec.keys % queries);
       const std::int64_t rest = at / spec.keys / queries;
       const std::int64_t b = of.mean_over_heads ? rest : rest / heads;
-      // A hidden key reads its score in these stages.
+      // A hidden key has this score in these stages.
       const auto reads = [&](const Spoilt& one) { return one.batch == b && one.key == j; };
       if (unmasked && std::any_of(spoilt.begin(), spoilt.end(), reads)) return true;
       if (!of.mean_over_heads) return reach.row(b, chosen(of.heads, rest % heads), i);
@@ -232,7 +232,7 @@ std::vector<Spoilt> draw_spoilt(const Case& test, const SeenKeys& seen) {
     one.key = stream.integer(0, spec.keys - 1);
     one.column = stream.integer(0, (one.in_value ? spec.value_size : spec.head_size) - 1);
     one.value = kValues[stream.integer(0, 2)];
-    // One to a key: an infinite k may hide its key from rows that saw it.
+    // One per key: an infinite k may mask its key in rows that saw it.
     const bool taken = std::any_of(all.begin(), all.end(), [&](const Spoilt& other) { return other.key == one.key; });
     if (!taken && exists(one.batch, one.key) && is_hidden(one.batch, one.kv_head, one.key)) all.push_back(one);
   }

@@ -11,7 +11,7 @@
 
 namespace rapt::cases {
 
-// Which keys each row sees, by the reference: (B, Hq, Lq, Lk). A key that does not exist is not seen.
+// Which keys each row sees, according to the reference: (B, Hq, Lq, Lk). A key that does not exist is not seen.
 class SeenKeys {
  public:
   explicit SeenKeys(const Case& test);
@@ -32,11 +32,11 @@ struct Spoilt {
   double value = 0.0;
 };
 
-// Some of the keys that exist and that at least one row does not see; none, where every row sees all of them.
+// Some of the existing keys that at least one row does not see; none if every row sees all keys.
 std::vector<Spoilt> draw_spoilt(const Case& test, const SeenKeys& seen);
 
-// Runs a case with its options as they are now, forward and, where it has one, backward. Says which results changed
-// that must not; empty: none. k and v are afterwards what they were.
+// Runs a case with its current options, forward and, if it has gradients, backward. Returns which results changed that
+// must not, or an empty string. k and v are restored afterwards.
 std::string leaks(Case& test, const SeenKeys& seen, const std::vector<Spoilt>& spoilt);
 
 }  // namespace rapt::cases

@@ -7,14 +7,13 @@
 
 namespace rapt::cases {
 
-// Every option alone and in relevant combinations, at sizes that cover every edge of a tile.
+// Every option alone and in relevant combinations, at sizes that cover every tile boundary.
 std::vector<CaseSpec> all_cases();
 
-// The list once more in every pair of storage types that q and k, v may have, with weights and scores at every stage
-// asked for.
+// The list again in every pair of storage types for q and for k, v, with weights and with scores at every stage.
 std::vector<CaseSpec> all_cases_in_every_type();
 
-// A configuration drawn from everything the options allow, the same for one seed on every machine.
+// A random configuration of everything that the options allow; a seed gives the same one on every machine.
 CaseSpec random_case(std::uint64_t seed);
 
 }  // namespace rapt::cases

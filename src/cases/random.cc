@@ -8,7 +8,7 @@ namespace rapt::cases {
 
 namespace {
 
-// Mostly small, now and then across several tiles.
+// Mostly small, occasionally spanning several tiles.
 std::int64_t length(Stream& stream) {
   if (stream.chance(0.05)) return 0;
   if (stream.chance(0.02)) return stream.integer(500, 1100);
@@ -27,7 +27,7 @@ DType storage(Stream& stream) {
   return draw < 0.4 ? DType::f32 : draw < 0.7 ? DType::bf16 : DType::f16;
 }
 
-// Few queries against a long cache, half of the time one: the longer the cache, the fewer, to keep a case small.
+// Few queries with a long cache, half of the time a single query. A longer cache has fewer, to keep the case small.
 void draw_decoding(Stream& stream, CaseSpec& spec) {
   spec.query_heads = spec.kv_heads * stream.integer(1, 8);
   spec.queries = stream.chance(0.5) ? 1 : stream.integer(2, stream.chance(0.5) ? 8 : 64);

@@ -1,4 +1,4 @@
-// How often the steps of a call happen, for tests that hold a call to doing each once.
+// Counts the steps of a call, for tests that check that each happens once.
 #pragma once
 
 #include <atomic>
@@ -6,12 +6,12 @@
 namespace rapt::core {
 
 struct CallCounts {
-  // Validations of what a caller gave, by whose arguments they are.
+  // Validations, by the kind of arguments.
   int layer = 0, attention = 0, product = 0, rotary = 0, cache = 0;
   int attention_plans = 0, product_plans = 0;
 };
 
-// Null except while a test counts.
+// Null unless a test is counting.
 inline constinit std::atomic<CallCounts*> call_counts = nullptr;
 
 inline void count_call(int CallCounts::*what) {

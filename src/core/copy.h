@@ -5,8 +5,8 @@
 
 namespace rapt::core {
 
-// Between views of one shape and any strides and types, rounded once. It looks at no device: engines call it for memory
-// that they may touch.
+// Between views of the same shape, any strides and types, rounded once. Ignores the device: engines call it for memory
+// that they can access.
 void copy_elements(const ConstTensorView& from, const TensorView& to);
 
 }  // namespace rapt::core

@@ -1,7 +1,7 @@
-// An engine: one row of functions, and what they are given.
+// An engine: a table of functions, and their arguments.
 //
-// A call is resolved into a problem, planned, given the memory that the plan asks for, and run, each of it once.
-// src/attention does that for the public functions; a layer does it for the problems that it resolves itself.
+// A call is resolved into a problem, planned, given the memory that the plan requires, and run, each once.
+// src/attention does this for the public functions; a layer does it for the problems that it resolves itself.
 #pragma once
 
 #include <array>
@@ -18,19 +18,19 @@
 
 namespace rapt {
 
-// Bytes of workspace, by memory.
+// Workspace sizes in bytes, for host and device memory.
 struct Sizes {
   std::size_t host = 0;
   std::size_t device = 0;
 };
 
-// Memory for a plan: as much as its sizes say, aligned to 64 bytes.
+// Memory for a plan, of the sizes that it requires, aligned to 64 bytes.
 struct Buffers {
   std::span<std::byte> host{};
   std::span<std::byte> device{};
 };
 
-// How an engine divides one problem, decided once, and the workspace that takes. Only the engine reads its decisions.
+// How an engine divides one problem, decided once, and the workspace it needs. Only the engine reads its contents.
 class Plan {
  public:
   Plan() = default;
@@ -55,7 +55,7 @@ class Plan {
 };
 
 struct AttentionOps {
-  std::string (*cannot)(const AttentionProblem& problem);  // empty: it can; else the reason, in words
+  std::string (*cannot)(const AttentionProblem& problem);  // empty if supported; otherwise the reason, as text
   Plan (*plan)(const ForwardProblem& problem);
   void (*run)(const ForwardProblem& problem, const Plan& plan, const Buffers& buffers);
   Plan (*plan_backward)(const BackwardProblem& problem);
@@ -63,7 +63,7 @@ struct AttentionOps {
 };
 
 struct ProductOps {
-  std::string (*cannot)(DType dtype);  // that the matrix is stored in
+  std::string (*cannot)(DType dtype);  // the storage type of the matrix
   std::size_t (*packed_bytes)(const PackedWeights& weights);
   void (*pack)(const ConstTensorView& from, const PackedWeights& to, const Workers& workers);
   Plan (*plan)(const ProductProblem& problem);
@@ -71,29 +71,31 @@ struct ProductOps {
 };
 
 struct EngineRow {
-  Engine engine;  // as a caller asks for it; automatic: it is chosen for its device alone
+  Engine engine;  // the value that requests it; automatic: it is chosen by device only
   const char* name;
-  Device::Kind device;  // whose memory it reads and writes
+  Device::Kind device;  // the device whose memory it reads and writes
   const char* device_name;
-  // Which variant of the engine is in use now, where there are several (instruction sets): a call and a packed matrix
-  // keep to the one that they began with.
+  // The variant of the engine that is currently in use, if there are several (instruction sets). A call or a packed
+  // matrix keeps the variant that it started with.
   const void* (*variant)();
   AttentionOps attention;
   ProductOps product;
-  // What belongs to the device rather than to one engine of it: the first row of a device has them, others share them.
+  // Operations that belong to the device rather than to one engine: the first row of a device has them, others share
+  // them.
   const LayerOps* layer;
   const MemoryOps* memory;
 };
 
-// All engines of this build, the fastest of each device first (src/attention/engines.cc).
+// All engines of this build, for each device the fastest first (src/attention/engines.cc).
 std::span<const EngineRow* const> engines();
 
-// The first engine of a device; null: no engine of this build reads its memory.
+// The first engine of a device; null if no engine of this build supports it.
 const EngineRow* find_device(Device device);
 // The same, for the device of a validated tensor.
 const EngineRow& device_row(Device device);
 
-// Adds a row, for as long as the process runs: for a test that brings a device of its own. Not while a call runs.
+// Adds a row for the lifetime of the process, for tests with a device of their own. Must not be called while a call
+// runs.
 void register_engine(const EngineRow& row);
 
 }  // namespace rapt

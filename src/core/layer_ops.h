@@ -1,7 +1,7 @@
 // The steps of a layer besides attention and products, after validation.
 //
 // src/nn builds these problems and an engine may trust them: shapes and types agree, every default is filled in.
-// Tensors lie in memory of the engine's device; lists (spans) lie in host memory, and are read before a function
+// Tensors are in memory of the engine's device; lists (spans) are in host memory, and are read before a function
 // returns.
 #pragma once
 
@@ -21,15 +21,15 @@ struct PositionRule {
   std::int64_t offset = 0;
   const std::int64_t* given = nullptr;
   std::int64_t row_stride = 0, token_stride = 0;  // in `given`
-  std::int64_t step = 1;                          // from one token to the next, besides what `given` says
+  std::int64_t step = 1;                          // position increment per token, besides `given`
 
   std::int64_t at(std::int64_t b, std::int64_t i) const {
     return offset + i * step + (given == nullptr ? 0 : given[b * row_stride + i * token_stride]);
   }
 };
 
-// The only place where an angle becomes a cosine and a sine is an engine's, for a table and for a call alike: both in
-// double, rounded once.
+// The engine is the only place that computes cosines and sines of angles, for tables and for calls: in double, rounded
+// once.
 struct RotaryAngles {
   std::span<const double> frequencies;  // (size / 2)
   double attention_factor = 1.0;
@@ -37,18 +37,18 @@ struct RotaryAngles {
 
 struct RotaryProblem {
   RotaryAngles angles;
-  bool back = false;  // by the negative angles
+  bool back = false;  // rotates by the negative angles
   RotaryPairs pairs = RotaryPairs::half_split;
   const float* table = nullptr;  // (table_positions, 2, size / 2): the cosines of a position, then its sines
   std::int64_t table_positions = 0;
   PositionRule positions;
   ConstTensorView from;  // (B, H, L, D)
-  TensorView to;         // (B, H, L, D); from's memory and strides, or memory of its own
+  TensorView to;         // (B, H, L, D); from's memory and strides, or separate memory
 };
 
 // ---------------------------------------------------------------- KV cache
 
-// Tokens of batch row `batch` that go side by side into one page: token i of them to row `row` + i.
+// Tokens of batch row `batch` that are stored consecutively in one page: token i of them in row `row` + i.
 struct CacheRun {
   std::int64_t batch, token, page, row, count;
 };
@@ -62,8 +62,8 @@ struct AppendProblem {
 
 // ---------------------------------------------------------------- training
 
-// x (B, L, O), in place: number o of token i of batch row b is kept iff word o mod 4 of Philox counter
-// (b + batch_start, 2³² − 1, i + query_start, ⌊o / 4⌋) is at least `threshold`; what is kept is multiplied by `scale`.
+// x (B, L, O), in place: element o of token i of batch row b is kept iff word o mod 4 of Philox counter (b +
+// batch_start, 2³² − 1, i + query_start, ⌊o / 4⌋) is at least `threshold`; kept elements are multiplied by `scale`.
 struct OutputDropoutProblem {
   TensorView x;
   std::uint64_t threshold = 0;
@@ -72,23 +72,23 @@ struct OutputDropoutProblem {
   std::uint32_t batch_start = 0, query_start = 0;
 };
 
-// Rows of (T, E) tensors hold their numbers side by side. All are f32, or all f64.
+// Rows of (T, E) tensors are contiguous. All are f32, or all f64.
 struct NormProblem {
   TensorView y;
   ConstTensorView x, weight, bias;  // bias undefined: none
   double epsilon;
 };
 struct NormBackwardProblem {
-  TensorView dx, dweight, dbias;  // undefined: not asked for; dx may be dy
+  TensorView dx, dweight, dbias;  // undefined: not requested; dx may be dy
   ConstTensorView dy, x, weight;
   double epsilon;
 };
 
 struct CrossEntropyProblem {
-  TensorView dlogits;      // undefined: not asked for; may be logits
+  TensorView dlogits;      // undefined: not requested; may be logits
   ConstTensorView logits;  // (T, V)
   std::span<const std::int32_t> targets;
-  double share;  // of one target in the mean
+  double share;  // of one target in the mean loss
   double scale;  // of the gradient
 };
 
@@ -105,7 +105,7 @@ struct AdamProblem {
 
 // Every function writes the same bits for any number of workers.
 struct LayerOps {
-  // Element by element, any strides and types, rounded once. The two do not overlap.
+  // Element by element, any strides and types, rounded once. The two must not overlap.
   void (*copy)(const ConstTensorView& from, const TensorView& to, const Workers& workers);
   void (*fill)(const TensorView& to, double value, const Workers& workers);
 
@@ -113,15 +113,15 @@ struct LayerOps {
   void (*fill_rotary_table)(const RotaryAngles& angles, std::int64_t positions, float* table, const Workers& workers);
 
   void (*append)(const AppendProblem& problem, const Workers& workers);
-  // The first row of (B, H, L, D), as (b · H + h) · L + i, with a number that is not finite; −1: none. Of batch row b
-  // only the first counts[b] tokens count; empty: all. Waits for the answer.
+  // The first row of (B, H, L, D), as (b · H + h) · L + i, that holds a non-finite number; −1: none. Only the first
+  // counts[b] tokens of batch row b are checked; empty: all. Waits for the result.
   std::int64_t (*find_not_finite)(const ConstTensorView& x, std::span<const std::int64_t> counts,
                                   const Workers& workers);
 
   void (*drop_output)(const OutputDropoutProblem& problem, const Workers& workers);
   // to += x, both (T, E)
   void (*add)(const TensorView& to, const ConstTensorView& x, const Workers& workers);
-  // sums (N) += Σ rows of (M, N), ascending: one chain for each number
+  // sums (N) += Σ rows of (M, N), in ascending order: one chain per element
   void (*add_row_sums)(const ConstTensorView& rows, const TensorView& sums, const Workers& workers);
   void (*norm)(const NormProblem& problem, const Workers& workers);
   void (*norm_backward)(const NormBackwardProblem& problem, const Workers& workers);
@@ -132,9 +132,9 @@ struct LayerOps {
                 const Workers& workers);
   void (*embed_backward)(const TensorView& dtable, const ConstTensorView& dy, std::span<const std::int32_t> tokens,
                          const Workers& workers);
-  // The sum over targets of −log softmax(logits)[target], in their order. Waits for it.
+  // The sum over targets, in order, of −log softmax(logits)[target]. Waits for the result.
   double (*cross_entropy)(const CrossEntropyProblem& problem, const Workers& workers);
-  // start + Σ x², in one chain of doubles; x is contiguous. Waits for it.
+  // start + Σ x², in one chain of doubles; x is contiguous. Waits for the result.
   double (*add_squares)(double start, const ConstTensorView& x, const Workers& workers);
   void (*scale)(const TensorView& x, double factor, const Workers& workers);  // x is contiguous
   void (*adam)(const AdamProblem& problem, const Workers& workers);

@@ -26,7 +26,7 @@ void FreeBytes::operator()(std::byte* memory) const noexcept {
   if (device.kind == Device::Kind::cpu) {
     std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc): allocate's aligned_alloc
   } else {
-    find_device(device)->memory->free(device.index, memory);  // it was there when it allocated
+    find_device(device)->memory->free(device.index, memory);  // the device existed when this was allocated
   }
 }
 

@@ -14,13 +14,13 @@ struct FreeBytes {
 };
 using Bytes = std::unique_ptr<std::byte, FreeBytes>;
 
-// Allocates uninitialized memory of a device that some engine of this build reads, aligned to 64 bytes. On the host,
+// Allocates uninitialized memory, aligned to 64 bytes, on a device that an engine of this build supports. On the host,
 // large blocks are aligned to huge pages and request them. Huge pages cut TLB misses; measured read bandwidth is 1.5x.
 Bytes allocate(std::size_t bytes, Device device = {});
 
 void zero(void* memory, std::size_t bytes, Device device);
 
-// The host's memory, as an engine of the CPU has it.
+// Host memory operations, for CPU engines.
 extern const MemoryOps kHostMemory;
 
 }  // namespace rapt::core

@@ -40,7 +40,7 @@ inline std::string words_of(double number) {
 
 inline bool reads(std::string_view words, double& number) { return number_words::reads_whole(words, number); }
 
-#else  // a standard library that has these for integers only
+#else  // standard libraries that support only integers
 
 inline std::string words_of(double number) {
   std::ostringstream stream = plain_stream();

@@ -1,8 +1,8 @@
-// An attention call after validation: what the options mean, in numbers an engine can loop over.
+// An attention call after validation: the options as numbers that an engine can loop over.
 //
 // src/attention builds it and an engine may trust it: shapes agree, masks are expanded to (B, Hq, Lq, Lk), every
-// default is filled in. Batch rows and packed sequences have become one list, so engines know nothing of packing.
-// Lists lie in the call's workspace or in the caller's options: a call takes nothing from the heap.
+// default is filled in. Batch rows and packed sequences are one list, so engines need no code for packing. Lists are in
+// the call's workspace or in the caller's options: a call allocates nothing on the heap.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace rapt {
 
-// One batch row, or one packed sequence: which rows of q and k belong to it, and where its queries stand.
+// One batch row, or one packed sequence: which rows of q and k belong to it, and the positions of its queries.
 struct SequenceSpan {
   std::int64_t batch = 0;        // row of the tensors
   std::int64_t index = 0;        // b in the dropout counter: the batch row, or the sequence's number
@@ -33,7 +33,7 @@ struct KeyRange {
   std::int64_t last;
 };
 
-// The page table of k and v. Where each batch row has one page of any size, `shift` is beyond all its keys.
+// The page table of k and v. If each batch row is a single page of any size, `shift` exceeds all key indices.
 struct PagesInUse {
   static constexpr int kOnePage = 62;
 
@@ -46,7 +46,7 @@ struct PagesInUse {
 struct ResolvedDropout {
   bool on = false;
   std::uint64_t threshold = 0;  // a weight is kept iff its 32-bit word is at least this
-  double keep_scale = 1.0;      // 1 / (1 − rate); 0 where everything is dropped
+  double keep_scale = 1.0;      // 1 / (1 − rate); 0 if everything is dropped
   PhiloxKey key{};
   std::uint32_t batch_start = 0;
   std::uint32_t head_start = 0;
@@ -75,7 +75,7 @@ struct AttentionProblem {
   double scale = 1.0;
   double softcap = 0.0;
   std::span<Mask> masks;  // views of (B, Hq, Lq, Lk), broadcast by stride 0
-  // Causal and window in one: position p sees keys p − left … p + right.
+  // Causal and window combined: position p sees keys p − left … p + right.
   static constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max() / 4;
   std::int64_t left = kOpen, right = kOpen;
   std::span<const double> alibi_slopes;
@@ -84,15 +84,16 @@ struct AttentionProblem {
 
   int threads = 1;
   const ParallelFor* parallel_for = nullptr;  // the caller's, or the pool's
-  // Which variant of its engine a call uses, where there are several (instruction sets). Asked once: a call keeps to
-  // the one it began with, even if another is chosen meanwhile.
+  // The variant of the engine that a call uses, if there are several (instruction sets). Queried once: a call keeps its
+  // variant even if another is selected meanwhile.
   const void* variant = nullptr;
 
-  // Scores are sums in this type: f64 for f64 input, f32 for all others. It shows where a term of −1e9 swallows a
+  // The type in which scores are summed: f64 for f64 input, f32 for all others. It matters where −1e9 is added to a
   // score.
   bool sums_in_f64() const { return query.dtype() == DType::f64; }
 
-  // The keys that causal, window and key length leave to query i of a sequence; masks may hide more of them.
+  // The keys that causal mask, window and key length leave visible to query i of a sequence; masks may hide more of
+  // them.
   KeyRange visible_keys(const SequenceSpan& sequence, std::int64_t i) const {
     const std::int64_t position = i + sequence.offset;
     const std::int64_t first = std::max<std::int64_t>(0, position - left);

@@ -13,7 +13,7 @@
 
 namespace rapt {
 
-// Who runs the pieces of a call.
+// How the parts of a call are run.
 struct Workers {
   int threads = 1;
   const ParallelFor* parallel_for = nullptr;  // a pointer, because a copy may allocate
@@ -21,19 +21,19 @@ struct Workers {
 
 namespace core {
 
-// The library's pool, as a function that a caller might give.
+// The library's pool, in the form of a caller's function.
 const ParallelFor& pool_function();
 
-// The library's pool, with as many threads as thread_count() says, or as many as asked for.
+// The library's pool, with thread_count() threads, or the requested number.
 Workers pool_workers(int threads = 0);
 
 }  // namespace core
 
-// W (N, K), in whatever order its engine likes.
+// W (N, K), in the order that its engine prefers.
 struct PackedWeights {
   std::int64_t outputs = 0, inputs = 0;  // N, K
   DType dtype = DType::f32;
-  // Which variant of its engine packed it, where there are several (instruction sets): only that one knows the order.
+  // The variant of its engine that packed it, if there are several (instruction sets): only that one knows the order.
   const void* variant = nullptr;
   std::byte* data = nullptr;  // aligned to 64 bytes
 };
@@ -43,7 +43,7 @@ struct ProductProblem {
   PackedWeights weights;
   ConstTensorView x;      // (M, K)
   ConstTensorView bias;   // (N); undefined: none
-  ConstTensorView start;  // (M, N), instead of a bias; maybe y's memory and strides; undefined: none
+  ConstTensorView start;  // (M, N), instead of a bias; may have y's memory and strides; undefined: none
   TensorView y;           // (M, N)
   Workers workers;
 };

@@ -12,7 +12,7 @@ struct CodePoint {
   std::size_t bytes = 0;  // of its UTF-8; 0: the text does not start with well-formed UTF-8
 };
 
-// The code point at the start of `text`, which is not empty. Overlong forms, surrogates and what lies past U+10FFFF are
+// The code point at the start of `text`, which is not empty. Overlong forms, surrogates and values above U+10FFFF are
 // not well-formed.
 inline CodePoint first_code_point(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };

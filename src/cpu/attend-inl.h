@@ -37,7 +37,7 @@ inline void PackValues(const ForwardProblem& problem, const RowBlock& block, Key
 }
 
 // Values [range) of a chunk for WeightedSum. They are packed so that a panel is contiguous in L1, unless they are
-// contiguous f32 and fit in L1 as they are.
+// contiguous f32 and already fit in L1.
 inline ValueRows LoadValues(const ForwardProblem& problem, const RowBlock& block, KeyRange range,
                             const Scratch& scratch) {
   constexpr std::int64_t kFits = std::int64_t{32} << 10;
@@ -59,8 +59,8 @@ inline ValueRows LoadValues(const ForwardProblem& problem, const RowBlock& block
 
 // A tile's weights for one chunk of keys, relative to the chunk's own maximum.
 struct TileWeights {
-  KeyRange keys{0, 0};   // those that some row sees
-  float* p = nullptr;    // (keys, kTileRows), with room for kBroadcasts keys more
+  KeyRange keys{0, 0};   // visible to at least one row
+  float* p = nullptr;    // (keys, kTileRows), with padding for kBroadcasts keys
   float* max = nullptr;  // (kTileRows)
 };
 
@@ -110,7 +110,7 @@ struct Tiles {
   std::int64_t count = 0;
   TileRows rows[kTilesPerBlock];
   std::int64_t first_row[kTilesPerBlock];       // within the block
-  KeyRange any = {AttentionProblem::kOpen, 0};  // keys that some row sees
+  KeyRange any = {AttentionProblem::kOpen, 0};  // keys visible to at least one row
 
  private:
   // Tiles of similar width: a last tile of one vector would leave FMA units idle.

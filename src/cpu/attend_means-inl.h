@@ -1,5 +1,6 @@
-// Attention for some queries and all heads, with the mean of their weights over heads: the weights that the output
-// needs anyway are kept until their row's sum is known, instead of being computed again (capture-inl.h). The same bits.
+// Attention for some queries and all heads, with the mean of their weights over heads. The weights that the output
+// needs anyway are kept until their row's sum is known, instead of being recomputed (capture-inl.h). The bits are the
+// same.
 #if defined(RAPT_CPU_ATTEND_MEANS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_ATTEND_MEANS_INL_H
 #undef RAPT_CPU_ATTEND_MEANS_INL_H
@@ -31,7 +32,7 @@ struct KeptWeights {
   void clear() const {
     for (std::int64_t t = 0; t < tiles; ++t) {
       for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-        // A chunk's last scores are written in whole register tiles: what is past them belongs to the next chunk, which
+        // The last scores of a chunk are written in whole register tiles: the excess belongs to the next chunk, which
         // is written later.
         of(t, chunk) = {.p = p.data() + t * floats() + chunk * kChunk * kTileRows,
                         .max = max.data() + (t * chunks + chunk) * kTileRows};
@@ -55,7 +56,7 @@ struct KeptWeights {
   }
 };
 
-// mean += (p · factor) · share. As in Emit, but weights are never below 0, so the sum needs no floor.
+// mean += (p · factor) · share. As in Emit, but weights are non-negative, so the sum needs no lower bound.
 template <int kV>
 HWY_NOINLINE void AddToMean(std::int64_t count, const float* HWY_RESTRICT p, const float* factor, float share,
                             float* HWY_RESTRICT mean) {

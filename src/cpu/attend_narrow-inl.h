@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Few rows, or one tile of rows on so many keys that reading the keys dominates. With one lane there is nothing to
+// Few rows, or one tile of rows with so many keys that reading them dominates. With one SIMD lane there is nothing to
 // gain.
 inline bool IsNarrow(const RowBlock& block) {
   constexpr std::int64_t kManyKeys = 1024;
@@ -47,7 +47,7 @@ class RunScales {
   HWY_ALIGN float scales_[kRun];
 };
 
-// Number of rows whose scores are computed together, if so many are left.
+// Number of rows whose scores are computed together, if that many remain.
 constexpr std::int64_t RowsAtOnce(std::int64_t left) { return left > 4 ? 8 : left > 2 ? 4 : left; }
 
 // Scores of all rows with some keys, a multiple of kKeyBlock.
@@ -83,7 +83,7 @@ inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64
   const auto convert_until = [&](std::int64_t last) {
     while (j < last) {
       order.while_reading(j, kKeyBlock).fetch_all();
-      if (last - j == 1) {  // the newest key of a decode step, most often: one row, read as often as there are lanes
+      if (last - j == 1) {  // usually the newest key of a decode step: one row, repeated in every lane
         LoadRow(keys, j++, head_size, memory);
         return NarrowRowScores<float>(q, head_size, rows, memory, 0, nullptr, kKeyBlock, {}, s++);
       }
@@ -110,7 +110,7 @@ inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64
       }
     }
   });
-  convert_until(range.last);  // the last few, or all that cannot be read in place
+  convert_until(range.last);  // the last few, or everything that cannot be read in place
 }
 
 // o[r] += p · V for up to kNarrowRows rows, over `count` keys, a multiple of kKeys.
@@ -131,7 +131,7 @@ void NarrowAdd(const float* p, const T* values, std::int64_t stride, const float
   add(std::integral_constant<int, 1>());
 }
 
-// p · V over keys [range), one chain for each number.
+// p · V over keys [range), one chain per element.
 inline void NarrowChunkSums(const float* p, std::int64_t size, std::int64_t rows, KeyRange range,
                             const ReadingOrder& order, float* memory, float* const* o) {
   const CacheRows& values = order.now;
@@ -165,7 +165,7 @@ inline void NarrowChunkSums(const float* p, std::int64_t size, std::int64_t rows
     }
     for (std::int64_t r = 0; r < rows; ++r) Unzip<T>(size, o[r]);
   });
-  convert_until(range.last);  // the last few, or all that cannot be read in place
+  convert_until(range.last);  // the last few, or everything that cannot be read in place
 }
 
 // A block of few rows and its chunks of keys.
@@ -229,7 +229,7 @@ class NarrowBlock {
   }
 
  private:
-  // One row needs no way through lanes: the same products, as LoadQueries has them.
+  // A single row needs no transpose: the same products as in LoadQueries.
   void load_query() const {
     const ConstTensorView& query = problem_.query;
     float* to = scratch_.narrow_q.data();
@@ -298,7 +298,7 @@ class NarrowBlock {
     }
   }
 
-  // The keys of some chunks that some row sees.
+  // The keys of some chunks that at least one row sees.
   KeyRange keys_of(KeyRange chunks) const {
     const std::int64_t first = std::max(chunks.first * kChunk, rows_.any.first);
     return {first, std::max(first, std::min(chunks.last * kChunk, rows_.any.last))};
@@ -340,7 +340,7 @@ inline void AttendNarrow(const ForwardProblem& problem, const RowBlock& block, c
   if (!finite) RepeatRows(problem, rows, 0, scratch, sums);
 }
 
-// Where a split block keeps the state of row r after a chunk.
+// Where a split block stores the state of row r after a chunk.
 inline RowState StateOf(const ForwardProblem& problem, const ChunkBlock& block, std::int64_t chunk, std::int64_t r) {
   const std::int64_t place = (chunk - block.chunks.first) * block.rows.row_count + r;
   return {block.states + place * RowState::floats(problem.value_size), problem.value_size};
@@ -353,7 +353,7 @@ inline void AttendNarrowChunks(const ForwardProblem& problem, const ChunkBlock& 
           [](std::int64_t) {});
 }
 
-// The chunks of a split block, merged in order, and its rows written.
+// Merges the chunks of a split block in order, and writes its rows.
 inline void Finish(const ForwardProblem& problem, const ChunkBlock& block, const RowSums& sums,
                    std::span<std::byte> memory) {
   Arena arena(memory);

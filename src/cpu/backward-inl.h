@@ -18,7 +18,7 @@ HWY_INLINE KeyRange ChunkRange(const SequenceSpan& sequence, std::int64_t chunk)
   return {chunk * kChunk, std::min((chunk + 1) * kChunk, sequence.key_count)};
 }
 
-// The chunks that a tile takes part in: those that causal, window and length leave it.
+// The chunks that are visible to a tile under causal mask, window and key length.
 HWY_INLINE KeyRange ChunksOf(const BackwardProblem& problem, const HeadRows& rows) {
   const KeyRange first = problem.visible_keys(*rows.sequence, rows.first);
   const KeyRange last = problem.visible_keys(*rows.sequence, rows.first + rows.count - 1);
@@ -27,7 +27,7 @@ HWY_INLINE KeyRange ChunksOf(const BackwardProblem& problem, const HeadRows& row
 
 // ---------------------------------------------------------------- what must be known of each row
 
-// m and l of each row, as forward has them.
+// m and l of each row, as in forward.
 inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch, float* m,
                     float* l) {
   const std::int64_t kv_head = rows.head[0] / problem.group;
@@ -55,7 +55,7 @@ inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const 
   }
 }
 
-// Whether the caller gave what a row needs: forward's lse, and its output unless dout is absent.
+// Whether the caller provided what a row needs: forward's lse, and its output unless dout is absent.
 HWY_INLINE bool IsKnown(const BackwardProblem& problem) {
   return problem.upstream.lse.defined() && problem.upstream.dweights.empty() &&
          (problem.upstream.out.defined() || !problem.upstream.dout.defined());
@@ -115,7 +115,7 @@ inline void SumDelta(const BackwardProblem& problem, const TileRows& rows, const
   }
 }
 
-// m, 1 / l and Σ_j p_j g_j of a tile's rows: from what the caller gave, or from all their keys.
+// m, 1 / l and Σ_j p_j g_j of a tile's rows: from the caller's tensors, or recomputed from all keys.
 inline void KnownRows(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch,
                       TileStats& stats) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -145,7 +145,7 @@ inline void KnownRows(const BackwardProblem& problem, const TileRows& rows, cons
     }
   }
   for (std::int64_t lane = 0; lane < rows.vectors * kLanes; ++lane) {
-    // A row that sees nothing has m = −inf, and one with a NaN may have any m: for both, e^(s − m) must be 0 where s is
+    // A fully masked row has m = −inf, and a row with a NaN may have any m: for both, e^(s − m) must be 0 where s is
     // −inf. The sum of a row with a NaN is NaN.
     const float m = stats.m[lane];
     stats.inverse[lane] = m == -kInfinity && !std::isnan(l[lane]) ? 0.0F
@@ -155,7 +155,7 @@ inline void KnownRows(const BackwardProblem& problem, const TileRows& rows, cons
   }
   if (IsKnown(problem) && problem.upstream.dout.defined()) {
     DeltaFromOut(problem, rows, scratch, stats);
-    // Where dout is not finite and out is 0, as in a row that sees nothing, their product is NaN: sum such rows again.
+    // If dout is not finite and out is 0, as in a fully masked row, their product is NaN: such rows are recomputed.
     bool again = false;
     for (std::int64_t lane = 0; lane < rows.vectors * kLanes; ++lane) {
       if (!std::isfinite(stats.delta[lane])) summed[lane] = again = true;
@@ -246,7 +246,7 @@ HWY_NOINLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const fl
   }
 }
 
-// The same for all columns, in pieces of nearly the same width.
+// The same for all columns, in parts of nearly equal width.
 template <std::int64_t kRowStep, std::int64_t kStep>
 void AddOuterRows(const float* a, KeyRange steps, const float* b, std::int64_t b_stride, float* to,
                   std::int64_t to_stride, std::int64_t count) {
@@ -261,7 +261,7 @@ void AddOuterRows(const float* a, KeyRange steps, const float* b, std::int64_t b
   }
 }
 
-// to[j] += Σ over rows of w[j][row] · b[row], for keys [range): dk and dv. Rows that do not see a key are left out.
+// to[j] += Σ over rows of w[j][row] · b[row], for keys [range): dk and dv. Rows that do not see a key are skipped.
 inline void AddToKeys(const TileRows& rows, KeyRange range, const float* w, const float* b, std::int64_t stride,
                       float* to) {
   const std::int64_t count = range.last - range.first;
@@ -277,8 +277,8 @@ inline void AddToKeys(const TileRows& rows, KeyRange range, const float* w, cons
   }
 }
 
-// Adds what AddToKeys leaves out of dv, because it uses dout with 0 in place of non-finite numbers: w · dout where a
-// row has a weight. Multiplied by a weight of 0 it would reach keys that the row does not see.
+// Adds what AddToKeys omits from dv because it uses dout with 0 in place of non-finite numbers: w · dout for rows with
+// a nonzero weight. Multiplied by a weight of 0 it would leak to keys that the row does not see.
 HWY_NOINLINE inline void AddNotFinite(const TileRows& rows, KeyRange range, const GradientScratch& scratch,
                                       std::int64_t size, float* to) {
   for (std::int64_t row = 0; row < rows.count; ++row) {
@@ -308,7 +308,7 @@ inline void AddToQueries(const TileRows& rows, KeyRange range, const float* w, c
 
 // ---------------------------------------------------------------- dk, dv and dq
 
-// One tile, loaded, against one chunk of keys. `part` says where its part of dq goes; it has no turn if dq is not
+// One loaded tile against one chunk of keys. `part` is the destination of its part of dq; it has no turn if dq is not
 // requested.
 inline void DifferentiateTile(const BackwardProblem& problem, const TileRows& rows, KeyRange range,
                               const ChunkRows& chunks, const TileStats& stats, const QueryPart& part,
@@ -419,8 +419,8 @@ class MaskSums {
   }
 
  private:
-  // Everything that these chunks add to one part of the gradient: (keys, kTileRows), of which only the first key is
-  // used if keys are summed over, and only the first lane if queries are.
+  // The sum of what these chunks contribute to one part of the gradient: (keys, kTileRows), of which only the first key
+  // is used if keys are summed over, and only the first lane if queries are.
   void sum(KeyRange chunks) const {
     const KeyRange range = {chunks.first * kChunk, std::min(chunks.last * kChunk, key_count_)};
     const std::int64_t keys = one_key_ ? 1 : range.last - range.first;

@@ -2,8 +2,8 @@
 //
 //   prepare          by tiles of rows: the maximum, the sum and delta = Σ_j p_j g_j − dlse of each row
 //   differentiate    by blocks of keys: dk and dv of their chunks, and each chunk's part of dq, in turn
-//   store            dq, where its tensor cannot hold sums in f32
-//   masks, sinks     each number a sum in one fixed order
+//   store            dq, if its tensor cannot hold f32 sums
+//   masks, sinks     each element is a sum in one fixed order
 #include "cpu/backward.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::int64_t rows_of(const AttentionProblem& problem) {
   return problem.query.size(0) * problem.query_heads * problem.query.size(2);
 }
 
-// Calls visit(rows, number) for each tile of rows; numbers ascend from 0, those of a kv head side by side.
+// Calls visit(rows, number) for each tile of rows; numbers ascend from 0, and those of a kv head are consecutive.
 template <class Visit>
 void for_each_tile(const BackwardProblem& problem, const Kernels& kernels, const Visit& visit) {
   std::int64_t number = 0;
@@ -44,7 +44,8 @@ void for_each_tile(const BackwardProblem& problem, const Kernels& kernels, const
   }
 }
 
-// How many chunks a KeyBlock has, the last of a sequence aside: one or two. A tile of rows is loaded once for them.
+// The number of chunks in a KeyBlock, except the last of a sequence: one or two. A tile of rows is loaded once for
+// them.
 std::int64_t chunks_at_once(const BackwardProblem& problem) {
   // k, v, dk and dv of two chunks: 512 KiB of the L2 of a core.
   constexpr std::int64_t kWidest = 128;
@@ -110,7 +111,7 @@ void for_each_mask_block(const BackwardProblem& problem, const Kernels& kernels,
     const bool one_key = to.size(rank - 1) == 1;
     const bool one_head = rank < 4 || to.size(1) == 1;
     const bool one_batch = rank < 4 || to.size(0) == 1;
-    // Packed sequences have separate places in the mask, unless it has only one.
+    // Packed sequences have separate positions in the mask, unless it has only one.
     const std::size_t together = packed ? (one_query && one_key ? all.size() : 1) : one_batch ? all.size() : 1;
     const std::int64_t heads = one_head ? problem.query_heads : 1;
     for (std::size_t s = 0; s < all.size() && together > 0; s += together) {
@@ -137,7 +138,7 @@ void for_each_mask_block(const BackwardProblem& problem, const Kernels& kernels,
   }
 }
 
-// Floats in a row of dq as kernels write it.
+// Row stride of dq in the workspace, in floats.
 std::int64_t padded_row(const BackwardProblem& problem, const Kernels& kernels) {
   return (problem.head_size + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
 }
@@ -148,7 +149,7 @@ struct Division {
     for_each_tile(problem, kernels, [&](const HeadRows&, std::int64_t) { ++tiles; });
     for_each_key_block(problem, kernels, chunks_at_once, [&](const KeyBlock&) { ++key_blocks; });
     for_each_mask_block(problem, kernels, [&](const MaskBlock&) { ++mask_blocks; });
-    constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about what it takes to wake a thread
+    constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about the cost of waking a thread
     const std::int64_t products = rows_of(problem) * problem.key_length * (problem.head_size + problem.value_size);
     const std::int64_t items = std::max({tiles, key_blocks, mask_blocks});
     workers = products < kTiny ? 1 : std::clamp<std::int64_t>(items, 1, problem.threads);
@@ -230,7 +231,7 @@ void clear(const TensorView& to) {
   core::copy_elements(ConstTensorView(&kZero, Dims{}).expand(to.shape()), to);
 }
 
-// Keys that no sequence has: past a key length.
+// Keys past a key length, which belong to no sequence.
 void clear_absent_keys(const BackwardProblem& problem, const TensorView& to) {
   if (!to.defined()) return;
   const std::span<const SequenceSpan> all = problem.sequences;
@@ -242,7 +243,7 @@ void clear_absent_keys(const BackwardProblem& problem, const TensorView& to) {
   }
 }
 
-// dsink_h = −Σ over b, i of the sink's weight times delta: a sum for each b, and these added in ascending order.
+// dsink_h = −Σ over b, i of the sink's weight times delta: one sum per b, added in ascending order.
 void store_sinks(const BackwardProblem& problem, const BackwardState& state) {
   const TensorView& to = problem.gradients.dsinks;
   if (!to.defined()) return;

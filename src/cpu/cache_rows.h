@@ -26,7 +26,7 @@ class CacheRows : public KvRows {
     return static_cast<const T*>(view().data()) + offset(j);
   }
 
-  // Rows that will be read soon, beginning with row j, to the end of its page at most. `last` is the end of all.
+  // Rows that will be read soon, from row j to the end of its page at most. `last` is the end of all rows.
   Ahead ahead(std::int64_t j, std::int64_t count, std::int64_t last) const {
     if (view().stride(3) != 1 || count <= 0) return {};
     std::int64_t far = Ahead::kFar;
@@ -40,7 +40,8 @@ class CacheRows : public KvRows {
   }
   // How many rows to prefetch ahead: at least as many as are read at once.
   std::int64_t rows_ahead() const { return ahead_; }
-  // How many rows from row j on, at most `count`, are evenly spaced, and so are those prefetched while they are read.
+  // The number of rows from row j on, at most `count`, that are evenly spaced together with those to prefetch
+  // meanwhile.
   std::int64_t even_run(std::int64_t j, std::int64_t count) const {
     return in_pages_ ? run(j + ahead_ + far_, run(j + ahead_, run(j, count))) : count;
   }
@@ -48,7 +49,8 @@ class CacheRows : public KvRows {
  private:
   // Tensors up to this size may still be in a cache when they are read again.
   static constexpr std::int64_t kStays = std::int64_t{2} << 20;
-  // Pages of so many rows behave like contiguous memory. In smaller ones the hardware prefetcher does not help.
+  // Pages of at least this many rows behave like contiguous memory. In smaller ones the hardware prefetcher does not
+  // help.
   static constexpr std::int64_t kLong = 1024;
 
   static KvRows joined(KvRows rows, std::int64_t count) {
@@ -63,7 +65,7 @@ class CacheRows : public KvRows {
   Source source_;
 };
 
-// Two runs of rows that are read one after the other, `now` from `first` to `last`, then `next` from its own first row:
+// Two runs of rows that are read one after the other, `now` from `first` to `last`, then `next` from its first row:
 // what to prefetch while rows j … are processed.
 struct ReadingOrder {
   const CacheRows& now;
@@ -71,7 +73,7 @@ struct ReadingOrder {
   const CacheRows* next = nullptr;
   KeyRange next_range{0, 0};
 
-  // How many rows from row j on to read as one, a multiple of `step` as `count` is, within one page.
+  // The number of rows from row j on to read together, a multiple of `step` like `count`, within one page.
   std::int64_t rows_at_once(std::int64_t j, std::int64_t count, std::int64_t step) const {
     return std::max(step, now.even_run(j, count) / step * step);
   }

@@ -1,5 +1,5 @@
-// Writing weights and scores: a second pass that computes the scores again, chunk by chunk, and turns them into weights
-// with the sums that the first pass kept. It needs no L×L memory of its own.
+// Writing weights and scores: a second pass that recomputes the scores, chunk by chunk, and turns them into weights
+// with the sums that the first pass stored. It needs no L×L memory of its own.
 #if defined(RAPT_CPU_CAPTURE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_CAPTURE_INL_H
 #undef RAPT_CPU_CAPTURE_INL_H
@@ -34,7 +34,7 @@ struct CaptureScratch {
 
   std::span<float> q;      // (D, kTileRows)
   std::span<float> s;      // (kChunk, kTileRows): scores, then weights
-  std::span<float> keys;   // a chunk of k as f32, where it cannot be read in place
+  std::span<float> keys;   // a chunk of k as f32, if it cannot be read in place
   std::span<float> rows;   // (kLanes, D or kChunk): rows before or after the transpose into lanes
   std::span<float> means;  // for each capture that is a mean: (kChunk, kTileRows)
 
@@ -103,7 +103,7 @@ class CaptureRows {
   const TileRows& rows_;
 };
 
-// A chunk's scores become weights, by the chunk's maximum and the sums of the whole row.
+// Turns a chunk's scores into weights, using the chunk's maximum and the sums of the whole row.
 inline void FinalWeights(const TileRows& rows, const RowSums& sums, const float* chunk_max, std::int64_t count,
                          float* HWY_RESTRICT s) {
   HWY_ALIGN float m[TileRows::kMax];
@@ -158,7 +158,7 @@ inline void CaptureHead(const ForwardProblem& problem, const TileRows& rows, std
     return std::any_of(problem.outputs.captures.begin(), problem.outputs.captures.end(),
                        [&](const Capture& capture) { return capture.stage == stage; });
   };
-  const bool all_scores = wants(Stage::raw) || wants(Stage::capped);  // these are there for hidden keys too
+  const bool all_scores = wants(Stage::raw) || wants(Stage::capped);  // these include the scores of hidden keys
   const std::int64_t count = chunk.last - chunk.first;
   const TileKeys keys = all_scores ? TileKeys{chunk, true} : VisibleTileKeys(problem, rows, chunk);
   const std::int64_t begin = keys.range.first < keys.range.last ? keys.range.first - chunk.first : count;

@@ -27,14 +27,14 @@ std::int64_t query_count(const ForwardProblem& problem) {
   return queries;
 }
 
-// Blocks on so many threads: how many rounds they take, if all take the same time.
+// The number of rounds that blocks need on this many threads, if all take the same time.
 std::int64_t rounds(std::int64_t blocks, int threads) { return (blocks + threads - 1) / threads; }
 
-// As many rows as make packing cheap, but no fewer blocks than keep every worker busy: the width at which the work
-// takes the least time.
+// The block width that takes the least time: enough rows to amortize packing, but enough blocks to keep every worker
+// busy.
 std::int64_t rows_per_block(const ForwardProblem& problem, const Kernels& kernels) {
-  constexpr double kPacking = 0.5;  // of the time of a tile, for every block
-  // Under a causal mask or a window blocks differ, and the last to finish works alone for a while.
+  constexpr double kPacking = 0.5;  // relative to the time of a tile, per block
+  // Under a causal mask or a window, block times differ, and the last worker to finish runs alone for a while.
   const bool even = problem.left == AttentionProblem::kOpen && problem.right == AttentionProblem::kOpen;
   std::int64_t best = kTilesPerBlock;
   double least = std::numeric_limits<double>::infinity();
@@ -66,7 +66,7 @@ void for_each_block(const ForwardProblem& problem, std::int64_t rows_per_block, 
   }
 }
 
-// The chunks of keys that some row of a block sees. Both ends ascend from row to row.
+// The chunks of keys that at least one row of a block sees. Both ends ascend from row to row.
 KeyRange chunks_of(const ForwardProblem& problem, const RowBlock& block) {
   const std::int64_t first_query = block.first_row / problem.group;
   const std::int64_t last_query = (block.first_row + block.row_count - 1) / problem.group;
@@ -84,20 +84,21 @@ std::int64_t query_blocks(const ForwardProblem& problem, std::int64_t queries_pe
   return blocks;
 }
 
-// Whether a call asks for nothing but a mean of weights that the output is made of. They need not be computed again: a
-// worker can keep those of a head until its sums are known.
+// Whether a call requests only a mean of the weights that the output uses. They need not be recomputed: a worker can
+// keep the weights of a head until its sums are known.
 bool can_keep_weights(const ForwardProblem& problem) {
   const std::span<const Capture> captures = problem.outputs.captures;
   return captures.size() == 1 && is_weights(captures[0].stage) && captures[0].of.mean_over_heads &&
          captures[0].of.queries.empty() && !problem.dropout.on && problem.query_heads > 0;
 }
 
-// For a call whose weights are kept: the queries of a block, all heads of which are one work item. 0: they are computed
-// again, because there are few queries, more keys than a worker has room for, or too few blocks for the threads.
+// For a call whose weights are kept: the number of queries in a block, all heads of which are one work item. 0: weights
+// are recomputed, because there are few queries, more keys than a worker has memory for, or too few blocks for the
+// threads.
 std::int64_t kept_queries(const ForwardProblem& problem, const Kernels& kernels) {
   constexpr std::size_t kMostBytes = std::size_t{4} << 20;  // for each worker
-  constexpr double kPacking = 0.2;                          // of the time of a tile, for every block
-  constexpr double kFirstPass = 1.1, kSecondPass = 0.6;     // of the time of a tile, if weights are computed again
+  constexpr double kPacking = 0.2;                          // relative to the time of a tile, per block
+  constexpr double kFirstPass = 1.1, kSecondPass = 0.6;     // relative to the time of a tile, if weights are recomputed
   const std::int64_t tile = kernels.rows_per_tile;
   const auto sequences = static_cast<std::int64_t>(problem.sequences.size());
   if (!can_keep_weights(problem) || query_count(problem) < sequences * tile) return 0;
@@ -113,7 +114,7 @@ std::int64_t kept_queries(const ForwardProblem& problem, const Kernels& kernels)
     const std::int64_t blocks = query_blocks(problem, queries);
     const double block = static_cast<double>(queries) / static_cast<double>(tile) + kPacking;
     double time = (all + static_cast<double>(blocks) * kPacking) / problem.threads;
-    if (problem.threads > 1) time += (even ? 0.25 : 0.5) * block;  // the last to finish works alone for a while
+    if (problem.threads > 1) time += (even ? 0.25 : 0.5) * block;  // the last worker to finish runs alone for a while
     if (problem.threads > 1 && even) {
       time = std::max(time, static_cast<double>(rounds(blocks, problem.threads)) * block);
     }
@@ -122,8 +123,8 @@ std::int64_t kept_queries(const ForwardProblem& problem, const Kernels& kernels)
   return best;
 }
 
-// How a call is divided. Few blocks on many keys are split further, by chunks: pieces, whose states are merged by block
-// afterwards. It does not affect the result.
+// How a call is divided. Few blocks with many keys are split further, by chunks, into pieces, whose states are then
+// merged per block. It does not affect the result.
 struct Division {
   Division(const ForwardProblem& problem, const Kernels& kernels)
       : kept_queries(cpu::kept_queries(problem, kernels)),
@@ -142,12 +143,12 @@ struct Division {
       products += block.row_count * (range.last - range.first) * kChunk * (problem.head_size + problem.value_size);
     });
     if (kept_queries > 0) blocks = 0;
-    constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about what it takes to wake a thread
+    constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about the cost of waking a thread
     if (problem.threads == 1 || products < kTiny) return;
-    constexpr double kBusy = 0.8;  // a smaller part of the threads at work is worth keeping states apart
+    constexpr double kBusy = 0.8;  // if a smaller fraction of the threads is busy, splitting pays off
     const double busy =
         static_cast<double>(blocks) / static_cast<double>(rounds(blocks, problem.threads) * problem.threads);
-    // States of many rows would soon be larger than k and v; then some threads idle instead.
+    // The states of many rows would exceed k and v in size; then some threads stay idle instead.
     constexpr std::int64_t kStateBytes = std::int64_t{8} << 20;  // for each thread
     const bool fits = states * state_floats * static_cast<std::int64_t>(sizeof(float)) <= problem.threads * kStateBytes;
     if (kept_queries == 0 && busy < kBusy && chunks > blocks && fits) {
@@ -169,8 +170,8 @@ struct Division {
     });
   }
 
-  std::int64_t kept_queries;       // 0: weights are not kept; else blocks of queries take the place of blocks of rows
-  std::int64_t queries_per_block;  // where something is captured
+  std::int64_t kept_queries;       // 0: weights are not kept; otherwise blocks of queries replace blocks of rows
+  std::int64_t queries_per_block;  // if something is captured
   std::int64_t query_blocks;
   std::int64_t rows_per_block;
   std::int64_t blocks = 0;
@@ -181,7 +182,7 @@ struct Division {
   std::int64_t state_floats;
 };
 
-// A call's memory: its work written down, and room for each worker.
+// A call's memory: the list of its work items, and scratch memory for each worker.
 class Workspace {
  public:
   Workspace(Arena& arena, const ForwardProblem& problem, const Kernels& kernels, const Division& division)
@@ -202,7 +203,7 @@ class Workspace {
     scratch_ = arena.take<std::byte>(workers_ * static_cast<std::int64_t>(worker_bytes_));
   }
 
-  // Writes the work down, longest first, so that the last to finish are short.
+  // Lists the work items, longest first, so that the last to finish are short.
   void plan(const ForwardProblem& problem) const {
     std::size_t count = 0;
     float* states = states_.data();
@@ -226,7 +227,7 @@ class Workspace {
     });
   }
 
-  // The queries that some capture asks for, in blocks, longest first.
+  // The queries that at least one capture requests, in blocks, longest first.
   std::span<const QueryBlock> plan_captures(const ForwardProblem& problem) const {
     const auto is_chosen = [&](std::int64_t query) {
       return std::any_of(problem.outputs.captures.begin(), problem.outputs.captures.end(), [&](const Capture& capture) {

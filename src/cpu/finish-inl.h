@@ -31,7 +31,7 @@ inline void AddSinks(const ForwardProblem& problem, const TileRows& rows, const 
   }
 }
 
-// lse = m + log l, and what a later pass needs of a row.
+// lse = m + log l, and the row statistics that a later pass needs.
 inline void StoreSums(const ForwardProblem& problem, const TileRows& rows, std::int64_t lane, float m, float l,
                       const RowSums& sums) {
   const std::int64_t b = rows.sequence->batch;
@@ -46,8 +46,8 @@ inline void StoreSums(const ForwardProblem& problem, const TileRows& rows, std::
   }
 }
 
-// o times a factor for each row, from lanes to rows with room for RoundUp(size, 4) numbers. Adding 0 turns −0 into 0:
-// see RowState::normalise. Returns the check that AllFinite needs.
+// o times a factor for each row, transposed from lanes to rows, padded to RoundUp(size, 4) numbers. Adding 0 turns −0
+// into 0: see RowState::normalise. Returns the check that AllFinite needs.
 HWY_INLINE Vec StoreOutputs(const float* HWY_RESTRICT o, Vec factor, std::int64_t size, float* const* to) {
   Vec check = hn::Zero(kF32);
   const auto column = [&](std::int64_t d) HWY_ATTR {
@@ -62,8 +62,8 @@ HWY_INLINE Vec StoreOutputs(const float* HWY_RESTRICT o, Vec factor, std::int64_
   return check;
 }
 
-// out = o / l. A row that saw nothing has l = 0 and gives 0. Returns whether everything written is finite; if not, the
-// rows may have multiplied values that they do not see: see RepeatRows.
+// out = o / l. A fully masked row has l = 0 and gives 0. Returns whether everything written is finite; if not, the rows
+// may have multiplied masked values: see RepeatRows.
 inline bool StoreRows(const ForwardProblem& problem, const TileRows& rows, const TileState& state,
                       const Scratch& scratch, const RowSums& sums) {
   const TensorView& out = problem.outputs.out;

@@ -39,7 +39,7 @@ struct GradientScratch {
 
   static constexpr std::int64_t kTile = kChunk * kTileRows;
 
-  std::int64_t most_keys;  // that are worked on at once
+  std::int64_t most_keys;  // that are processed at once
   std::int64_t key_stride, value_stride;
   std::span<float> q, dout;  // (D, kTileRows), scaled, and (Dv, kTileRows)
   std::span<float> q_rows,
@@ -50,7 +50,7 @@ struct GradientScratch {
   std::span<float> keep;      // (kChunk, kTileRows): what dropout multiplies a weight by
   std::span<float> slope;     // (kChunk, kTileRows): 1 − tanh², where there is a softcap
   std::span<float> keys, clean_keys;  // (most_keys, key_stride): k as it is, and with 0 in place of non-finite numbers
-  std::span<float> values;            // (most_keys, value_stride): v as f32, where it cannot be read in place
+  std::span<float> values;            // (most_keys, value_stride): v as f32, if it cannot be read in place
   std::span<float> dkeys, dvalues;    // (most_keys, key_stride) and (most_keys, value_stride)
   std::span<float> sums;              // three of (kChunk, kTileRows): sums of a mask's gradient
 };
@@ -68,7 +68,7 @@ inline void LoadPaddedRow(const ConstTensorView& view, std::int64_t offset, std:
   std::fill(to + size, to + padded, 0.0F);
 }
 
-// A tile's rows of q or dout, one after the other in `memory` and side by side in `lanes`.
+// A tile's rows of q or dout: row-major in `memory`, and transposed in `lanes`.
 inline void LoadTileRows(const ConstTensorView& view, const TileRows& rows, std::int64_t size, std::int64_t padded,
                          float scale, float* HWY_RESTRICT memory, float* HWY_RESTRICT lanes) {
   for (std::int64_t v = 0; v < rows.vectors; ++v) {
@@ -84,7 +84,7 @@ inline void LoadTileRows(const ConstTensorView& view, const TileRows& rows, std:
   }
 }
 
-// Rows of a tile with 0 in place of non-finite numbers; returns whether all was.
+// Rows of a tile with 0 in place of non-finite numbers; returns whether all were finite.
 HWY_INLINE bool CleanRows(const TileRows& rows, std::int64_t stride, float* memory) {
   const std::int64_t count = rows.count * stride;
   Vec check = hn::Zero(kF32);
@@ -105,7 +105,7 @@ inline bool LoadTile(const BackwardProblem& problem, const TileRows& rows, const
   return CleanRows(rows, scratch.value_stride, scratch.dout_rows.data());
 }
 
-// The keys and values of a chunk, or of several in a row, in f32.
+// The keys and values of one or more consecutive chunks, in f32.
 struct ChunkRows {
   KeyRows keys, values;
   const float* clean_keys = nullptr;  // key_stride apart
@@ -163,13 +163,13 @@ struct TileStats {
   HWY_ALIGN float m[TileRows::kMax];
   HWY_ALIGN float inverse[TileRows::kMax];  // 1 / l
   HWY_ALIGN float delta[TileRows::kMax];
-  bool finite = true;       // every 1 / l is
-  bool finite_dout = true;  // as LoadTile says
+  bool finite = true;       // every 1 / l is finite
+  bool finite_dout = true;  // as returned by LoadTile
 };
 
 // ---------------------------------------------------------------- scores and the upstream gradient of weights
 
-// dout · v for the keys that each vector of rows sees; for others anything.
+// dout · v for the keys that each vector of rows sees; arbitrary for others.
 inline void RaggedProducts(const TileRows& rows, KeyRange range, const float* lanes, std::int64_t size,
                            const KeyRows& key_rows, float* to) {
   const Stretches keys(rows, range, kLanes);
@@ -185,7 +185,7 @@ inline void RaggedProducts(const TileRows& rows, KeyRange range, const float* la
   for (std::int64_t v = 0; v < last; ++v) multiply(v + 1, last + 1, keys.end[v], keys.end[v + 1]);
 }
 
-// s: scores after step 5, −inf where a row does not see a key. g: dout · v, anything where it does not.
+// s: scores after step 5, −inf if a row does not see a key. g: dout · v, arbitrary for such keys.
 inline TileKeys ScoreTile(const BackwardProblem& problem, const TileRows& rows, KeyRange range, const ChunkRows& chunk,
                           const GradientScratch& scratch) {
   const TileKeys keys = VisibleTileKeys(problem, rows, range);
@@ -261,23 +261,23 @@ inline void AddWeightsGradients(const BackwardProblem& problem, const TileRows& 
 
 // ---------------------------------------------------------------- softmax and its gradient
 
-// x, and 0 where w is +0, whatever x is there.
+// x, but 0 where w is +0, whatever x is.
 HWY_INLINE Vec ZeroWhereZero(Vec w, Vec x) {
   const U32 u32;  // Ne of floats is false for NaN on some machines
   return hn::IfThenElseZero(hn::RebindMask(kF32, hn::Ne(hn::BitCast(u32, w), hn::Zero(u32))), x);
 }
 
-// e^(s − m) · 1/l, and exactly 0 where nothing is seen, whatever the row's sum is. kFinite: 1/l is.
+// e^(s − m) · 1/l, and exactly 0 for masked keys, whatever the row's sum is. kFinite: 1/l is finite.
 template <bool kFinite>
 HWY_INLINE Vec WeightOf(Vec s, Vec m, Vec inverse) {
   const Vec e = Exp(hn::Sub(s, m));
   return kFinite ? hn::Mul(e, inverse) : ZeroWhereZero(e, hn::Mul(e, inverse));
 }
 
-// p · (g − delta), and exactly 0 where p is, whatever g is.
+// p · (g − delta), and exactly 0 where p is 0, whatever g is.
 HWY_INLINE Vec ScoreGradient(Vec p, Vec g, Vec delta) { return ZeroWhereZero(p, hn::Mul(p, hn::Sub(g, delta))); }
 
-// If only softmax is between g and the scores: s becomes p, g becomes scale · p · (g − delta).
+// If there is only softmax between g and the scores: s becomes p, g becomes scale · p · (g − delta).
 template <int kV, bool kFinite>
 HWY_NOINLINE void SoftmaxGradient(std::int64_t count, const TileStats& stats, float scale, float* HWY_RESTRICT s,
                                   float* HWY_RESTRICT g) {
@@ -312,7 +312,7 @@ inline void WeightsAndTheirGradient(const BackwardProblem& problem, const TileRo
   AddWeightsGradients(problem, rows, Stage::weights, keys.range, scratch);
 }
 
-// g becomes 0 where a score was filled: a filled score has no gradient.
+// Sets g to 0 where a score was filled: a filled score has no gradient.
 inline void DropFilled(const BackwardProblem& problem, const TileRows& rows, KeyRange range,
                        const GradientScratch& scratch) {
   for (const Mask& mask : problem.masks) {

@@ -14,9 +14,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// sums[d] = Σ_j p_j v_j over the keys that each row sees, those with a score above −inf: the chains of WeightedSum,
-// which adds 0 where this adds nothing. A weight of 0 does not imply a masked key: dropout and underflow give 0 too.
-// `sums` is (Dv, kTileRows), `row` has room for one row of v.
+// sums[d] = Σ_j p_j v_j over the keys that each row sees, those with a score above −inf: the same chains as in
+// WeightedSum, which adds 0 where this adds nothing. A weight of 0 does not imply a masked key: dropout and underflow
+// give 0 too. `sums` is (Dv, kTileRows), `row` has space for one row of v.
 HWY_NOINLINE inline void SumSeenValues(const KvRows& values, const TileRows& rows, KeyRange range, std::int64_t size,
                                        const float* HWY_RESTRICT s, const float* HWY_RESTRICT p,
                                        float* HWY_RESTRICT row, float* HWY_RESTRICT sums) {
@@ -35,7 +35,7 @@ HWY_NOINLINE inline void SumSeenValues(const KvRows& values, const TileRows& row
 }
 
 // Recomputes the rows of a tile without their masked values, and writes them. A finite row gets the same bits again, so
-// it does not matter which row of the tile was not finite. The memory of tile `tile` is written over.
+// it does not matter which row of the tile was not finite. The memory of tile `tile` is overwritten.
 HWY_NOINLINE inline void RepeatRows(const ForwardProblem& problem, const TileRows& rows, std::int64_t tile,
                                     const Scratch& scratch, const RowSums& sums) {
   const std::int64_t kv_head = rows.head[0] / problem.group;

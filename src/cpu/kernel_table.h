@@ -12,11 +12,11 @@
 
 namespace rapt::cpu {
 
-// Keys form chunks at multiples of this, counted within their sequence. Each chunk has a softmax of its own, and chunks
-// are merged in ascending order: part of the arithmetic contract, so changing it changes bits.
+// Keys form chunks at multiples of this, counted within their sequence. Each chunk has its own softmax, and chunks are
+// merged in ascending order: part of the arithmetic contract, so changing it changes bits.
 inline constexpr std::int64_t kChunk = 256;
 
-// A row is one query of one head; the heads that share a kv head are worked on together. Row r of a sequence and kv
+// A row is one query of one head; the heads that share a kv head are processed together. Row r of a sequence and kv
 // head is query r / group of head kv_head · group + r % group.
 struct RowBlock {
   const SequenceSpan* sequence = nullptr;
@@ -30,15 +30,15 @@ struct RowBlock {
 // `finish` to merge in order.
 struct ChunkBlock {
   RowBlock rows;
-  KeyRange chunks{0, 0};  // their numbers; chunk n begins at key n · kChunk
+  KeyRange chunks{0, 0};  // chunk indices; chunk n begins at key n · kChunk
   float* states = nullptr;
 };
 
-// A block is worked on in tiles, each as many rows as an instruction set's registers hold side by side. Values are
-// packed once for each block, so it should have several.
+// A block is processed in tiles, each with as many rows as the register tile of an instruction set. Values are packed
+// once per block, so it should have several tiles.
 inline constexpr std::int64_t kTilesPerBlock = 6;
 
-// Each row's final maximum and sum, kept for the pass that writes weights: for (b, h, query) of the tensors.
+// Each row's final maximum and sum, stored for the pass that writes weights: for (b, h, query) of the tensors.
 struct RowSums {
   std::span<float> m, l;  // empty: not requested
   std::int64_t heads = 0, queries = 0;
@@ -63,7 +63,7 @@ struct ProductBlock {
 
 // ---------------------------------------------------------------- backward
 
-// Neighbouring queries of one head.
+// Consecutive queries of one head.
 struct HeadRows {
   const SequenceSpan* sequence = nullptr;
   std::int64_t head = 0;
@@ -71,7 +71,7 @@ struct HeadRows {
   std::int64_t count = 0;
 };
 
-// The queries of one head in tiles of nearly the same width, whole vectors but for the last.
+// The queries of one head in tiles of nearly equal width, in whole vectors except for the last.
 struct HeadTiles {
   HeadTiles(std::int64_t query_count, std::int64_t rows_per_tile, std::int64_t lanes_of_vector)
       : queries(query_count), lanes(lanes_of_vector), vectors((queries + lanes - 1) / lanes) {
@@ -93,11 +93,11 @@ struct HeadTiles {
   }
 };
 
-// What the steps of backward pass to each other.
+// The data that the steps of backward share.
 struct BackwardState {
-  RowSums sums;            // of each row: m, and 1 / l in the place of l
+  RowSums sums;            // of each row: m, and 1 / l instead of l
   std::span<float> delta;  // of each row, at sums.place(): Σ_j p_j g_j − dlse
-  // dq in f32: the caller's where it is that, else rows in the workspace. Strides of b, h and i.
+  // dq in f32: the caller's tensor if it is f32, otherwise rows in the workspace. Strides of b, h and i.
   float* dquery = nullptr;
   std::int64_t dquery_strides[3] = {0, 0, 0};
   bool dquery_in_place = false;
@@ -109,11 +109,11 @@ struct BackwardState {
 struct KeyBlock {
   const SequenceSpan* sequence = nullptr;
   std::int64_t kv_head = 0;
-  KeyRange chunks{0, 0};        // their numbers; chunk n begins at key n · kChunk
+  KeyRange chunks{0, 0};        // chunk indices; chunk n begins at key n · kChunk
   std::int64_t first_turn = 0;  // of the tiles of the heads that share this kv head
 };
 
-// A part of a mask's gradient, and all that is summed into it.
+// A part of a mask's gradient, and everything that is summed into it.
 struct MaskBlock {
   std::size_t gradient = 0;                 // of problem.gradients.dmasks
   std::span<const SequenceSpan> sequences;  // ascending
@@ -127,8 +127,8 @@ class WaitingParts;  // cpu/turns.h
 struct BackwardKernels {
   // Bytes that one worker needs for blocks of up to `chunks` chunks.
   std::size_t (*scratch_bytes)(const BackwardProblem& problem, std::int64_t chunks) = nullptr;
-  // The steps, each for one item, one step after the other: what must be known of each row of a tile, dk and dv of a
-  // block of keys with its parts of dq, dq to its tensor, and the gradient of a mask.
+  // The steps, each for one item, in this order: the statistics of each row of a tile; dk and dv of a block of keys
+  // with its parts of dq; dq to its tensor; the gradient of a mask.
   void (*prepare)(const BackwardProblem& problem, const HeadRows& rows, std::int64_t turn, const BackwardState& state,
                   std::span<std::byte> scratch) = nullptr;
   void (*differentiate)(const BackwardProblem& problem, const KeyBlock& block, const BackwardState& state,
@@ -140,22 +140,22 @@ struct BackwardKernels {
 
 struct Kernels {
   std::int64_t rows_per_tile = 0;  // and columns of a packed matrix in one panel
-  std::int64_t lanes = 0;          // of a vector: what the last panel's width is a multiple of
+  std::int64_t lanes = 0;          // vector length; the width of the last panel is a multiple of it
   // Bytes that one worker needs for blocks of up to `rows` rows.
   std::size_t (*scratch_bytes)(const ForwardProblem& problem, std::int64_t rows) = nullptr;
-  // Attention for one block: reads q, k, v and masks, writes out, lse and, where wanted, sums.
+  // Attention for one block: reads q, k, v and masks, writes out, lse and, if requested, sums.
   void (*attend)(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums,
                  std::span<std::byte> scratch) = nullptr;
-  // The same in two steps, for a block that is split. What attend_chunks writes of all chunks together goes to finish.
+  // The same in two steps, for a split block: finish merges what attend_chunks wrote for all chunks.
   std::int64_t (*state_floats)(std::int64_t value_size) = nullptr;
   void (*attend_chunks)(const ForwardProblem& problem, const ChunkBlock& block, std::span<std::byte> scratch) = nullptr;
   void (*finish)(const ForwardProblem& problem, const ChunkBlock& block, const RowSums& sums,
                  std::span<std::byte> scratch) = nullptr;
-  // Attention for some queries, up to kTilesPerBlock tiles of them, and the one capture of the problem: a mean over
-  // heads of weights that nothing is dropped from. The bytes that one worker needs grow with the tiles and with Lk.
+  // Attention for some queries, up to kTilesPerBlock tiles of them, with the one capture of the problem: a mean over
+  // heads of weights without dropout. The bytes that one worker needs grow with the tiles and with Lk.
   std::size_t (*means_scratch_bytes)(const ForwardProblem& problem, std::int64_t queries) = nullptr;
   void (*attend_means)(const ForwardProblem& problem, const QueryBlock& block, std::span<std::byte> scratch) = nullptr;
-  // Writes the captures of these queries, at most one tile, from recomputed scores and the sums that attend kept.
+  // Writes the captures of these queries, at most one tile, from recomputed scores and the sums that attend stored.
   std::size_t (*capture_scratch_bytes)(const ForwardProblem& problem) = nullptr;
   void (*capture)(const ForwardProblem& problem, const QueryBlock& block, const RowSums& sums,
                   std::span<std::byte> scratch) = nullptr;
@@ -173,10 +173,10 @@ struct InstructionSet {
   const LayerKernels& (*layer)();
 };
 
-// All that were compiled, best first; the last one runs anywhere.
+// All compiled instruction sets, best first; the last one runs on any machine.
 std::span<const InstructionSet> instruction_sets();
 
-// The one in use: the best that runs here, or the one that RAPT_ISA or use_instruction_set() names.
+// The instruction set in use: the best one available, or the one that RAPT_ISA or use_instruction_set() names.
 const InstructionSet& chosen_instruction_set();
 
 }  // namespace rapt::cpu

@@ -1,4 +1,4 @@
-// A mask's part for one tile: one row for each key, one lane for each row of the tile, as f32 (bool: 0 or 1).
+// The part of a mask for one tile: one row per key, one lane per row of the tile, as f32 (bool: 0 or 1).
 #if defined(RAPT_CPU_MASK_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_MASK_TILE_INL_H
 #undef RAPT_CPU_MASK_TILE_INL_H
@@ -16,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Where each lane's row of the mask begins: the element for key `first` of the sequence.
+// The start of each lane's row of the mask: the element for key `first` of the sequence.
 struct MaskRows {
   MaskRows(const Mask& mask, const TileRows& rows, std::int64_t first) : view(mask.view) {
     const std::int64_t key = (rows.sequence->key_begin + first) * view.stride(3);
@@ -122,14 +122,14 @@ inline void PrefetchMask(const Mask& mask, const TileRows& rows, KeyRange range)
   }
 }
 
-// What remains of keys [range) under a bool mask: the part outside which no row sees a key, and whether every row sees
+// What remains of keys [range) under a bool mask: the range outside which no row sees a key, and whether every row sees
 // all of it.
 struct MaskedSpan {
   KeyRange range;
   bool full = false;
 };
 
-// The first place from `begin` on where a byte is zero, or not; `end` if there is none.
+// The first position from `begin` on with a zero (or nonzero) byte; `end` if there is none.
 HWY_INLINE std::int64_t FindByte(const std::uint8_t* row, std::int64_t begin, std::int64_t end, bool zero) {
   for (; !zero && begin + 8 <= end; begin += 8) {  // eight bytes at once while all are zero
     std::uint64_t word = 0;

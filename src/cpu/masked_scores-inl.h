@@ -1,4 +1,4 @@
-// From tensors to the masked scores of one tile: loading q and k, and steps 1 to 5 in their order.
+// From tensors to the masked scores of one tile: loading q and k, and steps 1 to 5 in order.
 #if defined(RAPT_CPU_MASKED_SCORES_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_MASKED_SCORES_INL_H
 #undef RAPT_CPU_MASKED_SCORES_INL_H
@@ -11,8 +11,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// The rows of a tensor that are in the lanes of a tile's vector v, as f32: in place where they are that already, else
-// in `memory`, RoundUp(size, 4) apart.
+// The rows of a tensor that are in the lanes of a tile's vector v, as f32: in place if possible, otherwise in `memory`,
+// RoundUp(size, 4) apart.
 inline void FindRows(const ConstTensorView& view, const TileRows& rows, std::int64_t v, std::int64_t size,
                      float* memory, const float* (&found)[kLanes]) {
   for (std::int64_t n = 0; n < kLanes; ++n) {
@@ -49,7 +49,7 @@ inline void LoadQueries(const AttentionProblem& problem, const TileRows& rows, f
   }
 }
 
-// Keys [range) of a chunk as rows of f32, in place where they are that already.
+// Keys [range) of a chunk as rows of f32, in place if possible.
 inline KeyRows LoadKeys(const AttentionProblem& problem, const SequenceSpan& sequence, std::int64_t kv_head,
                         KeyRange range, float* memory) {
   const KvRows rows = KvRows::keys(problem, sequence, kv_head);
@@ -72,7 +72,7 @@ inline KeyRows LoadKeys(const AttentionProblem& problem, const SequenceSpan& seq
   return keys;
 }
 
-// The keys of a chunk that a tile's rows see, and whether any of them must be hidden from some row.
+// The keys of a chunk that a tile's rows see, and whether some must be hidden from some row.
 struct TileKeys {
   KeyRange range;
   bool masked = false;  // a keep or drop mask hides some of them
@@ -89,7 +89,7 @@ inline TileKeys VisibleTileKeys(const AttentionProblem& problem, const TileRows&
   return keys;
 }
 
-// Whether causal, window or length hide some of these keys from some row.
+// Whether causal mask, window or key length hide some of these keys from some row.
 HWY_INLINE bool IsEdge(const TileRows& rows, KeyRange range) {
   return range.first < rows.all.first || range.last > rows.all.last;
 }
@@ -113,8 +113,8 @@ inline void ApplyMasks(const AttentionProblem& problem, const TileRows& rows, co
   if (IsEdge(rows, keys.range)) HideOutside(rows, first, count, s);
 }
 
-// Scores under nothing but causal, window and length: keys that every row sees need no hiding, and vectors of rows that
-// see none of a range of keys are skipped there.
+// Scores with only causal mask, window and key length: keys that every row sees need no masking, and vectors of rows
+// that see none of a range of keys are skipped there.
 inline void RaggedScores(const TileRows& rows, KeyRange range, const float* q, std::int64_t head_size,
                          const KeyRows& key_rows, float* s, float* max) {
   const Stretches keys(rows, range, kLanes);
@@ -125,7 +125,7 @@ inline void RaggedScores(const TileRows& rows, KeyRange range, const float* q, s
     Scores(v1 - v0, q + v0 * kLanes, head_size, key_rows, {range.first + begin, range.first + end},
            s + begin * kTileRows + v0 * kLanes, largest + v0 * kLanes);
   };
-  // What all rows see, in whole register tiles: the rest of a tile would be wasted here and again beyond.
+  // The range that all rows see, in whole register tiles: partial tiles would be wasted both here and beyond.
   const std::int64_t begin = std::clamp(rows.all.first - range.first, keys.begin[last], keys.end[0]);
   const std::int64_t seen = std::min(rows.all.last - range.first, keys.end[0]) - begin;
   const std::int64_t end = begin + (seen > 0 ? seen / kBroadcasts * kBroadcasts : 0);

@@ -1,7 +1,7 @@
 // The two products for few rows, as in decoding, where reading K and V dominates: each is streamed once, in order.
 //
-// With one row to a lane most lanes would be empty. So scores are computed with keys in lanes, and p·V with columns in
-// lanes. Each number is the same chain of multiply-adds as for many rows, so its bits are the same.
+// With rows in lanes, most lanes would be empty. So scores are computed with keys in lanes, and p·V with columns in
+// lanes. Each element is the same chain of multiply-adds as for many rows, so its bits are the same.
 //
 // Everything else is kept small, queries (D, kRows) and scores (rows, kScoreRow): prefetched lines must stay in L1
 // until they are read.
@@ -20,25 +20,25 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Up to so many rows are few: as many as a tile holds.
+// The maximum number of rows of this path: as many as a tile holds.
 constexpr std::int64_t kNarrowRows = HWY_MAX(kTileRows / 8 * 8, 8);
 
-// From one row of scores to the next. The last vector of a chunk may reach past it.
+// Row stride of scores. The last vector of a chunk may extend past it.
 constexpr std::int64_t kScoreRow = kChunk + 16;
 
-// Keys are worked on in blocks of so many; pages hold a multiple of it.
+// Keys are processed in blocks of this size; pages hold a multiple of it.
 constexpr std::int64_t kKeyBlock = 16;
 
-// Chunks whose keys are read before their values.
+// The number of chunks whose keys are read before their values.
 constexpr std::int64_t kChunksAtOnce = 8;
 
-// Rows of v that are worked on together.
+// Rows of v that are processed together.
 constexpr int kValuesAtOnce = 8;
 
 // Keys between two prefetches.
 constexpr std::int64_t kRun = 256;
 
-// Two numbers of 16 bits lie in each lane: the first, and the second.
+// Each lane holds two 16-bit numbers: the first, and the second.
 HWY_INLINE Vec FirstBf16(Vec pair) { return hn::BitCast(kF32, hn::ShiftLeft<16>(hn::BitCast(U32(), pair))); }
 HWY_INLINE Vec SecondBf16(Vec pair) {
   return hn::BitCast(kF32, hn::And(hn::BitCast(U32(), pair), hn::Set(U32(), 0xFFFF0000U)));
@@ -101,7 +101,7 @@ struct KeyColumns<float16> {  // transposed as they are, so that one instruction
   VecU16 parts[8];
 
  private:
-  // Eight numbers of a row, and of the row eight further where there are so many lanes.
+  // Eight elements of a row, and with more lanes also of the row eight further.
   static HWY_INLINE VecU16 LoadEveryEighth(const float16* const* rows, std::int64_t d) {
     const hn::Full128<std::uint16_t> block;
     const auto low = hn::LoadU(block, reinterpret_cast<const std::uint16_t*>(rows[0] + d));
@@ -135,11 +135,11 @@ struct KeyColumns<std::int8_t> {  // four numbers move as one 32-bit word; the c
   Vec parts[4];
 };
 
-// f16 has its columns where an instruction converts it; elsewhere its rows are converted first.
+// f16 has columns only if an instruction converts it; otherwise its rows are converted first.
 template <class T>
 constexpr bool kHasKeyColumns = !std::is_same_v<T, float16> || (HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86);
 
-// Groups of kLanes keys that are worked on together, so that several independent chains hide the FMA latency.
+// Groups of kLanes keys that are processed together, so that several independent chains hide the FMA latency.
 template <int kRows>
 constexpr int kKeyGroups = kRows > 4 || (kRows == 4 && kLanes == 16) ? 1 : 2;
 
@@ -236,7 +236,7 @@ HWY_NOINLINE void NarrowWeights(std::int64_t count, float* HWY_RESTRICT s, float
       float* place = s + r * kScoreRow + j;
       hn::StoreU(Exp(hn::Sub(hn::LoadU(kF32, place), finite[r])), kF32, place);
     }
-    // One chain for each row, keys ascending; past the last key 0 is added, which changes nothing.
+    // One chain for each row, keys ascending; past the last key 0 is added, which has no effect.
     for (std::int64_t n = j; n < j + kLanes; ++n) {
       for (int r = 0; r < kRows; ++r) total[r] += s[r * kScoreRow + n];
     }
@@ -246,8 +246,8 @@ HWY_NOINLINE void NarrowWeights(std::int64_t count, float* HWY_RESTRICT s, float
 
 // ---------------------------------------------------------------- p · V
 
-// How columns d … of a row of one type become vectors. Where two are loaded at once they may hold every other column:
-// zipped, until the end of the chunk.
+// How columns d … of a row of one type become vectors. If two are loaded at once they may hold alternate columns
+// (zipped), until the end of the chunk.
 template <class T>
 struct ValueColumns;
 
@@ -289,8 +289,8 @@ struct ValueColumns<std::int8_t> {
   static HWY_INLINE void LoadTwo(const std::int8_t* row, Vec& a, Vec& b) { a = Load(row), b = Load(row + kLanes); }
 };
 
-// o[r] += Σ_j p[r][j] · v_j for kRows rows and kKeys keys: kV vectors of columns from d on. Each key has loads of its
-// own in the code: a load that steps from row to row makes the processor fetch the same columns of rows far ahead.
+// o[r] += Σ_j p[r][j] · v_j for kRows rows and kKeys keys: kV vectors of columns from d on. The loads of each key are
+// unrolled: a load that steps from row to row would make the hardware prefetch the same columns of distant rows.
 template <class T, int kRows, int kKeys, int kV>
 HWY_INLINE void NarrowColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT values, std::int64_t stride,
                               const float* HWY_RESTRICT scales, std::int64_t d, Ahead& ahead, float* const* o) {

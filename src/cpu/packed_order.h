@@ -21,7 +21,7 @@ class PackedOrder {
 
   std::int64_t panels() const { return (weights_.outputs + panel_width_ - 1) / panel_width_; }
   std::int64_t first_column(std::int64_t panel) const { return panel * panel_width_; }
-  // The columns that there are, and those that the panel has room for.
+  // The number of columns that exist, and of those that the panel has room for.
   std::int64_t columns(std::int64_t panel) const {
     const std::int64_t rest = weights_.outputs - first_column(panel);
     return rest < panel_width_ ? rest : panel_width_;
@@ -42,7 +42,7 @@ class PackedOrder {
     return static_cast<std::size_t>((panels() - 1) * panel_bytes() + bytes_of_width(width(panels() - 1)));
   }
 
-  // The place of number (k, column) in a panel of this width, in elements.
+  // The index of element (k, column) in a panel of this width.
   std::int64_t place(std::int64_t k, std::int64_t column, std::int64_t width) const {
     if (weights_.dtype == DType::bf16) return ((k / 2) * width + column) * 2 + k % 2;
     return k * width + column;

@@ -22,7 +22,7 @@ namespace rapt::cpu::HWY_NAMESPACE {
 
 // ---------------------------------------------------------------- a vector of packed weights
 
-// Two rows of a panel lie at `rows`, `width` numbers each: vector v of the first one or, if odd, of the second.
+// Two rows of a panel start at `rows`, `width` elements each: vector v of the first one or, if odd, of the second.
 struct StoredF32 {
   static constexpr std::int64_t kBytes = 4;
   static HWY_INLINE Vec Columns(const std::byte* rows, std::int64_t width, std::int64_t v, bool odd, bool /*crowded*/) {
@@ -66,12 +66,12 @@ struct ProductTile {
   const std::byte* panel = nullptr;
   std::int64_t panel_bytes = 0;  // from one panel to the next
   std::int64_t inputs = 0;       // of this part
-  const float* from = nullptr;   // what the sums start with
+  const float* from = nullptr;   // initial values of the sums
   std::int64_t from_stride = 0;
-  float* to = nullptr;  // where they go
+  float* to = nullptr;  // destination of the sums
   std::int64_t to_stride = 0;
-  const std::byte* ahead = nullptr;  // what is needed next, prefetched meanwhile
-  std::int64_t ahead_step = 0;       // bytes of it for every two rows of the panel
+  const std::byte* ahead = nullptr;  // the data needed next, to prefetch meanwhile
+  std::int64_t ahead_step = 0;       // bytes to prefetch per two rows of the panel
 };
 
 // kRows rows times kPanels panels that are kV vectors wide.
@@ -93,7 +93,7 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
     constexpr bool kCrowded = kBroadcasts == 4 && kRows > 2;
     return Stored::Columns(panel + p * panel_bytes + depth / 2 * kPair, kWidth, v, depth % 2 != 0, kCrowded);
   };
-  // Rows k … k + kDepth − 1 of the panels. The smaller of the two, numbers of x or columns, stays in registers while
+  // Rows k … k + kDepth − 1 of the panels. The smaller of the two, elements of x or columns, stays in registers while
   // the others are streamed.
   const auto add = [&](std::int64_t k, auto depth_of) HWY_ATTR {
     constexpr int kDepth = depth_of();
@@ -126,7 +126,7 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
     }
   };
   std::int64_t k = 0;
-  if constexpr (kRows == 1 && kPanels <= 2) {  // longer reads from each panel in turn, while registers last
+  if constexpr (kRows == 1 && kPanels <= 2) {  // longer reads from each panel in turn, if registers suffice
     for (; k + 4 <= tile.inputs; k += 4, panel += 2 * kPair) add(k, std::integral_constant<int, 4>());
   }
   if constexpr (kRows <= 2) {
@@ -295,7 +295,7 @@ void MultiplyPart(const ProductProblem& problem, const ProductBlock& block, cons
   }
 }
 
-// The rows of x for a part of k, where x is the transpose of a matrix whose rows are contiguous.
+// The rows of x for a part of k, if x is the transpose of a matrix with contiguous rows.
 inline void LoadRowsAcross(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t count, float* to,
                            std::int64_t to_stride) {
   std::int64_t r = 0;

@@ -1,4 +1,4 @@
-// The packed matrix product: packing, and blocks of rows and panels to workers.
+// The packed matrix product: packing, and dividing rows and panels among workers.
 #include "cpu/packed_product.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ void pack_panel(const ConstTensorView& from, const PackedWeights& to, const Pack
         }
       };
       const std::int64_t columns = order.columns(panel);
-      // In the order of memory: a matrix may be given transposed.
+      // In memory order: the matrix may be given transposed.
       if (from.stride(0) < from.stride(1)) {
         for (std::int64_t k = 0; k < to.inputs; ++k) {
           for (std::int64_t column = 0; column < columns; ++column) pack_one(column, k);
@@ -53,17 +53,17 @@ void pack_panel(const ConstTensorView& from, const PackedWeights& to, const Pack
   });
 }
 
-// About what it takes to wake a thread, in multiply-adds and in numbers packed.
+// About the cost of waking a thread, in multiply-adds and in packed elements.
 constexpr std::int64_t kTinyProduct = 1 << 19;
 constexpr std::int64_t kTinyPack = 1 << 15;
 
-// How a product is cut into blocks: a grid of row blocks and column blocks.
+// How a product is divided into blocks: a grid of row blocks and column blocks.
 struct Division {
   Division(const ProductProblem& problem, const Kernels& kernels)
       : rows(problem.y.size(0)), panels(order_of(problem.weights, kernels).panels()) {
     constexpr std::int64_t kRows = 128;           // in one block: packed weights are read once for them
-    constexpr std::int64_t kNumbers = 1 << 18;    // of y in one block: the sums that wait for the next part of k
-    constexpr std::int64_t kPanelsTogether = 4;   // that few rows are multiplied with at once
+    constexpr std::int64_t kNumbers = 1 << 18;    // of y in one block: the partial sums between parts of k
+    constexpr std::int64_t kPanelsTogether = 4;   // panels that are multiplied with few rows at once
     constexpr std::int64_t kBlocksPerWorker = 4;  // to balance the load
     if (rows == 0 || panels == 0) return;
     const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
@@ -79,7 +79,7 @@ struct Division {
     // The same number for each worker: with one row, all blocks together take only a few microseconds.
     if (row_blocks == 1) column_blocks = std::min(panels, ceil_div(column_blocks, threads) * threads);
     workers = std::min(threads, row_blocks * column_blocks);
-    // The last rows may be few, which takes other memory than many.
+    // The last block may have few rows, which need a different amount of memory.
     worker_bytes = std::max(kernels.product_scratch_bytes(problem, widest(0)),
                             kernels.product_scratch_bytes(problem, widest(row_blocks - 1)));
   }
@@ -90,7 +90,7 @@ struct Division {
     const std::int64_t panel = column * panels / column_blocks;
     return {row, std::min(rows_per_block, rows - row), panel, (column + 1) * panels / column_blocks - panel};
   }
-  // A block with as many panels as any has.
+  // A block with the largest number of panels.
   ProductBlock widest(std::int64_t row_block) const {
     const std::int64_t row = row_block * rows_per_block;
     return {row, std::min(rows_per_block, rows - row), 0, (panels + column_blocks - 1) / column_blocks};

@@ -16,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// kV vectors side by side.
+// kV adjacent vectors.
 template <int kV>
 using Columns = Vec[static_cast<std::size_t>(kV)];
 
@@ -62,7 +62,7 @@ struct KeyRows {
   std::int64_t stride = 0;
   std::int64_t first = 0;
   int page_shift = 0;              // 0: contiguous rows
-  const float* pages[kMostPages];  // set as far as there are keys
+  const float* pages[kMostPages];  // set for existing keys only
 
   const float* operator()(std::int64_t j) const {
     if (page_shift == 0) return data + (j - first) * stride;
@@ -78,7 +78,8 @@ HWY_NOINLINE void Scores(const float* HWY_RESTRICT q, std::int64_t head_size, co
   Columns<kV> largest;
   for (int v = 0; v < kV; ++v) largest[v] = Load(max + v * kLanes);
   for (std::int64_t j = range.first; j < range.last; j += kBroadcasts, s += kBroadcasts * kTileRows) {
-    // Past the last key its row is read again: the sums are written past the range, where nothing else is stored.
+    // Past the last key, its row is read again: the extra sums are written past the range, where nothing else is
+    // stored.
     const float* rows[kBroadcasts];
     for (std::int64_t r = 0; r < kBroadcasts; ++r) rows[r] = keys(std::min(j + r, range.last - 1));
     Columns<kV> sums[kBroadcasts];

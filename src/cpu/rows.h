@@ -19,14 +19,14 @@ struct TileRows {
       : TileRows(problem, *block.sequence, rows, lanes,
                  [at = std::int64_t{0}, in_group = first % problem.group, i = first / problem.group,
                   group = problem.group, head = block.kv_head * problem.group](std::int64_t n) mutable {
-                   for (; at < n; ++at) {  // n ascends, and a division for each would take time
+                   for (; at < n; ++at) {  // n ascends, so no division per row is needed
                      if (++in_group < group) continue;
                      in_group = 0;
                      ++i;
                    }
                    return Row{head + in_group, i};
                  }) {}
-  // Neighbouring queries of one head.
+  // Consecutive queries of one head.
   TileRows(const AttentionProblem& problem, const HeadRows& block, std::int64_t lanes)
       : TileRows(problem, *block.sequence, block.count, lanes, [&](std::int64_t n) {
           return Row{block.head, block.first + n};
@@ -43,9 +43,9 @@ struct TileRows {
 
   const SequenceSpan* sequence = nullptr;
   std::int64_t count = 0;                  // rows that exist
-  std::int64_t vectors = 0;                // of lanes, the last one perhaps filled up
-  KeyRange any{0, 0};                      // keys that some row sees
-  KeyRange all{0, 0};                      // keys that every row sees
+  std::int64_t vectors = 0;                // of lanes, the last one possibly padded
+  KeyRange any{0, 0};                      // keys visible to at least one row
+  KeyRange all{0, 0};                      // keys visible to every row
   std::array<std::int64_t, kMax> i, head;  // for each lane; not set past the vectors in use
   std::array<KeyRange, kMax> visible;
 
@@ -91,7 +91,7 @@ struct Stretches {
       end[v] = relative(rows.visible[static_cast<std::size_t>((v + 1) * lanes - 1)].last);
     }
     if (begin[rows.vectors - 1] <= end[0]) return;
-    for (std::int64_t v = 0; v < rows.vectors; ++v) {  // no key is common to all: take them all for each
+    for (std::int64_t v = 0; v < rows.vectors; ++v) {  // no key is visible to all: use all keys for each
       begin[v] = 0;
       end[v] = range.last - range.first;
     }
@@ -100,7 +100,7 @@ struct Stretches {
   std::int64_t begin[3]{}, end[3]{};
 };
 
-// Where (b, h, l) of a (B, H, L, …) tensor begins, in elements.
+// The offset of (b, h, l) in a (B, H, L, …) tensor, in elements.
 inline std::int64_t row_offset(const ConstTensorView& view, std::int64_t b, std::int64_t h, std::int64_t l) {
   return b * view.stride(0) + h * view.stride(1) + l * view.stride(2);
 }

@@ -61,14 +61,14 @@ HWY_INLINE void ChangeByMask(const Mask& mask, const TileRows& rows, std::int64_
   });
 }
 
-// One mask, whatever its kind.
+// Applies one mask of any kind.
 HWY_NOINLINE inline void ApplyMask(const Mask& mask, const TileRows& rows, std::int64_t first, std::int64_t count,
                                    float* HWY_RESTRICT s) {
   const auto each = [&](const auto& change) HWY_ATTR { ChangeByMask(mask, rows, first, count, s, change); };
   const Vec zero = hn::Zero(kF32);
   const Vec fill = Set(static_cast<float>(mask.value));
   switch (mask.kind) {
-    case Mask::Kind::add:  // −inf hides, whatever the score is: NaN + −inf would be NaN
+    case Mask::Kind::add:  // −inf hides a key whatever its score: NaN + −inf would be NaN
       return each([](Vec x, Vec m) HWY_ATTR {
         return hn::IfThenElse(hn::Eq(m, NegativeInfinity()), NegativeInfinity(), hn::Add(x, m));
       });

@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// From one panel of packed values to the next. The gap keeps panels from falling on the same cache lines.
+// The stride between panels of packed values. The gap avoids cache set conflicts between panels.
 constexpr std::int64_t kPanel = kChunk * kBroadcasts + 16;
 
 // Rows that are converted together: a vector of them, or a block of keys for few rows.
@@ -55,11 +55,11 @@ struct Scratch {
   std::span<float> o, m, l;     // for each tile its state
   std::span<float> s;           // (kChunk, kTileRows): scores, then weights
   std::span<float> values;      // a chunk of v: for each group of kBroadcasts columns a panel (keys, kBroadcasts)
-  std::span<float> keys;        // a chunk of k as f32, where it cannot be read in place
+  std::span<float> keys;        // a chunk of k as f32, if it cannot be read in place
   std::span<float> rows_in;     // (kRowsIn, D or Dv): rows before or after the transpose into lanes
-  std::span<float> narrow_q;    // for each eight of few rows (D, 8), or (D, 4): scaled queries
+  std::span<float> narrow_q;    // decode path, for each group of eight or four rows: scaled queries (D, 8) or (D, 4)
   std::span<float> narrow_s;    // their scores, then weights: rows of kScoreRow, for one chunk or several
-  std::span<float> row_states;  // of few rows: their states, and those of the current chunk
+  std::span<float> row_states;  // decode path: the rows' states, and those of the current chunk
 };
 
 }  // namespace rapt::cpu::HWY_NAMESPACE

@@ -12,7 +12,7 @@
 namespace rapt::cpu {
 
 // Calls work(n, worker) for n = 0 … count − 1, started in ascending order, on at most this many workers, and
-// done(worker) when nothing is left for a worker.
+// done(worker) when a worker has nothing left to do.
 template <class Work, class Done>
 void share_out(const ParallelFor& parallel_for, std::int64_t workers, std::int64_t count, const Work& work,
                const Done& done) {

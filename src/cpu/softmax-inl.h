@@ -22,7 +22,7 @@ struct TileState {
   float* o = nullptr;  // (Dv rounded up, kTileRows)
 };
 
-// −inf − −inf would be NaN. A row that has seen nothing takes 0 for its maximum: every exp(−inf − 0) is then 0.
+// −inf − −inf would be NaN. A fully masked row uses 0 as its maximum: every exp(−inf − 0) is then 0.
 HWY_INLINE Vec Finite(Vec m) { return hn::IfThenElse(hn::Eq(m, NegativeInfinity()), hn::Zero(kF32), m); }
 
 // e^x for x ≤ 0.
@@ -51,14 +51,14 @@ inline void Weights(std::int64_t vectors, std::int64_t count, const float* m, fl
   WithVectors(vectors, [&](auto count_of) { Weights<count_of()>(count, m, s, sum); });
 }
 
-// What makes a chunk's p = exp(s − chunk_max) weights of the whole row, whose maximum is m and whose sum is l. One
-// formula for weights that are kept and for those computed again, so that both have the same bits.
+// The factor that turns a chunk's p = exp(s − chunk_max) into weights of the whole row, whose maximum is m and whose
+// sum is l. The same formula for stored and for recomputed weights, so that both have the same bits.
 HWY_INLINE Vec WeightFactor(Vec chunk_max, Vec m, Vec l) {
   const Vec factor = hn::Div(Exp(hn::Sub(chunk_max, Finite(m))), l);
   return hn::IfThenElse(hn::Eq(l, hn::Zero(kF32)), hn::Zero(kF32), factor);
 }
 
-// p becomes 0 where it is dropped; the factor 1 / (1 − rate) waits for the end. `first` is the key of p's first row.
+// Sets dropped p to 0; the factor 1 / (1 − rate) is applied at the end. `first` is the key of p's first row.
 HWY_NOINLINE inline void DropWeights(const ResolvedDropout& dropout, const TileRows& rows, std::int64_t first,
                                      std::int64_t count, float* HWY_RESTRICT p) {
   const U32 u32;
@@ -90,7 +90,7 @@ HWY_NOINLINE inline void DropWeights(const ResolvedDropout& dropout, const TileR
 
 // The factors of one merge: how the old state and the chunk are rescaled to their common maximum.
 struct Merge {
-  // Written out: a constructor made by the compiler would not be compiled for the current instruction set.
+  // Explicit: a compiler-generated constructor would not be compiled for the current instruction set.
   HWY_INLINE Merge() {}  // NOLINT(modernize-use-equals-default)
   HWY_INLINE Merge(Vec keep_old_part, Vec keep_new_part) : keep_old(keep_old_part), keep_new(keep_new_part) {}
 
@@ -120,7 +120,7 @@ HWY_INLINE void AddRagged(const Address& values, const float* p, const Stretches
   if constexpr (kV > 2) AddProducts<2, kV, kV>(values, p, keys.end[1], keys.end[2], sums);
 }
 
-// The values of a chunk for WeightedSum: the kBroadcasts columns of a panel side by side.
+// The values of a chunk for WeightedSum: the kBroadcasts columns of a panel are adjacent.
 struct ValueRows {
   const float* data = nullptr;
   std::int64_t row_stride = 0, panel_stride = 0;

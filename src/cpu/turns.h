@@ -1,4 +1,4 @@
-// Ordered dq: chunks of keys, which several workers process, add their parts of dq in ascending order.
+// Ordered dq: chunks of keys, processed by several workers, add their parts of dq in ascending order.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace rapt::cpu {
 
-// What one chunk of keys adds to dq of one tile of rows, and where.
+// The contribution of one chunk of keys to dq of one tile of rows, and its destination.
 struct QueryPart {
   std::atomic<std::int64_t>* turn = nullptr;  // the next chunk to be added to this tile
   std::int64_t chunk = 0;
@@ -32,7 +32,7 @@ class WaitingParts {
  public:
   static constexpr std::int64_t kMost = 16;
 
-  // Room for parts of `rows` rows, `width` numbers each; none where memory is empty.
+  // Space for parts of `rows` rows, `width` elements each; none if memory is empty.
   void begin(std::span<float> memory, std::int64_t rows, std::int64_t width) {
     memory_ = memory, rows_ = rows, width_ = width, count_ = 0;
     room_ = std::min(kMost, static_cast<std::int64_t>(memory.size()) / std::max<std::int64_t>(rows * width, 1));
@@ -58,7 +58,7 @@ class WaitingParts {
     add(numbers(waiting), width_);
   }
 
-  // Adds all that are left.
+  // Adds all remaining parts.
   void finish() {
     while (count_ > 0) {
       add_those_whose_turn_it_is();

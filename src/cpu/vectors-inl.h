@@ -1,7 +1,7 @@
-// Small vector helpers: rows into lanes and back, and the two functions attention needs, exp2 and tanh.
+// Small vector helpers: transposes between rows and lanes, and the two functions attention needs, exp2 and tanh.
 //
-// Throughout the kernels a vector holds one number for each of several rows: lane r belongs to row r. Everything that a
-// row needs happens in its own lane, so no row can see another and no sum crosses lanes.
+// Throughout the kernels a vector holds one number for each of several rows: lane r belongs to row r. All computation
+// for a row stays in its own lane, so rows cannot affect each other and no sum crosses lanes.
 #if defined(RAPT_CPU_VECTORS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_VECTORS_INL_H
 #undef RAPT_CPU_VECTORS_INL_H
@@ -25,7 +25,8 @@ using VecMask = hn::Mask<F32>;
 constexpr F32 kF32;
 constexpr std::int64_t kLanes = HWY_TARGET == HWY_SCALAR ? 1 : HWY_MAX_BYTES / 4;
 
-// The register tile of a product: kBroadcasts numbers, each times kVectors vectors, summed in as many registers.
+// The register tile of a product: kBroadcasts × kVectors registers of sums, from kBroadcasts broadcasts and kVectors
+// vectors.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr std::int64_t kBroadcasts = 8;  // 32 registers
 constexpr std::int64_t kVectors = 3;
@@ -42,7 +43,8 @@ HWY_INLINE void Store(Vec v, float* to) { hn::Store(v, kF32, to); }
 HWY_INLINE Vec Set(float value) { return hn::Set(kF32, value); }
 HWY_INLINE Vec NegativeInfinity() { return hn::Neg(hn::Inf(kF32)); }
 
-// Whether numbers are finite, all at once: the check begins at 0 and becomes NaN in each lane that met one that is not.
+// Checks whether many numbers are finite: the check starts at 0 and becomes NaN in each lane that met a non-finite
+// number.
 HWY_INLINE Vec NotFinite(Vec x, Vec check) { return hn::MulAdd(x, hn::Zero(kF32), check); }
 HWY_INLINE bool AllFinite(Vec check) { return hn::AllTrue(kF32, hn::Eq(check, hn::Zero(kF32))); }
 
@@ -50,7 +52,7 @@ HWY_INLINE bool AllFinite(Vec check) { return hn::AllTrue(kF32, hn::Eq(check, hn
 
 #if HWY_TARGET != HWY_SCALAR
 
-// 128 bits of each of kLanes/4 rows, every fourth one, side by side in one vector.
+// 128 bits from each of kLanes/4 rows, every fourth one, in one vector.
 HWY_INLINE Vec LoadEveryFourth(const float* const* rows, std::int64_t offset) {
   const hn::Full128<float> block;
 #if HWY_MAX_BYTES == 16
@@ -85,7 +87,7 @@ HWY_INLINE void StoreEveryFourth(Vec v, float* const* rows, std::int64_t offset)
 #endif
 }
 
-// Four vectors as the rows of a 4×4 matrix in each 128-bit block: transposed.
+// Transposes the 4×4 matrix in each 128-bit block of four vectors.
 HWY_INLINE void TransposeBlocks(Vec& v0, Vec& v1, Vec& v2, Vec& v3) {
   const Vec x0 = hn::InterleaveLower(kF32, v0, v2);
   const Vec x1 = hn::InterleaveLower(kF32, v1, v3);
@@ -97,7 +99,7 @@ HWY_INLINE void TransposeBlocks(Vec& v0, Vec& v1, Vec& v2, Vec& v3) {
   v3 = hn::InterleaveUpper(kF32, x2, x3);
 }
 
-// kLanes vectors as the rows of a matrix: transposed.
+// Transposes kLanes vectors, taken as the rows of a matrix.
 HWY_INLINE void Transpose(Vec (&v)[kLanes]) {
   for (std::int64_t n = 0; n < kLanes; n += 4) TransposeBlocks(v[n], v[n + 1], v[n + 2], v[n + 3]);
 #if HWY_MAX_BYTES == 32
@@ -190,7 +192,7 @@ HWY_INLINE std::int64_t StoreColumns(const Column& column, std::int64_t count, f
 
 // ---------------------------------------------------------------- functions
 
-// The larger of two, or x where x is NaN.
+// The larger of two; x if x is NaN.
 HWY_INLINE Vec AtLeast(Vec floor, Vec x) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
   return hn::Max(floor, x);  // x86 gives the second operand when one is NaN

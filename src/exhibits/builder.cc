@@ -24,7 +24,7 @@ std::string not_finite(double number) { return std::isnan(number) ? "NaN" : numb
 std::string fixed(double number, int decimals) {
   if (!std::isfinite(number)) return not_finite(number);
   std::string text = printed("%.*f", decimals, number);
-  // What rounds to nothing has no sign.
+  // A number that rounds to zero has no sign.
   if (text[0] == '-' && text.find_first_not_of("-0.") == std::string::npos) text.erase(0, 1);
   return text;
 }

@@ -1,4 +1,4 @@
-// What the answers to the questions are written with: a page that grows block by block, in one language.
+// The builder of answers: a page that grows block by block, in one language.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct SwitchWords {
 
 class Builder;
 
-// A question, and how its answer is built from what was chosen.
+// A question, and the function that builds its answer from the settings.
 struct Question {
   Both question;
   Both answer;
@@ -33,15 +33,15 @@ struct Question {
 
 using Texts = std::vector<std::string>;
 
-// The number, rounded; "-inf", "inf" and "NaN" where it is none.
+// The number, rounded; "-inf", "inf" or "NaN" if it is not finite.
 std::string fixed(double number, int decimals);
 std::string whole(std::int64_t number);
-std::string brief(double number);  // two digits that count: "3.1e-17"
+std::string brief(double number);  // two significant digits: "3.1e-17"
 // {0}, {1}, … become the values; other braces stay.
 std::string fill(std::string text, const Texts& values);
 Texts counted(std::int64_t count, std::string_view prefix = "");  // "k0", "k1", …
 
-// Sentences with as many words in both languages, and with the same ones equal: the same numbers come of them.
+// Sentences with the same number of words in both languages and the same repetitions, so that the numbers are equal.
 inline constexpr Both kThreeWords{"I love you", "我爱你"};
 inline constexpr Both kFourWords{"I love you too", "我也爱你"};
 inline constexpr Both kFiveWords{"the cat and the dog", "有猫也有狗"};
@@ -52,7 +52,7 @@ class Builder {
 
   const std::string& chosen(std::string_view key) const;
   bool is(std::string_view key, std::string_view value) const { return chosen(key) == value; }
-  std::int64_t number(std::string_view key) const;  // of a switch whose choices are numbers
+  std::int64_t number(std::string_view key) const;  // of a switch with numeric choices
 
   std::string say(const Both& words, const Texts& values = {}) const { return fill(words.in(lang_), values); }
   Texts tokens(const Both& sentence) const;
@@ -65,11 +65,11 @@ class Builder {
   void code(const std::string& text) { add(Code{text}); }
   void add(Block block) { exhibit_.blocks.push_back(std::move(block)); }
 
-  // Tables of the usual kinds; each of (rows, columns).
+  // Common tables; each is (rows, columns).
   Matrix numbers(std::string title, const ConstTensorView& values, Texts rows, Texts columns) const;
   Matrix scores(std::string title, const ConstTensorView& values, Texts rows, Texts columns) const;
   Matrix weights(std::string title, const ConstTensorView& values, Texts rows, Texts columns) const;
-  // Where numbers lie in memory: values are places, which belong to groups.
+  // A memory layout: values are offsets, coloured by group.
   Matrix places(std::string title, const ConstTensorView& values, Texts rows, Texts columns, std::vector<int> groups,
                 Texts legend) const;
 

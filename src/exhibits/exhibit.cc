@@ -1,4 +1,4 @@
-// The list of questions, and what is refused before one is built.
+// The list of questions, and the validation of requests.
 #include "exhibits/exhibit.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// An exhibit answers one question about attention with numbers that the engine computes there and then. It is a page
-// made of blocks, in one language. The terminal (`rapt explain --question N`) and the explorer draw the same one.
+// An exhibit answers one question about attention with numbers that the engine computes live. It is a page of blocks,
+// in one language. The terminal (`rapt explain --question N`) and the explorer draw the same one.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Both {
   std::string in(Lang lang) const { return std::string(lang == Lang::en ? en : zh); }
 };
 
-// Whether a block shows how it is, how it should be, or the wrong way.
+// Whether a block is neutral, the right way, or the wrong way.
 enum class Mood : std::uint8_t { plain, right, wrong };
 
 struct Prose {
@@ -32,7 +32,7 @@ struct Prose {
 enum class Paint : std::uint8_t {
   weight,  // 0 … 1
   number,  // below and above 0
-  group,   // `groups` has a group for each cell, such as the head or the token it belongs to
+  group,   // `groups` has a group for each cell, such as its head or token
   none,
 };
 
@@ -40,12 +40,12 @@ struct Matrix {
   std::string title;
   std::vector<std::string> rows;     // a label for each row
   std::vector<std::string> columns;  // and for each column
-  std::vector<double> values;        // row by row; −inf is a hidden score, NaN is "not a number", and both are shown
+  std::vector<double> values;        // row-major; −inf is a masked score, NaN is "not a number", and both are shown
   Paint paint = Paint::number;
   std::vector<int> groups;          // with Paint::group, as many as values
   std::vector<std::string> legend;  // with Paint::group: what group 0, 1, … are
   int decimals = 2;
-  std::string reading;  // what a cell says, with {row}, {column} and {value} in it
+  std::string reading;  // text for a cell, with {row}, {column} and {value} as placeholders
   Mood mood = Mood::plain;
 };
 
@@ -53,7 +53,7 @@ struct Table {
   std::string title;
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
-  bool measured = false;  // has times or sizes of this machine: another run shows others
+  bool measured = false;  // contains times or sizes of this machine: they vary between runs
 };
 
 struct Series {
@@ -75,9 +75,9 @@ struct Code {
 
 using Block = std::variant<Prose, Matrix, Table, Chart, Code>;
 
-// Something the reader may set. The first choice is the default.
+// A setting that the reader may change. The first choice is the default.
 struct Choice {
-  std::string value;  // as it is written behind --set: no spaces, the same in every language
+  std::string value;  // the value for --set: no spaces, the same in every language
   std::string label;
 };
 struct Switch {
@@ -90,7 +90,7 @@ struct Switch {
 struct Exhibit {
   int number = 0;
   std::string question;
-  std::string answer;  // one or two sentences: what one should go away with
+  std::string answer;  // one or two sentences: the conclusion
   std::vector<Switch> switches;
   std::vector<Block> blocks;
 };

@@ -1,4 +1,4 @@
-// What lies where in memory: packed qkv, and batch_first.
+// Memory layouts: packed qkv, and batch_first.
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,4 +1,4 @@
-// How many heads there can be, and how they are dealt to several machines.
+// The possible numbers of heads, and the distribution of heads over several machines.
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +20,7 @@ void build_divisible(Builder& b) {
 
   b.prose({"A token has E = {0} numbers, and {1} heads share them.", "一个词元有 E = {0} 个数，由 {1} 个头平分。"},
           {whole(kSize), whole(heads)});
-  // The token's numbers, dealt as E // H says: what is left over belongs to no head.
+  // The token's numbers, divided by E // H: the remainder belongs to no head.
   const std::int64_t size = kSize / heads;
   std::vector<int> groups;
   Texts legend;

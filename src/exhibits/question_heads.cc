@@ -1,4 +1,4 @@
-// Heads: one projection cut into blocks, why they are cut before softmax, and why there are several.
+// Heads: one projection split into blocks, why it is split before softmax, and why there are several.
 #include <cmath>
 #include <string>
 #include <utility>
@@ -48,7 +48,7 @@ void build_projection(Builder& b) {
   matrix.reading = b.say({"{row} has the factor {value} in {column}", "{column} 中 {row} 的系数是 {value}"});
   b.add(std::move(matrix));
 
-  // The small matrices apart, against the whole one cut.
+  // Separate small matrices, compared with the split large one.
   const Tensor x = noise({std::ssize(words), kSize}, 71);
   Tensor q({std::ssize(words), kSize}, DType::f64);
   linear(q, x, weight);

@@ -1,4 +1,4 @@
-// What lies where in memory: the split into heads.
+// Memory layouts: the split into heads.
 #include <cmath>
 #include <string>
 #include <utility>
@@ -81,7 +81,7 @@ struct Inputs {
   }
 };
 
-// How many earlier tokens' outputs move when the last word is another, under a causal mask.
+// The number of earlier tokens whose outputs change with the last word, under a causal mask.
 std::int64_t leaks(bool wrongly) {
   Inputs inputs;
   const Tensor before = combine_heads_copy(inputs.attend(wrongly, true).out);

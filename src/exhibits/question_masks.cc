@@ -1,4 +1,4 @@
-// Masks: what true means, what hides, and where the triangle is.
+// Masks: the meaning of true, ways to mask, and the position of the causal triangle.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -22,7 +22,7 @@ struct Inputs {
   Seen attend(const std::vector<Mask>& masks) const { return see(q, k, v, {.masks = masks}); }
 };
 
-// (1, 1, 1, L) of numbers: one row, about keys alone.
+// (1, 1, 1, L): one row of numbers, for the keys.
 Tensor about_keys(const std::vector<double>& values) {
   return Tensor::from<double>({1, 1, 1, std::ssize(values)}, std::span<const double>(values));
 }
@@ -54,7 +54,7 @@ void build_mask_meaning(Builder& b) {
   b.prose({"The last word is padding and must be ignored. Two conventions store that in opposite ways.",
            "最后一个词是填充，不应被关注。有两种约定，写法正好相反。"});
 
-  // 1 keeps. Read the other way round, what should be kept is filled.
+  // 1 means keep. Read the other way round, the keys to keep are filled.
   const Tensor keeps = about_keys({1, 1, 1, 0}), is_zero = about_keys({0, 0, 0, 1});
   b.code("scores.masked_fill(mask == 0, -1e9)");
   b.add(mask_matrix(b.say({"1 means keep (most tutorials)", "1 表示保留（多数教程的写法）"}), as_row(keeps), one_row));
@@ -62,7 +62,7 @@ void build_mask_meaning(Builder& b) {
   const Seen filled = inputs.attend({Mask::fill(fill_where, -1e9)});
   b.add(weights_matrix(b.say({"weights", "权重"}), filled, mood));
 
-  // 1 hides: it is multiplied by −1e9 and added.
+  // 1 means masked: it is multiplied by −1e9 and added.
   b.code("scores + mask * -1e9");
   b.add(
       mask_matrix(b.say({"1 means ignore (TensorFlow)", "1 表示忽略（TensorFlow 的写法）"}), as_row(is_zero), one_row));
@@ -82,7 +82,7 @@ void build_mask_meaning(Builder& b) {
              fixed(of_head(filled.weights, 0).at<double>(0, kLength - 1), 2)});
   }
 
-  // The attention mask, added: −inf where a query must not look.
+  // The attention mask, added: −inf if a query must not see a key.
   Tensor triangle({kLength, kLength}, DType::f64);
   for (std::int64_t i = 0; i < kLength; ++i) {
     for (std::int64_t j = 0; j < kLength; ++j) {
@@ -129,7 +129,7 @@ void build_mask_meaning(Builder& b) {
 
 // ---------------------------------------------------------------- -inf, -1e9, or 0?
 
-// softmax as it is written in a book: what a row of −inf does to it.
+// The textbook softmax, to show what a row of −inf does to it.
 Tensor plain_softmax(const ConstTensorView& scores) {
   Tensor weights({scores.size(0), scores.size(1)}, DType::f64);
   for (std::int64_t i = 0; i < scores.size(0); ++i) {
@@ -159,7 +159,7 @@ void build_hiding(Builder& b) {
   constexpr std::string_view kWays[] = {"inf", "book", "1e9", "zero"};
   const Texts words = b.tokens(kFourWords);
   const Inputs inputs;
-  // A triangle, so that there is something to hide, and a last row that sees nothing.
+  // A causal triangle, so that some keys are masked, and a fully masked last row.
   Tensor hidden({kLength, kLength}, DType::boolean);
   for (std::int64_t i = 0; i < kLength; ++i) {
     for (std::int64_t j = 0; j < kLength; ++j) hidden.view().at<bool>(i, j) = i + 1 == kLength || j > i;

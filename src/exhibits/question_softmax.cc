@@ -1,4 +1,4 @@
-// Softmax: why its scores are scaled, and over which axis it goes.
+// Softmax: why scores are scaled, and which axis it runs over.
 #include <cmath>
 #include <string>
 #include <utility>
@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::int64_t kQueries = 16, kKeys = 32, kValueSize = 4;
 
-// What one head size does to softmax.
+// The effect of one head size on softmax.
 struct Spread {
   double variance = 0;       // of the scores
   double keys_in_sight = 0;  // exp of the mean entropy of a row
   double gradient = 0;       // the mean norm of the gradient that reaches a row of scores
 };
 
-// q and k are normal, as those of a fresh layer are. The gradient of an additive mask is that of the scores.
+// q and k are normally distributed, as in a new layer. The gradient of an additive mask is that of the scores.
 Spread spread(std::int64_t size, double scale) {
   const Tensor q = noise({1, 1, kQueries, size}, 51), k = noise({1, 1, kKeys, size}, 52);
   const Tensor v = noise({1, 1, kKeys, kValueSize}, 53), dout = noise({1, 1, kQueries, kValueSize}, 54);
@@ -162,7 +162,7 @@ void build_axis(Builder& b) {
       {"/ √" + whole(walk.head_size), "", "", fixed(of_head(walk.scaled, 0).at<double>(row, best), 2)});
   b.add(std::move(by_hand));
 
-  // Softmax over queries is that of the transposed scores: let keys ask and queries answer.
+  // Softmax over queries is softmax of the transposed scores: keys and queries swap roles.
   const ConstTensorView q = split_heads(walk.q.view(), walk.heads), k = split_heads(walk.k.view(), walk.heads),
                         v = split_heads(walk.v.view(), walk.heads);
   const Seen turned = see(k, q, v);

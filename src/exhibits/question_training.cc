@@ -1,4 +1,4 @@
-// Training: every position at once, and what is trained and what is not.
+// Training: all positions at once, and what is trained and what is not.
 #include <cmath>
 #include <string>
 #include <utility>
@@ -22,8 +22,8 @@ namespace {
 constexpr std::int64_t kVocabulary = 8, kLength = 8, kRows = 16;
 constexpr std::int64_t kSteps = 80, kEvery = 4;
 
-// Each token is the one before plus 1 or plus 2: at random. Without seeing the future, no model can do better than log
-// 2 = 0.69.
+// Each token is the previous one plus 1 or plus 2, at random. Without seeing the future, no model can do better than
+// log 2 = 0.69.
 struct Batch {
   std::vector<std::int32_t> tokens, targets;
 };
@@ -45,7 +45,7 @@ Batch batch_of(std::uint64_t seed) {
   return batch;
 }
 
-// The loss in generation, where the future is not there yet: under the mask, on rows that training never saw.
+// The loss in generation, where the future does not exist yet: with the mask, on rows that were not trained on.
 double honest_loss(Transformer& model) {
   const bool was = model.config().causal;
   model.set_causal(true);
@@ -157,7 +157,7 @@ void take_step(MultiHeadAttention& layer, const Tensor& x) {
   });
 }
 
-// The mask as a parameter: added to the scores, and changed by the optimizer with everything else.
+// The mask as a parameter: added to the scores, and updated by the optimizer like all others.
 Tensor trained_mask(const Tensor& start) {
   const Tensor q = noise({1, 1, kContext, kSize}, 101), k = noise({1, 1, kContext, kSize}, 102),
                v = noise({1, 1, kContext, kSize}, 103), dout = noise({1, 1, kContext, kSize}, 104);
@@ -213,7 +213,7 @@ void build_buffer(Builder& b) {
     for (std::int64_t j = i + 1; j < kContext; ++j) mask.view().at<double>(i, j) = -1e9;
   }
   const Tensor now = wrongly ? trained_mask(mask) : mask.clone();
-  Tensor shown = now.clone();  // −1e9 in a cell of a table is only wide
+  Tensor shown = now.clone();  // −1e9 would only make the cell wide
   for (double& value : shown.values<double>()) value = value < -1e8 ? -INFINITY : value;
   Matrix matrix =
       b.scores(wrongly ? b.say({"as a parameter, after {0} steps", "存成参数，训练 {0} 步后"}, {whole(kMaskSteps)})

@@ -1,4 +1,4 @@
-// What q, k and v are, and the weights that a layer gives back.
+// What q, k and v are, and the weights that a layer returns.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 
 // ---------------------------------------------------------------- q, k and v
 
-// The words of a sentence, each once.
+// The distinct words of a sentence.
 std::vector<std::int64_t> different(const Sentence& sentence) {
   std::vector<std::int64_t> first;
   for (std::int64_t i = 0; i < sentence.length(); ++i) {
@@ -26,7 +26,8 @@ std::vector<std::int64_t> different(const Sentence& sentence) {
   return first;
 }
 
-// y, compared with who each word is: softmax over the vocabulary. The output matrix is that of the embeddings.
+// y, compared with the embedding of each word: softmax over the vocabulary. The output matrix is that of the
+// embeddings.
 void show_vocabulary(Builder& b, const Walk& walk, const Texts& words, const ConstTensorView& y) {
   const std::vector<std::int64_t> vocabulary = different(walk.sentence);
   const auto count = static_cast<std::int64_t>(vocabulary.size());

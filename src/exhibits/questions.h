@@ -5,7 +5,7 @@
 
 namespace rapt::exhibits {
 
-// question_layouts.cc, question_axes.cc: what lies where in memory
+// question_layouts.cc, question_axes.cc: memory layouts
 Question question_view();
 Question question_permute();
 Question question_batch_first();
@@ -16,7 +16,7 @@ Question question_alignment();
 // question_softmax.cc
 Question question_scale();
 Question question_axis();
-// question_vectors.cc: what q, k and v are, and the weights that come back
+// question_vectors.cc: what q, k and v are, and the weights that a layer returns
 Question question_qkv();
 Question question_need_weights();
 // question_heads.cc

@@ -1,4 +1,4 @@
-// Attention with everything on the way kept, and what an exhibit asks of it.
+// Attention with all intermediate results, and helpers for exhibits.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct Seen {
 Seen see(const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
          const AttentionOptions& options = {});
 
-// f64 numbers of a normal distribution: a pure function of shape and seed.
+// f64 numbers from a normal distribution: a pure function of shape and seed.
 Tensor noise(const Dims& shape, std::uint64_t seed, double deviation = 1.0);
-Tensor places(const Dims& shape);  // 0, 1, 2, …: each number is its own place in memory
+Tensor places(const Dims& shape);  // 0, 1, 2, …: each number is its own memory offset
 
 // One head's (Lq, Lk), or (L, D), of batch row 0.
 ConstTensorView of_head(const Tensor& tensor, std::int64_t head);

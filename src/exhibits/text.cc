@@ -105,7 +105,7 @@ std::string clip(std::string_view text, int width) {
 }
 
 std::vector<std::string> wrap(std::string_view text, int width) {
-  // Pieces that must stay whole: a word, or one CJK character with the punctuation that clings to it.
+  // Unbreakable units: a word, or one CJK character with adjacent punctuation.
   struct Piece {
     std::string text;
     bool space_before = false;

@@ -1,4 +1,4 @@
-// Text as a terminal sees it: UTF-8 in, columns out. A CJK character takes two columns, a combining mark none.
+// Text in terminal columns: UTF-8 in, columns out. A CJK character takes two columns, a combining mark none.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace rapt::exhibits {
 
 inline constexpr char32_t kReplacement = 0xFFFD;
 
-// The code point at `at`, which moves past it. A byte that is not UTF-8 reads as U+FFFD.
+// The code point at `at`, which is advanced. An invalid byte is read as U+FFFD.
 char32_t next_code_point(std::string_view text, std::size_t& at);
 std::string to_utf8(char32_t code_point);
 
@@ -19,9 +19,9 @@ int columns(std::string_view text);
 
 std::string pad_right(std::string_view text, int width);  // text, then spaces
 std::string pad_left(std::string_view text, int width);   // spaces, then text
-std::string clip(std::string_view text, int width);       // at most `width` columns, "…" where something was cut
+std::string clip(std::string_view text, int width);       // at most `width` columns, with "…" if something was cut
 
-// Breaks at spaces, and between CJK characters, so that no line takes more than `width` columns where that is possible.
+// Breaks at spaces, and between CJK characters, so that no line takes more than `width` columns if possible.
 std::vector<std::string> wrap(std::string_view text, int width);
 
 }  // namespace rapt::exhibits

@@ -18,7 +18,7 @@ bool is_ascii_letter_or_digit(char32_t c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Characters that are a token by themselves. Korean is written in words, so Hangul is not among them.
+// Characters that are tokens by themselves. Korean is written in words, so Hangul is not included.
 bool stands_alone(char32_t c) {
   if (c < 0x80) return !is_ascii_letter_or_digit(c);
   return (c >= 0x2E80 && c <= 0x33FF) || (c >= 0x3400 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAFF) ||
@@ -49,7 +49,7 @@ Sentence tokenize(std::string_view text) {
     const char32_t next = after < text.size() ? next_code_point(text, after) : U' ';
     const bool inside = open && joins_words(c) && !is_space(next) && !stands_alone(next);
     const bool alone = stands_alone(c) && !inside;
-    const bool mark = columns(c) == 0;  // belongs to the character before it, whatever that is
+    const bool mark = columns(c) == 0;  // belongs to the previous character, whatever that is
     if (!sentence.tokens.empty() && (mark || (open && !alone))) {
       sentence.tokens.back() += to_utf8(c);
     } else {

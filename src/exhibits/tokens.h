@@ -1,4 +1,4 @@
-// From a text to tokens: words apart at spaces, each punctuation mark and each Chinese or Japanese character by itself.
+// Splits a text into tokens: words at spaces; each punctuation mark and Chinese or Japanese character is a token.
 #pragma once
 
 #include <cstdint>

@@ -8,13 +8,13 @@
 namespace rapt::exhibits {
 namespace {
 
-constexpr std::int64_t kCode = 6;       // who: a code that keeps words apart …
-constexpr std::int64_t kOne = 12;       // where: the constant 1 …
+constexpr std::int64_t kCode = 6;       // word: a code that distinguishes words …
+constexpr std::int64_t kOne = 12;       // position: the constant 1 …
 constexpr std::int64_t kNearness = 13;  // … 1 / (1 + position) …
 constexpr std::int64_t kWaves = 14;     // … and cos, sin of position times each frequency
 
-// The sum of the first three waves peaks where two positions are equal and stays under 0.29 of the peak for distances
-// 1 … 15. The other two are along for the ride, as in any position code.
+// The sum of the first three waves peaks where two positions are equal and stays under 0.29 of the peak for distances 1
+// … 15. The other two are unused, as some dimensions are in any position code.
 constexpr std::array<double, 5> kFrequencies{2.0, 1.3, 0.3, 0.8, 0.15};
 
 // Gains, so that after 1/sqrt(6) a head prefers its key clearly but not absolutely.
@@ -25,8 +25,8 @@ constexpr double kNoise = 0.04;
 
 enum Stream : std::uint32_t { kMeaning, kRareCode, kNoiseQ, kNoiseK, kNoiseV, kNoiseO };
 
-// A number near a normal one: the sum of a Philox block's four uniforms. Depends on the three arguments and nothing
-// else.
+// An approximately normal number: the sum of the four uniforms of a Philox block. A pure function of the three
+// arguments.
 double random_number(Stream stream, std::int64_t row, std::int64_t column) {
   const PhiloxCounter block =
       philox4x32_10({static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(column), stream, 0}, philox_key(2017));
@@ -35,8 +35,8 @@ double random_number(Stream stream, std::int64_t row, std::int64_t column) {
   return sum * std::sqrt(3.0);
 }
 
-// Twelve codes, any two of which have q·k at most 0: the rows of a 6×6 conference matrix and their negatives. Further
-// words get random ones of the same length.
+// Twelve codes, any two of which have a dot product of at most 0: the rows of a 6×6 conference matrix and their
+// negatives. Further words get random codes of the same length.
 double word_code(std::int64_t id, std::int64_t d) {
   static constexpr std::array<std::array<int, 6>, 6> kConference{{{0, 1, 1, 1, 1, 1},
                                                                   {1, 0, 1, -1, -1, 1},
@@ -61,8 +61,8 @@ Tensor noisy(Stream stream, double size) {
   return weight;
 }
 
-// Reads the first three waves into rows `row` … `row + 5`, turned back by `steps` positions: cos and sin of w·p become
-// those of w·(p + steps). Moving along the sentence is a rotation, which a matrix can do.
+// Reads the first three waves into rows `row` … `row + 5`, rotated back by `steps` positions: cos and sin of w·p become
+// those of w·(p + steps). A shift in position is a rotation, which a matrix can express.
 void read_waves(const TensorView& weight, std::int64_t row, double steps, double gain) {
   for (std::int64_t f = 0; f < 3; ++f) {
     const double angle = kFrequencies[static_cast<std::size_t>(f)] * steps;
@@ -106,7 +106,7 @@ Projections make_projections() {
   read_waves(q, 18, 1, kPositionGain);  // next word
   read_waves(k, 18, 0, kPositionGain);
 
-  // Every head hands over who the word is; odd heads read the other half of it.
+  // Every head passes on the word code; odd heads read its other half.
   for (std::int64_t r = 0; r < kEmbedding; ++r) v.at<double>(r, r % kWho) += 0.8;
   return p;
 }

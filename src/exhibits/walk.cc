@@ -92,14 +92,14 @@ HeadSummary summarize(const Walk& walk, const ConstTensorView& weights) {
   const auto best = std::max_element(candidates.begin(), candidates.end(),
                                      [](const auto& a, const auto& b) { return a.first < b.first; });
   HeadSummary summary{best->second, best->first, std::exp(mean(entropy, length))};
-  // A repeated word matters only where the head really looks at the other one.
+  // A repeated word matters only if the head really attends to the other occurrence.
   if (summary.habit == Habit::same && mean(itself, length) > 0.95 * summary.share) summary.habit = Habit::itself;
   if (summary.share < 0.5) summary.habit = Habit::spread;
   return summary;
 }
 
 void summarize(Walk& walk) {
-  // What a head would do without the mask tells which heads the mask leaves with nothing to do.
+  // The weights without the mask show which heads the mask leaves without a target.
   Tensor wanted(walk.weights.shape(), DType::f64);
   Tensor ignored(walk.heads_out.shape(), DType::f64);
   if (walk.causal) {

@@ -1,5 +1,5 @@
-// One pass of a sentence through multi-head attention, with every number on the way kept. The engine computes all of
-// them; the walk then checks two by itself.
+// One pass of a sentence through multi-head attention, with all intermediate results. The engine computes all of them;
+// the walk then verifies two of them itself.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace rapt::exhibits {
 
-// What a head mostly looks at, read off its weights.
-// `blinded`: it would look at the next word, but a causal mask hides that.
+// What a head mostly attends to, derived from its weights. `blinded`: it would attend to the next word, but a causal
+// mask hides it.
 enum class Habit : std::uint8_t { previous, same, itself, first, next, blinded, spread };
 
 struct HeadSummary {
   Habit habit = Habit::spread;
-  double share = 0;          // the mean weight on what `habit` names
-  double keys_in_sight = 0;  // exp of the mean entropy: how many keys a row is spread over, as it were
+  double share = 0;          // the mean weight on the target of `habit`
+  double keys_in_sight = 0;  // exp of the mean entropy: the effective number of keys of a row
 };
 
 // Everything is f64, contiguous, with B = 1.
@@ -36,14 +36,14 @@ struct Walk {
   Tensor scaled;            // (B, H, L, L)  Stage::raw
   Tensor masked;            // (B, H, L, L)  Stage::masked
   Tensor weights;           // (B, H, L, L)  Stage::weights
-  Tensor unscaled_weights;  // (B, H, L, L)  softmax without 1/sqrt(d_k): what the scale is there to prevent
+  Tensor unscaled_weights;  // (B, H, L, L)  softmax without 1/sqrt(d_k): what scaling prevents
   Tensor heads_out;         // (B, H, L, D)
   Tensor combined;          // (B, L, E)
   Tensor y;                 // (B, L, E)
   std::vector<HeadSummary> summary;
 
   double row_sum_error = 0;  // the largest |Σ_j weights − 1|
-  double output_error = 0;   // the largest |heads_out − weights·v|, v read straight from the (B, L, E) rows
+  double output_error = 0;   // the largest |heads_out − weights·v|, with v read directly from the (B, L, E) rows
   bool good() const { return row_sum_error < 1e-12 && output_error < 1e-12; }
 };
 

@@ -15,7 +15,7 @@ struct Result {
   Tensor y;
 };
 
-// From embeddings to y under either split; all else is the same.
+// From embeddings to y under either split; everything else is the same.
 Result run(const ConstTensorView& x, const Walk& walk, bool wrong, bool causal) {
   const Tensor q = linear(x, walk.weight.w_q);
   const Tensor k = linear(x, walk.weight.w_k);
@@ -34,7 +34,7 @@ Result run(const ConstTensorView& x, const Walk& walk, bool wrong, bool causal) 
   return result;
 }
 
-// The tokens before the last whose outputs move when the last word changes, although a causal mask is on.
+// The earlier tokens whose outputs change with the last word, although a causal mask is on.
 std::vector<std::int64_t> leaks(const Walk& walk, bool wrong) {
   Tensor changed = walk.x.clone();
   const TensorView last = changed.view().select(1, walk.length - 1);

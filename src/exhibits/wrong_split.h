@@ -1,5 +1,5 @@
 // A common mistake, made on purpose: view(B, H, L, D) instead of view(B, L, H, D).transpose(1, 2). The shape is the
-// same and nothing complains, but a "head" is then a slice of the sentence instead of a slice of every token.
+// same and there is no error, but a "head" is then a slice of the sentence instead of a slice of every token.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rapt::exhibits {
 
-// Which numbers of which token lie in row `row` of head `head` under the wrong view: D of them, from `first` on.
+// The numbers in row `row` of head `head` under the wrong view: D numbers of which token, starting at `first`.
 struct Piece {
   std::int64_t token = 0;
   std::int64_t first = 0;
@@ -21,10 +21,10 @@ struct WrongSplit {
   Tensor weights;                   // (B, H, L, L)
   Tensor heads_out;                 // (B, H, L, D)
   Tensor y;                         // (B, L, E)
-  std::int64_t misplaced_rows = 0;  // of H·L: rows that do not hold the token they should
+  std::int64_t misplaced_rows = 0;  // of H·L: rows that do not hold their token
   double weights_difference = 0;    // the largest |wrong − right|
   double output_difference = 0;     // |wrong − right| / |right|, Euclidean, of y
-  // With a causal mask, the last word is changed: which earlier tokens' outputs move? Under the right split, none may.
+  // With a causal mask, the last word is changed: which earlier tokens' outputs change? With the right split, none may.
   std::vector<std::int64_t> leaks_right;
   std::vector<std::int64_t> leaks_wrong;
 };

@@ -112,7 +112,7 @@ void AtomicFile::overwrite(std::uint64_t offset, Bytes bytes) {
 void AtomicFile::commit() {
   flush();
   if (replaces_ && ::fchmod(descriptor_, mode_) != 0) checks_.fail_for(errno, "its permissions cannot be set");
-  // Before the rename: else a crash could leave the name of the new file on an empty one.
+  // Before the rename: otherwise a crash could leave the new name on an empty file.
   if (::fsync(descriptor_) != 0) checks_.fail_for(errno, "cannot be flushed to disk");
   const int descriptor = descriptor_;
   descriptor_ = -1;

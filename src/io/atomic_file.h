@@ -42,7 +42,7 @@ class AtomicFile final : public Sink {
   unsigned mode_ = 0666;
   bool replaces_ = false;
   std::uint64_t flushed_ = 0;
-  std::vector<std::byte> buffer_;  // small writes are gathered
+  std::vector<std::byte> buffer_;  // buffers small writes
 };
 
 }  // namespace rapt::io

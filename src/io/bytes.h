@@ -35,8 +35,8 @@ inline std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b
   return sum;
 }
 
-// How many elements a shape has; none if it overflows. Sizes of 0 are left out of the count until the end, as
-// rapt::Layout does: (0, 2^40, 2^40) is refused like (1, 2^40, 2^40).
+// The number of elements of a shape; none if it overflows. Sizes of 0 count only at the end, as in rapt::Layout: (0,
+// 2^40, 2^40) is rejected like (1, 2^40, 2^40).
 template <class Shape>
 std::optional<std::uint64_t> checked_count(const Shape& shape) {
   std::int64_t count = 1;

@@ -11,10 +11,10 @@
 
 namespace rapt::io {
 
-// CRC-32 of more bytes after those that gave `before`; 0 to begin with.
+// Continues the CRC-32 `before` with more bytes; starts with 0.
 std::uint32_t crc32_of(std::uint32_t before, Bytes bytes);
 
-// Deflate turns at most this many bytes into one.
+// The maximum compression ratio of deflate.
 inline constexpr std::uint64_t kMaxDeflateRatio = 1032;
 
 // Inflates raw deflate data, as much as requested.
@@ -27,7 +27,7 @@ class Inflater {
 
   // Fills `to`; throws if the data is corrupt or too short.
   void read(std::span<std::byte> to);
-  // Throws unless everything was read, to the last byte on both sides.
+  // Throws unless both input and output were consumed to the last byte.
   void finish();
 
  private:

@@ -39,7 +39,7 @@ std::string list_of(const std::vector<std::string>& names) {
 }
 
 FileChecks::FileChecks(std::string_view format, std::string_view file) {
-  // A zero byte would end the message.
+  // A zero byte would truncate the message.
   start_ = file.find('\0') == std::string_view::npos ? text(format, ": ", file, ": ")
                                                      : text(format, ": ", quoted(file), ": ");
 }

@@ -10,7 +10,7 @@
 
 namespace rapt::io {
 
-// A name out of a file, in quotes: control characters are escaped, and a long name is shortened.
+// A name from a file, in quotes: control characters are escaped, and a long name is shortened.
 std::string quoted(std::string_view name);
 // The first few of a list of names: "a", "b" and 7 more.
 std::string list_of(const std::vector<std::string>& names);

@@ -38,9 +38,9 @@ class JsonReader {
   void array(const std::function<void()>& element);
   std::string string();
   std::int64_t whole_number();  // 0 or more, without fraction or exponent
-  void skip();                  // any value, checked all the same
+  void skip();                  // any value, still checked
 
-  // Nothing but white space is left.
+  // Throws unless only white space is left.
   void end();
 
  private:
@@ -49,7 +49,7 @@ class JsonReader {
     checks_.fail("byte ", start_ + offset_, ", in the header: ", pieces...);
   }
   [[noreturn]] void expected(const char* what) const;
-  char peek();  // the next byte that is no white space; 0 at the end
+  char peek();  // the next byte that is not white space; 0 at the end
   void take(char c, const char* what);
   void enter();
   char32_t escaped_unit();

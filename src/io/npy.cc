@@ -59,7 +59,7 @@ Convert converter(char kind, std::uint64_t size) {
   }
 }
 
-// Integers, a block at a time: the file's own numbers are never all in memory beside the converted ones.
+// Converts integers block by block, so that the original array is never in memory as a whole.
 Tensor read_integers(const NpyHeader& header, const Dims& shape, DType dtype, const FileChecks& checks,
                      const ReadData& read) {
   checks.require(dtype == DType::boolean || dtype == DType::f32 || dtype == DType::f64, "integers cannot be read as ",

@@ -11,8 +11,8 @@ namespace rapt::io {
 // Fills a span with the next bytes of the data.
 using ReadData = std::function<void(std::span<std::byte>)>;
 
-// `available` is how many bytes there are after the header: they must match the size of the array exactly, which is
-// checked before any memory is allocated.
+// `available` is the number of bytes after the header: it must match the size of the array exactly, which is checked
+// before any memory is allocated.
 NpyArray read_array(const NpyHeader& header, std::uint64_t available, const NpyOptions& options,
                     const FileChecks& checks, const ReadData& read);
 

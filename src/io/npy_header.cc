@@ -42,7 +42,7 @@ class LiteralReader {
     fail("expected '", c, "', ", found);
   }
 
-  // NumPy writes no escapes in what we read; a header with one describes something else.
+  // NumPy writes no escapes in the headers we support.
   std::string string() {
     const char quote = peek();
     if (quote != '\'' && quote != '"') fail("expected a string");
@@ -117,7 +117,7 @@ void understand(const std::string& descr, NpyHeader& header, const FileChecks& c
     const bool sized = rest.size() >= 2 && rest.size() <= 10 &&
                        std::all_of(rest.begin() + 1, rest.end(), [](char c) { return c >= '0' && c <= '9'; });
     checks.require(!rest.empty() && (sized || rest.size() == 1), "the type ", quoted(descr), " is not a NumPy type");
-    if (!sized) return;  // 'O', and other letters that stand alone
+    if (!sized) return;  // 'O', and other letters without a size
     std::uint64_t size = 0;
     for (const char c : rest.substr(1)) size = size * 10 + static_cast<std::uint64_t>(c - '0');
     header.kind = rest.front(), header.item_size = size;
@@ -131,7 +131,7 @@ void understand(const std::string& descr, NpyHeader& header, const FileChecks& c
     case 'c': info.type = text("complex", bits); break;
     case 'b': info.type = header.item_size == 1 ? "bool" : descr; break;
     case 'V': info.type = header.item_size == 2 ? "bfloat16" : descr; break;
-    default:  // text and dates: a size that is not in bytes
+    default:  // text and dates: the size is not in bytes
       header.kind = 0, header.item_size = 0;
   }
 }

@@ -20,14 +20,14 @@ namespace rapt::io {
 struct NpyHeader {
   NpyInfo info;
   char kind = 0;                // NumPy's letter: f, i, u, b, V; 0 if it is not a plain number
-  std::uint64_t item_size = 0;  // in bytes; 0 where it is unknown
+  std::uint64_t item_size = 0;  // in bytes; 0 if unknown
   std::uint64_t data_begin = 0;
 };
 
 // The maximum size of a header, including the bytes before its text: a reader of a compressed file needs no more.
 inline constexpr std::size_t kMaxNpyHeader = (std::size_t{1} << 16) + 12;
 
-// `start` is the file, or as much of its start as a header may take. Does not check whether the data is complete.
+// `start` is the file, or enough of its start for any header. Does not check whether the data is complete.
 NpyHeader parse_npy_header(Bytes start, const FileChecks& checks);
 
 // The header that NumPy would write, for row-major data. Its size is a multiple of 64, so that data is aligned.

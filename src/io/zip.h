@@ -39,10 +39,10 @@ Bytes zip_member_bytes(Bytes file, const ZipMember& member, const FileChecks& ch
 // Writes an archive, member by member. Its dates are all the same, so that equal tensors give equal files.
 class ZipWriter {
  public:
-  // With `zip64`, every number is written in its long form, whether it needs it or not.
+  // With `zip64`, every number is written in its long form, even if it is not needed.
   explicit ZipWriter(Sink& sink, bool zip64 = false) : sink_(sink), always_long_(zip64) {}
 
-  // begin, then the member's bytes to the sink, then end with what is known by then.
+  // Call begin, write the member's bytes to the sink, then call end with its sizes.
   void begin(const std::string& name, std::uint16_t method, std::uint64_t full_size);
   void end(std::uint32_t crc);
   void finish();

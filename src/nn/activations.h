@@ -69,7 +69,7 @@ class Activations {
     return added_keys == 0 ? all : all.slice(1, added_keys, all.size(1));
   }
 
-  TensorView qkv;       // (B, added + L, all), where one product makes all three
+  TensorView qkv;       // (B, added + L, all), if one product computes all three
   TensorView q, kv;     // (B, Lq, Hq·D), (B, added + Lk, 2·Hkv·D)
   TensorView k, v;      // (B, added + Lk, Hkv·D)
   TensorView combined;  // (B, Lq, Hq·D): the heads concatenated
@@ -86,7 +86,7 @@ namespace rapt {
 
 struct LayerActivations::Memory {
   GrowingBytes bytes;
-  // Of the call that filled it; backward asks for the same.
+  // The shapes of the call that filled it; backward requires the same.
   bool filled = false;
   Dims query{}, key{};
   bool one_input = false;

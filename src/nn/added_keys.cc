@@ -6,7 +6,7 @@ namespace rapt::nn {
 
 namespace {
 
-// A mask with `added` columns before its own; 0 and false leave a score as it is, except that to keep is true.
+// A mask with `added` columns in front that leave a score unchanged: 0 or false, or true for a keep mask.
 Tensor widened(const Mask& mask, std::int64_t added, const Workers& workers) {
   Dims shape = mask.view.shape();
   const int last = shape.rank() - 1;
@@ -46,13 +46,13 @@ void make_room_for_added_keys(const LayerCall& call, std::vector<Tensor>& wide_m
     case Alignment::Kind::offset:
       for (std::int64_t& value : options.alignment.values) value += added;
       break;
-    case Alignment::Kind::bottom_right: break;  // both lengths are counted with the added keys
+    case Alignment::Kind::bottom_right: break;  // both lengths include the added keys
   }
   wide_masks.clear();
   wide_masks.reserve(options.masks.size());
   for (Mask& mask : options.masks) {
     const int last = mask.view.rank() - 1;
-    if (last < 0 || mask.view.size(last) != call.key_length()) continue;  // of one column, or refused by attention
+    if (last < 0 || mask.view.size(last) != call.key_length()) continue;  // one column, or rejected by attention
     wide_masks.push_back(widened(mask, added, workers));
     mask.view = wide_masks.back().view();
   }

@@ -11,12 +11,12 @@
 
 namespace rapt::nn {
 
-// k and v are (B, added + Lk, Hkv·D): bias_k and bias_v go to the first place, zeros to the next.
+// k and v are (B, added + Lk, Hkv·D): bias_k and bias_v are stored first, then zeros.
 void write_added_keys(const MultiHeadAttentionConfig& config, const Parameters& parameters, const TensorView& k,
                       const TensorView& v, const Workers& workers);
 
-// Shifts what `options` says of keys by the added ones. Masks get columns that hide nothing and add nothing: copies,
-// kept in `wide_masks`.
+// Shifts the key-related `options` by the number of added keys. Masks get columns that hide nothing and add nothing:
+// copies, stored in `wide_masks`.
 void make_room_for_added_keys(const LayerCall& call, std::vector<Tensor>& wide_masks, AttentionOptions& options,
                               const Workers& workers);
 

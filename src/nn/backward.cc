@@ -1,4 +1,4 @@
-// The gradients of a layer: its steps in the opposite order.
+// The gradients of a layer: its steps in reverse order.
 #include "nn/backward.h"
 
 #include <cstddef>
@@ -151,7 +151,7 @@ class Backward : LayerSteps {
     for (std::int64_t b = 0; b < dy.size(0); ++b) ops_.add_row_sums(dy.select(0, b), db, workers_);  // dy is (B, L, N)
   }
 
-  // Rows of a parameter's gradient; undefined where there is no such parameter, or none is asked for.
+  // Rows of a parameter's gradient; undefined if there is no such parameter, or it is not requested.
   TensorView gradient(std::string_view name, const std::optional<Rows>& rows) const {
     const std::vector<Parameter>& list = layer_.parameters.list();
     for (std::size_t n = 0; n < backward_.gradients.parameters.size(); ++n) {
@@ -164,9 +164,9 @@ class Backward : LayerSteps {
 
   const BackwardCall& backward_;
   const Activations kept_;
-  Activations d_;  // gradients, in the places of what they belong to
+  Activations d_;  // gradients, in the layout of the activations
   ConstTensorView dout_;
-  Tensor added_first_;  // dweights as attention has them, the added keys first
+  Tensor added_first_;  // dweights in attention's order, with the added keys first
   std::optional<PlannedBackward> attention_;
 };
 

@@ -5,9 +5,9 @@
 
 namespace rapt::nn {
 
-inline constexpr const char* kBackward = "MultiHeadAttention::backward";  // as errors begin
+inline constexpr const char* kBackward = "MultiHeadAttention::backward";  // the prefix of errors
 
-// One call of backward after validation: tensors are (B, L, …), whatever order the caller's dimensions have.
+// One call of backward after validation: tensors are (B, L, …), whatever order the caller used.
 struct BackwardCall {
   BackwardCall(const MultiHeadAttentionConfig& config, const Parameters& parameters, const LayerGradients& gradients,
                const LayerUpstream& upstream, const LayerActivations& kept, const ConstTensorView& query,
@@ -19,7 +19,7 @@ struct BackwardCall {
   bool key_given, value_given;
   ConstTensorView dout;             // (B, Lq, O)
   ConstTensorView dweights;         // (B, Lq, Lk) or (B, Hq, Lq, Lk); undefined: zero
-  TensorView dquery, dkey, dvalue;  // undefined: not asked for
+  TensorView dquery, dkey, dvalue;  // undefined: not requested
 };
 
 void backward(const BackwardCall& call, const LayerParts& layer, LayerWorkspace::Memory& memory);

@@ -78,7 +78,7 @@ void CacheView::apply(AttentionOptions& options) const {
 }
 
 KvCache::State::State(const KvCacheConfig& given, Device where) : config(checked(given)), device(where) {
-  // A page's neighbour is the next page of the same head: a sequence alone is read as if it were in one piece.
+  // The pages of one head are adjacent: a sequence in consecutive pages is read as contiguous memory.
   const Dims heads = paged() ? Dims{config.kv_heads, config.pages, config.page_size}
                              : Dims{config.sequences, config.kv_heads, config.length};
   const auto make = [&](std::int64_t width) {
@@ -98,7 +98,7 @@ std::int64_t KvCache::State::new_sequence(const char* function) {
   for (std::size_t n = 0; n < sequences.size(); ++n) {
     Sequence& free = sequences[n];
     if (free.used) continue;
-    // Room for every page it may have, so that no append needs memory later.
+    // Capacity for all pages it may have, so that appending does not allocate.
     if (paged()) free.pages.reserve(static_cast<std::size_t>(pages_for(config.length)));
     free.used = true;
     return static_cast<std::int64_t>(n);
@@ -153,7 +153,7 @@ std::int64_t KvCache::State::pages_for(std::int64_t tokens) const {
   return (tokens + config.page_size - 1) / config.page_size;
 }
 
-// Whether the next token would go to a page that another sequence holds too.
+// Whether the next token would be written to a page that another sequence shares.
 bool KvCache::State::shares_last_page(const Sequence& sequence) const {
   return paged() && sequence.length % config.page_size != 0 &&
          page_users[static_cast<std::size_t>(sequence.pages.back())] > 1;
@@ -186,7 +186,7 @@ void KvCache::State::shorten(std::int64_t id, std::int64_t length) {
   }
 }
 
-// The first rows of a page, or of a sequence without pages, to another.
+// Copies the first rows of a page, or of a sequence without pages, to another.
 void KvCache::State::copy_rows(std::int64_t from_page, std::int64_t to_page, std::int64_t rows,
                                const Workers& workers) {
   const LayerOps& ops = *device_row(device).layer;
@@ -212,10 +212,11 @@ void KvCache::State::check_room(std::span<const std::int64_t> ids, std::int64_t 
   }
   if (!paged()) return;
   std::int64_t needed = 0;
-  std::size_t over = ids.size();  // the first row without room for its pages
+  std::size_t over = ids.size();  // the first row whose pages do not fit
   for (std::size_t b = 0; b < ids.size(); ++b) {
     Sequence& of = sequences[static_cast<std::size_t>(ids[b])];
-    // Of those who share a page, the last one to write keeps it: hence the count goes down on the way, and back below.
+    // Among sequences that share a page, the last one to write keeps it: the count is decremented here, and restored
+    // below.
     of.copies_last = count_of(b) > 0 && shares_last_page(of);
     if (of.copies_last) --page_users[static_cast<std::size_t>(of.pages.back())];
     needed += pages_for(of.length + count_of(b)) - pages_for(of.length) + (of.copies_last ? 1 : 0);
@@ -239,7 +240,7 @@ void KvCache::State::check_finite(const char* name, const ConstTensorView& view,
             row / view.size(2) % view.size(1), ", token ", row % view.size(2), "; i8 cannot store it");
 }
 
-// Pages for `count` more tokens, the last one its own.
+// Allocates pages for `count` more tokens; the last page is made unshared.
 void KvCache::State::reserve(Sequence& sequence, std::int64_t count, const Workers& workers) {
   if (count > 0 && shares_last_page(sequence)) {
     const std::int32_t shared = sequence.pages.back();
@@ -252,7 +253,7 @@ void KvCache::State::reserve(Sequence& sequence, std::int64_t count, const Worke
   }
 }
 
-// Where the first `count` tokens of a batch row go, past the end of a sequence that has room for them.
+// The destinations of the first `count` tokens of a batch row, after the end of a sequence that has room for them.
 void KvCache::State::list_runs(std::int64_t batch, std::int64_t id, std::int64_t count) {
   const std::int64_t length = sequences[static_cast<std::size_t>(id)].length;
   for (std::int64_t token = 0; token < count;) {
@@ -325,7 +326,7 @@ void KvCache::State::view(std::span<const std::int64_t> ids, CacheView& to) cons
   to.value_scales = config.dtype == DType::i8 ? rows(value.scales) : ConstTensorView();
   if (plain) return;
 
-  to.pages_per_row = std::max<std::int64_t>(1, to.pages_per_row);  // without pages a sequence is one
+  to.pages_per_row = std::max<std::int64_t>(1, to.pages_per_row);  // without pages, a sequence is one page
   const std::int64_t most = paged() ? pages_for(config.length) : 1;
   to.page_table.reserve(ids.size() * static_cast<std::size_t>(most));
   to.page_table.resize(ids.size() * static_cast<std::size_t>(to.pages_per_row), 0);

@@ -1,4 +1,4 @@
-// What a KV cache holds: where keys and values lie, which tokens are whose, and how tokens come in.
+// The state of a KV cache: keys and values, the tokens of each sequence, and how tokens are appended.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ struct KvCache::State {
   State(const KvCacheConfig& given, Device where);
 
   std::int64_t new_sequence(const char* function);
-  std::size_t index(const char* function, std::int64_t id) const;  // of a sequence that must exist
+  std::size_t index(const char* function, std::int64_t id) const;  // throws if there is no such sequence
   std::int64_t fork(std::int64_t id, std::int64_t length);
   void truncate(std::int64_t id, std::int64_t length);
   void shorten(std::int64_t id, std::int64_t length);
   std::int64_t room(std::int64_t id) const;
 
-  // For tensors that are good: refuses what only the cache knows to be wrong (its sequences, its room, numbers that i8
-  // does not have), before it changes anything.
+  // For validated tensors: rejects what only the cache can check (its sequences, its capacity, numbers that i8 cannot
+  // represent) before it changes anything.
   void append(std::span<const std::int64_t> ids, const ConstTensorView& key, const ConstTensorView& value,
               std::span<const std::int64_t> counts, const Workers& workers);
   void view(std::span<const std::int64_t> ids, CacheView& to) const;

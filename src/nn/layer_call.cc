@@ -213,7 +213,7 @@ LayerShapes LayerCall::shapes() const {
   return shapes;
 }
 
-// Which heads and queries there are is for attention to check.
+// Attention checks the selected heads and queries.
 Dims LayerCall::capture_shape(const Selection& of) const {
   const std::int64_t keys = all_keys + added_keys;
   const std::int64_t chosen_heads = of.heads.empty() ? heads : std::ssize(of.heads);

@@ -1,4 +1,4 @@
-// What the steps of forward and backward share: the layer, the call, and its options as attention takes them.
+// What the steps of forward and backward share: the layer, the call, and the options for attention.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace rapt::nn {
 
-// A layer, for as long as a call lasts.
+// References to a layer, for the duration of a call.
 struct LayerParts {
   const Parameters& parameters;
   const Projections& projections;
@@ -31,7 +31,7 @@ class LayerSteps {
         ops_(*device_row(call.device()).layer) {}
 
  protected:
-  // The caller's options, for the heads of this slice, and with what the layer itself knows.
+  // The caller's options, restricted to the heads of this slice, with the layer's own additions.
   AttentionOptions& attention_options();
   // Step 2, rotary embedding, or its inverse: q and k are (B, L, …). Added keys have no position and are not rotated.
   void rotate(const Activations& activations, bool back);

@@ -14,12 +14,12 @@
 
 namespace rapt {
 
-// Aligned bytes of one device, that only grow. What they held is gone when they do, or when the device changes.
+// Aligned memory of one device that only grows. Growing, or changing the device, discards the contents.
 class GrowingBytes {
  public:
   std::span<std::byte> at_least(std::size_t bytes, Device where = {}) {
     if (bytes > size_ || where != device()) {
-      memory_.reset();  // before the new memory is there: both need not fit
+      memory_.reset();  // before allocating: both need not fit at once
       size_ = 0;
       memory_ = core::allocate(bytes, where);
       size_ = bytes;
@@ -48,21 +48,21 @@ struct Scratch {
   }
 };
 
-// Lists keep their room, so assigning to them takes nothing from the heap. Activations and gradients lie on the device
-// of the call, lists on the host.
+// Lists keep their capacity, so assigning to them does not allocate. Activations and gradients are on the device of the
+// call, lists on the host.
 struct LayerWorkspace::Memory {
   GrowingBytes activations;    // q, k, v and the heads' output
   GrowingBytes lists;          // of attention's problem
   Scratch scratch;             // of products and attention, one after the other
   GrowingBytes gradients;      // of the activations
-  GrowingBytes upstream;       // what arrives, converted or dropped
-  AttentionOptions attention;  // the caller's, and what the layer adds
+  GrowingBytes upstream;       // upstream gradients, converted or after dropout
+  AttentionOptions attention;  // the caller's, with the layer's additions
   AttentionOutputs outputs;
   AttentionUpstream attention_upstream;
   AttentionGradients attention_gradients;
   std::vector<Tensor> wide_masks;       // masks with columns for added keys
   std::vector<std::int64_t> positions;  // of tokens, for rotary embedding
-  // With a cache, for each batch row: its sequence, the tokens it brings, and those that were there before.
+  // With a cache, for each batch row: its sequence, its new tokens, and the tokens cached before.
   std::vector<std::int64_t> sequences, tokens, starts;
   CacheView cached;
 };

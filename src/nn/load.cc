@@ -1,4 +1,4 @@
-// Layers from files: the tensors that belong together, into the parameters of a layer.
+// Loads layers from files: finds the tensors that belong together and copies them into the parameters of a layer.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -22,9 +22,9 @@ using nn::Listed;
 using nn::Role;
 
 constexpr const char* kLoad = "MultiHeadAttention::load";
-constexpr const char* kHeads = "rapt.heads";  // what save notes beside the tensors
+constexpr const char* kHeads = "rapt.heads";  // metadata that save writes
 
-// What load reads from: names and shapes at once, numbers when they are needed.
+// A source for load: names and shapes are available at once, data on demand.
 struct Source {
   std::string name;  // of the file; "" for tensors in memory
   std::vector<Listed> list;
@@ -58,7 +58,7 @@ std::vector<FoundLayer> good_layers(const std::vector<Listed>& list) {
   return layers;
 }
 
-// The first few of them, as they would be written.
+// The first few names, formatted.
 template <class List, class Words>
 std::string few(const List& list, const Words& words) {
   constexpr std::size_t kShown = 12;
@@ -69,7 +69,7 @@ std::string few(const List& list, const Words& words) {
   return list.size() > kShown ? text(all, " and ", list.size() - kShown, " more") : all;
 }
 
-// Whether `layer` is under the prefix that was asked for: "encoder" has "encoder.layers.0.self_attn.".
+// Whether `layer` is under the requested prefix: "encoder" includes "encoder.layers.0.self_attn.".
 bool is_under(const std::string& layer, const std::string& asked) {
   if (!layer.starts_with(asked)) return false;
   return asked.empty() || layer.size() == asked.size() || asked.back() == '.' || asked.back() == '/' ||
@@ -151,11 +151,11 @@ void set_heads(const Checks& checks, const FoundLayer& found, const LoadOptions&
                  found.key_width, ", which is ", config.kv_heads, " heads");
 }
 
-// Where the numbers of each role go.
+// The destination of the data of each role.
 struct Filling {
   const char* parameter;
   Role role;
-  std::int64_t begin, end;  // rows; the whole of bias_k and the output
+  std::int64_t begin, end;  // rows; for bias_k and the output, everything
 };
 
 std::vector<Filling> fillings(const MultiHeadAttentionConfig& config) {
@@ -187,7 +187,7 @@ bool is_weight(Role role) {
          role == Role::out_weight;
 }
 
-// What load needs of a source: the layer's config, and the tensors to fill it with.
+// The plan of a load: the layer's config, and the tensors to fill it with.
 struct Plan {
   Candidate chosen;
   MultiHeadAttentionConfig config;
@@ -258,7 +258,7 @@ Source source_of(const SafetensorsFile& file) {
   return source;
 }
 
-// The views are into memory that the arrays keep.
+// The views refer to memory that the arrays own.
 struct NpzTensors {
   explicit NpzTensors(const std::string& path) {
     const NpzFile file(path);

@@ -1,4 +1,4 @@
-// Checks of (T, E) tensors whose rows a step works on.
+// Checks for (T, E) tensors that are processed row by row.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace rapt::nn {
 
-// A matrix, f32 or f64, rows of contiguous numbers.
+// A matrix in f32 or f64 with contiguous rows.
 inline void check_matrix(const Checks& checks, std::string_view name, const ConstTensorView& view, DType dtype) {
   checks.usable(name, view);
   checks.require(view.rank() == 2, name, " has shape ", view.shape(), "; it must be a matrix");

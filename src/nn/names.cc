@@ -60,7 +60,7 @@ namespace {
 
 using F = NameFamily;
 
-// family, qkv, q, k, v, out. Where two spellings fit, the first counts.
+// family, qkv, q, k, v, out. If two spellings match, the first one is used.
 constexpr std::array kSpellings{
     Spelling{F::torch, "in_proj", "", "", "", "out_proj", true, false, true},
     Spelling{F::torch, "", "q_proj", "k_proj", "v_proj", "out_proj", true, false, true},
@@ -109,7 +109,7 @@ std::string words_of(const std::vector<std::int64_t>& shape) {
 
 using Names = std::unordered_map<std::string_view, std::size_t>;
 
-// Takes one candidate together: its tensors, then its sizes.
+// Assembles one candidate: its tensors, then its sizes.
 class Finder {
  public:
   Finder(const std::vector<Listed>& list, const Names& names, const Spelling& spelling, std::string prefix)
@@ -165,7 +165,7 @@ class Finder {
       const std::string name = found_.spelling->name(role);
       if (name.empty()) continue;
       if (!found_.place(role)) return refuse("there is no \"", found_.layer.prefix, name, "\"");
-      if (!list_[*found_.place(role)].readable) {  // its shape is a claim that no reader has checked
+      if (!list_[*found_.place(role)].readable) {  // its shape has not been checked by any reader
         return refuse("\"", found_.layer.prefix, name, "\" has an unsupported type or rank");
       }
       if (shape(role).size() != 2) {

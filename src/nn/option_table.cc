@@ -16,7 +16,7 @@ constexpr std::string_view kLayer = "LayerOptions";
 constexpr std::string_view kCache = "KvCacheConfig";
 constexpr std::string_view kRotary = "RotaryOptions";
 
-// Reasons that many options have in common.
+// Reasons that many options share.
 constexpr OptionName kOneCall = none("the command runs a single call");
 constexpr OptionName kFromFile = none("read from the shapes in the file");
 constexpr OptionName kMemory = none("memory owned by the caller");

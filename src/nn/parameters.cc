@@ -23,7 +23,7 @@ double uniform(std::uint64_t seed, std::uint32_t parameter, std::uint64_t n) {
   return static_cast<double>(words[n % 4]) * 0x1p-32;
 }
 
-// Box and Muller's way from two uniform numbers to a normal one.
+// Box–Muller transform: from two uniform numbers to a normal one.
 double normal(std::uint64_t seed, std::uint32_t parameter, std::uint64_t n) {
   const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform(seed, parameter, 2 * n)));
   return radius * std::cos(2.0 * std::numbers::pi * uniform(seed, parameter, 2 * n + 1));
@@ -38,11 +38,11 @@ double drawn(const Parameter& parameter, std::uint64_t seed, std::uint32_t numbe
   return 0.0;
 }
 
-// PyTorch's bounds. Xavier's looks at both sides of a matrix (outputs, inputs); a linear layer's own at its inputs.
+// PyTorch's bounds. Xavier's depends on both dimensions of a matrix (outputs, inputs); that of nn.Linear on its inputs.
 double xavier_bound(const Dims& shape) { return std::sqrt(6.0 / static_cast<double>(shape[0] + shape[1])); }
 double linear_bound(const Dims& shape) { return 1.0 / std::sqrt(static_cast<double>(shape[1])); }
 
-// Both parameters of a kind, the whole layer's and a slice's, are (outer, size along dim, inner).
+// Both parameters, the whole layer's and a slice's, are (outer, size along dim, inner).
 std::int64_t inner_size(const Parameter& parameter) {
   return Layout::contiguous(parameter.whole_shape).strides[parameter.dim];
 }
@@ -107,7 +107,7 @@ void Parameters::draw(std::uint64_t seed) {
     const TensorView value = parameter.value.view();
     for (const Parameter::Piece& piece : parameter.pieces) {
       for (std::int64_t outer = 0; outer < outer_size(parameter); ++outer) {
-        // A piece of the whole, from its first number to its last.
+        // A contiguous piece of the whole parameter.
         const std::int64_t from = (outer * parameter.whole_shape[parameter.dim] + piece.whole_begin) * inner;
         const std::int64_t to = (outer * value.size(parameter.dim) + piece.begin) * inner;
         for (std::int64_t n = 0; n < piece.count * inner; ++n) {

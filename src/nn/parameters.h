@@ -1,4 +1,4 @@
-// The parameters of a layer: which there are, how a slice's lie in the whole layer's, and what they begin as.
+// The parameters of a layer: which exist, how a slice's map to the whole layer's, and their initial values.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace rapt::nn {
 
-// What the projections give, in numbers for each token, of the whole layer or of a slice.
+// The output sizes of the projections per token, for the whole layer or a slice.
 struct Widths {
-  // `slices`: config.slice.count for what one slice has, 1 for the whole.
+  // `slices`: config.slice.count for the sizes of one slice, 1 for the whole layer.
   Widths(const MultiHeadAttentionConfig& config, std::int64_t slices)
       : query(config.heads * config.head_size / slices), key(config.kv_heads * config.head_size / slices) {}
 
   std::int64_t all() const { return query + 2 * key; }
 
   std::int64_t query;  // Hq · D
-  std::int64_t key;    // Hkv · D, and so for values
+  std::int64_t key;    // Hkv · D, also for values
 };
 
 // One parameter. Along dimension `dim`, `pieces` say which parts of the whole layer's parameter it is made of.
@@ -39,17 +39,17 @@ struct Parameter {
 
 class Parameters {
  public:
-  // All of a layer, or of a slice, set to zero. `config` has every default filled in.
+  // All parameters of a layer or a slice, set to zero. `config` has every default filled in.
   explicit Parameters(const MultiHeadAttentionConfig& config);
 
   void draw(std::uint64_t seed);
-  // The parts of a whole layer's parameters that make up this slice's.
+  // Copies this slice's parts of a whole layer's parameters.
   void take_from(const Parameters& whole);
 
   const std::vector<Parameter>& list() const { return list_; }
   std::vector<Parameter>& list() { return list_; }
   Parameter* find(std::string_view name);
-  // Undefined where the layer has no such parameter.
+  // Undefined if the layer has no such parameter.
   ConstTensorView operator[](std::string_view name) const;
 
  private:

@@ -10,7 +10,7 @@ namespace rapt::nn {
 
 namespace {
 
-// The rows of in_proj_weight and in_proj_bias that a projection takes.
+// The rows of in_proj_weight and in_proj_bias that a projection uses.
 Rows rows_of(const MultiHeadAttentionConfig& config, Projection which) {
   const Widths own(config, config.slice.count);
   switch (which) {
@@ -81,7 +81,7 @@ ConstTensorView Projections::weight(Projection which) const {
 void Projections::find_biases() {
   for (std::size_t n = 0; n < biases_.size(); ++n) {
     const auto which = static_cast<Projection>(n);
-    const bool given = which == Projection::out ? config_.slice.index == 0 : config_.bias;  // slices are added up
+    const bool given = which == Projection::out ? config_.slice.index == 0 : config_.bias;  // slices are summed
     const auto [name, rows] = bias_rows(which);
     const ConstTensorView all = given ? parameters_[name] : ConstTensorView();
     biases_[n] = rows && all.defined() ? all.slice(0, rows->begin, rows->end) : all;

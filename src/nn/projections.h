@@ -1,4 +1,4 @@
-// The matrices of a layer, packed for their products when they are first needed.
+// The matrices of a layer, packed for their products on first use.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace rapt::nn {
 
-// What a product computes. Several may share their numbers: which are packed depends on how a layer is called.
+// What a product computes. Several may use the same weights: which are packed depends on how the layer is called.
 enum class Projection : std::uint8_t {
   qkv,  // of one x: self-attention
   q,
@@ -48,15 +48,15 @@ class Projections {
     return biases_[static_cast<std::size_t>(which)];
   }  // or undefined
 
-  // Where its numbers are among the parameters.
+  // The location of its weights among the parameters.
   ParameterRows weight_rows(Projection which) const;
   ParameterRows bias_rows(Projection which) const;
 
   void forget() { packed_ = std::make_unique<Packed>(); }  // the parameters have changed
-  void find_biases();                                      // the parameters lie elsewhere
+  void find_biases();                                      // the parameters were moved
 
  private:
-  // No std::once_flag: to unwind through it takes memory, and packing throws where there is none.
+  // Not std::once_flag: unwinding through it allocates, and packing throws when memory runs out.
   struct Slot {
     std::atomic<bool> full = false;
     std::mutex filling;
@@ -64,7 +64,7 @@ class Projections {
   };
   using Slots = std::array<Slot, 6>;  // by Projection
   struct Packed {
-    std::vector<Slots> plain, transposed;  // by the engine's place in engines()
+    std::vector<Slots> plain, transposed;  // by the engine's index in engines()
     Packed();
   };
 
@@ -91,7 +91,7 @@ void for_each_in_order(const ConstTensorView& x, const ConstTensorView& y, const
   for (std::int64_t b = 0; b < x.size(0); ++b) visit(x.select(0, b), y.select(0, b));
 }
 
-// Products of a layer, whose tensors its call has checked: planned once, and run in its scratch memory.
+// Products of a layer, on tensors that its call has checked: planned once, and run in its scratch memory.
 struct LayerProducts {
   const Workers& workers;
   Scratch& scratch;

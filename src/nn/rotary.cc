@@ -1,4 +1,4 @@
-// The rotary embedding: validate, make the frequencies and the table; validate, resolve the positions, rotate.
+// Rotary embedding: validate, compute the frequencies and the table; validate, resolve the positions, rotate.
 #include "rapt/rotary.h"
 
 #include <utility>
@@ -14,7 +14,7 @@ namespace rapt {
 
 namespace {
 
-constexpr std::int64_t kMaxPosition = std::int64_t{1} << 53;  // a double holds every position up to here
+constexpr std::int64_t kMaxPosition = std::int64_t{1} << 53;  // a double represents every position up to this exactly
 constexpr std::int64_t kMaxTable = std::int64_t{1} << 31;
 
 std::int64_t checked_size(const Checks& checks, std::int64_t head_size, std::int64_t size) {

@@ -13,7 +13,7 @@ using Kind = RotaryScaling::Kind;
 
 constexpr double kTurn = 2.0 * std::numbers::pi;
 
-// By what base is multiplied: a factor that arrives whole at the last pair, whose exponent is (size − 2) / size.
+// The factor on base such that the last pair, whose exponent is (size − 2) / size, slows down by exactly `factor`.
 double ntk_base(double factor, double size) { return std::pow(factor, size / (size - 2.0)); }
 
 double dynamic_factor(const RotaryScaling& scaling) {
@@ -28,10 +28,10 @@ double scaled_base(double base, double size, const RotaryScaling& scaling) {
   return base;
 }
 
-// Between which pairs yarn goes over from the frequency as it is to the frequency divided by the factor.
+// The range of pairs over which yarn blends from the original frequency to the frequency divided by the factor.
 struct Ramp {
   Ramp(double base, double size, const RotaryScaling& scaling) {
-    // The pair, as a real number, that turns so often over the original length.
+    // The index of the pair, as a real number, that makes this many rotations over the original length.
     const auto pair_that_turns = [&](double turns) {
       const double wave = static_cast<double>(scaling.original_length) / (turns * kTurn);
       return size * std::log(wave) / (2.0 * std::log(base));

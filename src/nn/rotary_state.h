@@ -1,4 +1,4 @@
-// What a rotary embedding holds, and the rotation without checks of its tensors.
+// The state of a rotary embedding, and rotation without tensor checks.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace rapt {
 
 struct Rotary::State {
-  // The tensors are good, and on the table's device. `checks` is for the positions.
+  // The tensors are valid and on the table's device. `checks` is for the positions.
   void rotate(const Checks& checks, const ConstTensorView& from, const TensorView& to, const RotaryPositions& given,
               bool back, const Workers& workers) const;
 

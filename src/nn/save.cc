@@ -1,4 +1,4 @@
-// Layers to files: the parameters under the names of a family.
+// Saves layers to files: the parameters under the names of a family.
 #include <map>
 #include <string>
 #include <utility>
@@ -28,7 +28,7 @@ const Spelling& spelling_for(const Checks& checks, const SaveOptions& options, b
   return *found;
 }
 
-// One on and below the diagonal, or one above it.
+// Ones on and below the diagonal, or above it.
 Tensor triangle(const Dims& shape, DType dtype, bool below) {
   Tensor mask(shape, dtype);
   const std::int64_t size = shape[shape.rank() - 1];

@@ -1,4 +1,4 @@
-// The model as its callers see it: what they give is checked here.
+// The public interface of the model: validates arguments.
 #include "rapt/transformer.h"
 
 #include <cstddef>

@@ -41,7 +41,7 @@ bool causal_of(const std::string& path, const std::map<std::string, std::string>
       text("Transformer::load: ", path, ": the metadata has causal \"", found->second, "\"; it must be true or false"));
 }
 
-// The numbers of the metadata must be those of the tensors, before any memory is taken for them.
+// The sizes in the metadata must match the tensors; checked before memory is allocated for them.
 void check_sizes(const std::string& path, const SafetensorsFile& file, const TransformerConfig& config) {
   const auto check = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
     const Dims shape = file.at(name).shape();
@@ -52,7 +52,7 @@ void check_sizes(const std::string& path, const SafetensorsFile& file, const Tra
   check("tokens.weight", config.vocabulary, config.width);
   check("positions.weight", config.context, config.width);
   const std::int64_t last = config.layers - 1;
-  if (last < 0) return;  // refused with the rest of the config
+  if (last < 0) return;  // rejected with the rest of the config
   check(text("layers.", last, ".attention.out_proj.weight"), config.width, config.width);
   if (config.hidden > 0) check(text("layers.", last, ".mlp.up.weight"), config.hidden, config.width);
 }
@@ -64,7 +64,7 @@ void Transformer::save(const std::string& path, bool training, const std::map<st
   for_each_number(model_->config,
                   [&](const char* name, std::int64_t value) { metadata[name] = std::to_string(value); });
   metadata["dropout"] = words_of(model_->config.dropout);
-  if (!model_->config.causal) metadata[kCausal] = "false";  // absent from files before there was a choice
+  if (!model_->config.causal) metadata[kCausal] = "false";  // absent in files from before this option existed
   std::vector<NamedTensor> tensors = parameters();
   if (training) {
     model_->begin_training();

@@ -1,4 +1,4 @@
-// The model: its steps in the order in which they happen, and back.
+// The model: its steps in execution order, and their gradients.
 #include "nn/transformer_model.h"
 
 #include <algorithm>
@@ -34,8 +34,8 @@ TransformerConfig checked(const TransformerConfig& config) {
   return config;
 }
 
-// Numbers of a normal distribution with the given deviation, a pure function of seed and name: the order in which
-// parameters are drawn does not matter.
+// Numbers from a normal distribution with the given standard deviation, a pure function of seed and name: the order in
+// which parameters are drawn does not matter.
 void draw_normal(std::uint64_t seed, std::uint32_t stream, double deviation, Tensor& to) {
   const PhiloxKey key = philox_key(seed);
   for (std::int64_t n = 0; n < to.count(); n += 2) {
@@ -120,7 +120,7 @@ void Transformer::Model::begin_training() {
 
 // ---------------------------------------------------------------- forward
 
-// (T, E): the token's row and its place's.
+// (T, E): token embedding plus position embedding.
 Tensor Transformer::Model::embedded(std::span<const std::int32_t> ids, const nn::Pass& pass) const {
   Tensor x = rows(pass.batch * pass.length, config.width);
   embed(x, ids, value(tokens));
@@ -174,7 +174,7 @@ void Transformer::Model::through_block(std::size_t n, const nn::Pass& pass, Tens
   add(x, added);
 }
 
-// (T, V) from what leaves the last block; `normed` becomes its norm.
+// Logits (T, V) from the output of the last block; `normed` receives its norm.
 Tensor Transformer::Model::logits(const Tensor& x, Tensor& normed) const {
   normed = rows(x.view().size(0), config.width);
   layer_norm(normed, x, value(last_norm), value(last_norm + 1));

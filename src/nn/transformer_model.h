@@ -16,14 +16,14 @@ namespace rapt {
 
 namespace nn {
 
-// One parameter outside attention, or the place of one inside.
+// A parameter outside attention, or a reference to one inside.
 struct Trained {
   std::string name;
-  Tensor value;  // empty for those of an attention layer
+  Tensor value;  // empty for parameters of an attention layer
   bool decays;
 };
 
-// What training needs of one parameter.
+// The training state of one parameter.
 struct Progress {
   Tensor gradient;
   Adam adam;
@@ -34,22 +34,22 @@ struct Block {
   Block(const MultiHeadAttentionConfig& config, std::uint64_t seed) : attention(config, seed) {}
 
   MultiHeadAttention attention;
-  // Indices of parameters; the MLP's are unused where there is none.
+  // Indices of parameters; those of the MLP are unused if there is none.
   std::size_t norm1 = 0, norm2 = 0, up = 0, down = 0;
   std::size_t first_of_attention = 0;
 };
 
 // The activations of one block, as (T, …).
 struct BlockActivations {
-  Tensor x, normed;  // what comes in, and its norm
+  Tensor x, normed;  // the input, and its norm
   Tensor middle, middle_normed, inner, activated;
   LayerActivations kept;
 };
 
-// One call through the model; what it leaves out is undefined or null.
+// The arguments of one pass through the model; anything not needed is undefined or null.
 struct Pass {
   std::int64_t batch, length;
-  std::int64_t before = 0;  // tokens of the sequence that came earlier
+  std::int64_t before = 0;  // number of earlier tokens in the sequence
   std::vector<KvCache>* caches = nullptr;
   std::vector<Tensor>* weights = nullptr;
   bool training = false;

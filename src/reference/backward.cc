@@ -21,7 +21,7 @@ namespace rapt::reference {
 
 namespace {
 
-// The gradient of one additive mask: an array of the mask's own shape, and how (b, h, i, j) finds its place in it.
+// The gradient of one additive mask: an array of the mask's own shape, and the mapping from (b, h, i, j) to its index.
 struct MaskSum {
   MaskSum(Arena& arena, const BackwardProblem& problem, const MaskGradient& gradient)
       : values(arena.take<double>(gradient.to.count())),
@@ -177,7 +177,7 @@ void backward(const BackwardProblem& problem, const Plan& /*plan*/, const Buffer
   work.inputs.read(problem);
   work.clear();
 
-  // Serial: sums over b, h and i ascend, so that there is one order and one answer.
+  // Serial: sums over b, h and i run in ascending order, so that the result is unique.
   for (const SequenceSpan& sequence : problem.sequences) {
     for (std::int64_t head = 0; head < problem.query_heads; ++head) {
       for (std::int64_t i = 0; i < sequence.query_count; ++i) {

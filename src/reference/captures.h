@@ -34,7 +34,7 @@ class CaptureWriter {
 
  private:
   const ForwardProblem* problem_;
-  std::vector<std::span<double>> means_;  // for each capture: Σ over heads of this query's row; empty where not a mean
+  std::vector<std::span<double>> means_;  // for each capture: Σ over heads of this query's row; empty if not a mean
 };
 
 }  // namespace rapt::reference

@@ -20,7 +20,7 @@ constinit const EngineRow kReferenceEngine = {
                 .pack = reference::pack,
                 .plan = reference::plan_product,
                 .run = reference::multiply},
-    .layer = nullptr,  // the CPU engine's serve f64 too
+    .layer = nullptr,  // the CPU engine's functions support f64 too
     .memory = nullptr,
 };
 

@@ -1,5 +1,5 @@
-// The reference engine: the plain formula of attention, in double. It is the definition of every option, and the oracle
-// that every other engine is tested against. Plain before fast.
+// The reference engine: the plain formula of attention, in double. It defines every option, and every other engine is
+// tested against it. Clarity matters more than speed.
 #pragma once
 
 #include "core/engine.h"

@@ -78,8 +78,8 @@ void forward(const ForwardProblem& problem, const Plan& /*plan*/, const Buffers&
   Workspace workspace(arena, problem);
   workspace.inputs.read(problem);
 
-  // Worker w takes every query whose number is w modulo the number of workers. Rows do not touch one another, so any
-  // division of them gives the same bits.
+  // Worker w takes every query whose number is w modulo the number of workers. Rows are independent, so any division
+  // gives the same bits.
   const auto workers = static_cast<std::int64_t>(workspace.scratch.size());
   (*problem.parallel_for)(workers, [&](std::int64_t worker) {
     RowScratch& scratch = workspace.scratch[static_cast<std::size_t>(worker)];

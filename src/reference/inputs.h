@@ -1,4 +1,4 @@
-// q, k and v as plain arrays of double, whatever type, strides and pages they came with.
+// q, k and v as plain arrays of double, converted from any type, strides and pages.
 #pragma once
 
 #include "core/arena.h"
@@ -35,7 +35,7 @@ struct Inputs {
   Rows query, key, value;
 };
 
-// Rounds a whole (B, H, L, width) array into a tensor: the only rounding there is.
+// Rounds a whole (B, H, L, width) array into a tensor: the only rounding in this engine.
 void write(const Rows& rows, const TensorView& to);
 
 }  // namespace rapt::reference

@@ -5,7 +5,7 @@
 
 namespace rapt::reference {
 
-// Packed here means: one row after the other.
+// Here, packed means row-major.
 std::size_t packed_bytes(const PackedWeights& weights) {
   return static_cast<std::size_t>(weights.outputs * weights.inputs) * size_of(weights.dtype);
 }

@@ -91,8 +91,8 @@ Softmax softmax(const Row& row, std::span<double> s) {
   const double sink = sinks.defined() ? load(sinks.data(), sinks.dtype(), row.head * sinks.stride(0)) : kHidden;
 
   double m = sink;
-  for (const double score : s) m = score > m || std::isnan(score) ? score : m;  // once NaN, it stays
-  if (m == kHidden) {                                                           // sees nothing: 0, never NaN
+  for (const double score : s) m = score > m || std::isnan(score) ? score : m;  // NaN propagates
+  if (m == kHidden) {                                                           // fully masked: 0, never NaN
     std::fill(s.begin(), s.end(), 0.0);
     return {kHidden, 0.0};
   }

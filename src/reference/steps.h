@@ -39,7 +39,7 @@ bool is_filled(const Row& row, std::size_t j);
 // Step 6: turns s into p in place.
 struct Softmax {
   double lse = 0.0;   // log Σ exp(s), the sink included
-  double sink = 0.0;  // the weight that the sink took
+  double sink = 0.0;  // the weight of the sink
 };
 Softmax softmax(const Row& row, std::span<double> s);
 

@@ -14,14 +14,14 @@ class Characters {
  public:
   // All different, as UTF-8; errors call the text `name`.
   explicit Characters(std::string_view all, const std::string& name = "characters");
-  // Those of a text, each once, ordered by code point.
+  // The characters of a text, each once, ordered by code point.
   static Characters of(std::u32string_view text);
 
   std::int64_t size() const { return static_cast<std::int64_t>(list_.size()); }
   const std::string& all() const { return all_; }
   bool contains(char32_t character) const { return tokens_.contains(character); }
 
-  // Throws where `text` holds a character that is not among them.
+  // Throws if `text` contains a character outside the vocabulary.
   std::vector<std::int32_t> encode(std::string_view text) const;
   std::vector<std::int32_t> encode(std::u32string_view text) const;
   const std::string& operator[](std::int32_t token) const { return list_[static_cast<std::size_t>(token)]; }

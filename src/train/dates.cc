@@ -32,7 +32,7 @@ std::chrono::sys_days days_of(const Date& date) {
   return std::chrono::year(date.year) / static_cast<int>(date.month) / date.day;
 }
 
-// Every character that a form or an answer may hold.
+// Every character that a date format or an answer may contain.
 Characters characters_of_dates() {
   std::set<char> all{' ', ',', '.', '-', Dates::kEquals};
   for (char digit = '0'; digit <= '9'; ++digit) all.insert(digit);
@@ -141,8 +141,8 @@ Evaluation Dates::evaluate(const Transformer& model) const {
   // model would also generate by greedy decoding.
   score.add(batch, model.logits(batch.tokens, batch.rows, &weights));
 
-  // Of the characters that are written from here to there, the weight on the part of the date that they come from, in
-  // the head that has most of it there.
+  // For the answer characters in [first, last): the mean weight on the part of the input that they are copied from, in
+  // the head where it is largest.
   const auto aligned = [&](std::int64_t first, std::int64_t last, WrittenDate::Part WrittenDate::*part) {
     const std::int64_t heads = model.config().heads;
     double best = 0.0;

@@ -42,7 +42,7 @@ class Dates final : public Task {
   static WrittenDate written(const Date& date, int form);
   static std::string iso(const Date& date);
   static bool held_out(const Date& date);
-  // Held out or not, as asked for.
+  // A date from the held-out set, or from the training set.
   static Date date(Draw& draw, bool held_out);
 };
 

@@ -8,7 +8,7 @@
 
 namespace rapt::train {
 
-// Which numbers: training and evaluation never share any.
+// Selects a stream: training and evaluation never share numbers.
 enum class Stream : std::uint32_t { training = 0x54524149, evaluation = 0x4556414c, sampling = 0x53414d50 };
 
 class Draw {
@@ -24,7 +24,7 @@ class Draw {
     }
     return words_[next_++];
   }
-  // 0 … n − 1. The high half of a product: no more uneven than n / 2³².
+  // 0 … n − 1, from the high half of a product: the relative bias is about n / 2³² at most.
   std::int64_t below(std::int64_t n) {
     return static_cast<std::int64_t>((std::uint64_t{bits()} * static_cast<std::uint64_t>(n)) >> 32);
   }

@@ -24,7 +24,7 @@ class Induction final : public Task {
   Batch batch(std::uint64_t seed, std::int64_t step) const override;
   Evaluation evaluate(const Transformer& model) const override;
 
-  // One row: where the block begins, and how far behind it the second one does.
+  // One row: where the block begins, and how many tokens later it is repeated.
   struct Row {
     std::vector<std::int32_t> tokens;
     std::int64_t block = 0, distance = 0;

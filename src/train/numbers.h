@@ -1,4 +1,4 @@
-// Numbers and curves as the text of a file's metadata, with all their bits.
+// Numbers and curves as text for a file's metadata, without loss of bits.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace rapt::train {
 
-// Errors name the file they come from.
+// Errors name the file.
 double real_of(const std::string& words, const std::string& path);
 std::int64_t whole_of(const std::string& words, const std::string& path);
 
-// A line for each point: step, training loss, loss, measures.
+// One line per point: step, training loss, loss, measures.
 std::string curve_words(const std::vector<Point>& curve);
 std::vector<Point> curve_of(const std::string& words, const std::string& path);
 

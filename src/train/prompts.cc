@@ -14,7 +14,7 @@ namespace rapt::train {
 
 namespace {
 
-constexpr std::int64_t kShown = 3;  // of a repeated block, before the model takes over
+constexpr std::int64_t kShown = 3;  // tokens of the repeated block that the prompt contains
 constexpr std::int64_t kCharacters = 300;
 
 std::string example(const ModelCard& card, std::uint64_t seed) {
@@ -36,7 +36,7 @@ std::string example(const ModelCard& card, std::uint64_t seed) {
   return card.characters.contains(U'\n') ? "\n" : card.characters[0];
 }
 
-// What is left of the block that the prompt has begun to repeat: it stood there up to where the repeat begins.
+// The rest of the block that the prompt has begun to repeat.
 std::int64_t rest_of_block(const std::vector<std::int32_t>& tokens) {
   const auto first = std::find(tokens.begin(), tokens.end() - 1, tokens.back());
   const std::int64_t distance = tokens.end() - 1 - first;
@@ -76,7 +76,7 @@ Prompt prompt_for(const ModelCard& card, const TransformerConfig& model, const s
   prompt.answer = card.task == "reverse" ? Reverse::kLetters
                   : card.task == "dates" ? Dates::kAnswer
                                          : rest_of_block(prompt.tokens);
-  // The last token is written, and never read: one more than the context holds.
+  // The last token is generated but never read, so one more than the context fits.
   prompt.answer = std::min(prompt.answer, model.context - length + 1);
   return prompt;
 }

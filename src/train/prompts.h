@@ -14,9 +14,9 @@ namespace rapt::train {
 struct Prompt {
   std::string text;
   std::vector<std::int32_t> tokens;
-  std::int64_t answer = 0;   // how many tokens answer it
+  std::int64_t answer = 0;   // number of tokens of the answer
   bool open_ended = false;   // a text has no end; otherwise the context is the limit
-  double temperature = 0.0;  // that suits the task
+  double temperature = 0.0;  // a suitable one for the task
 };
 
 // Without a text, an example of the task: `seed` selects it. Throws if the task does not support the prompt, with what

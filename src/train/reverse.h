@@ -1,4 +1,4 @@
-// The task of one layer: letters come, a bar, and then the same letters from the last to the first.
+// A task for one layer: letters, a bar, and then the same letters in reverse order.
 //
 //   vnqkdhxwzebt|tbezwxhdkqnv
 #pragma once

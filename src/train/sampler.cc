@@ -44,13 +44,13 @@ Sampled Sampler::choose(const Tensor& logits) {
   std::vector<std::size_t> order(row.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (options_.top_k > 0 && options_.top_k < std::ssize(row)) {
-    // Of equals, the earlier: the choice must not depend on how the standard library sorts.
+    // Ties go to the lower index: the result must not depend on the standard library's sort.
     const auto last = order.begin() + options_.top_k;
     std::partial_sort(order.begin(), last, order.end(),
                       [&](std::size_t a, std::size_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
     order.erase(last, order.end());
   }
-  std::vector<double> upto;  // sums of what the tokens weigh
+  std::vector<double> upto;  // cumulative sums of the probabilities
   double total = 0.0;
   for (const std::size_t n : order) {
     upto.push_back(total += std::exp((double{row[n]} - largest) / options_.temperature));

@@ -8,11 +8,11 @@
 
 namespace rapt::train {
 
-// Over the targets of some batches.
+// Sums over the targets of one or more batches.
 struct Score {
   double loss = 0.0;  // sum of −log p(target)
   std::int64_t right = 0, targets = 0;
-  std::int64_t rows_right = 0, rows = 0;  // rows without any wrong target
+  std::int64_t rows_right = 0, rows = 0;  // rows in which every target is right
 
   // Logits (B, L, V) for the batch's tokens.
   void add(const Batch& batch, const Tensor& logits);

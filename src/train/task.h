@@ -12,13 +12,13 @@
 
 namespace rapt::train {
 
-// (B, L), and the token that should follow each, kNoTarget if it cannot be predicted.
+// Tokens (B, L), and for each the next token, or kNoTarget if it cannot be predicted.
 struct Batch {
   std::vector<std::int32_t> tokens, targets;
   std::int64_t rows = 0;
 };
 
-// How a task is trained: the model, the steps and the optimizer. The rate rises evenly in the first `warm_up` steps.
+// How a task is trained: the model, the steps and the optimizer. The learning rate rises linearly over `warm_up` steps.
 struct Recipe {
   TransformerConfig model{};
   std::int64_t batch = 32;
@@ -27,16 +27,16 @@ struct Recipe {
   double weight_decay = 0.0;
   double clip = 1.0;
   std::int64_t warm_up = 50;
-  std::int64_t every = 50;    // steps from one evaluation to the next
+  std::int64_t every = 50;    // steps between evaluations
   std::int64_t steps = 2000;  // at most
 };
 
 // A quality measure of a model.
 struct Measure {
   std::string key;    // "accuracy"
-  std::string words;  // "of the letters are right", said after a percentage
+  std::string words;  // printed after a percentage: "of the letters are right"
   double value = 0.0;
-  std::optional<double> goal{};  // training ends when every measure that has one is at least there
+  std::optional<double> goal{};  // training ends when every measure with a goal has reached it
 
   bool reached() const { return !goal || value >= *goal; }
 };
@@ -64,7 +64,7 @@ class Task {
 
   // A pure function of its arguments: a resumed run gets the same batches.
   virtual Batch batch(std::uint64_t seed, std::int64_t step) const = 0;
-  // On data that no batch holds.
+  // On data that is in no training batch.
   virtual Evaluation evaluate(const Transformer& model) const = 0;
   // Further settings, by name, that must match to resume a run: for `text`, the file.
   virtual std::map<std::string, std::string> settings() const { return {}; }

@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kEvaluatedRows = 32;
 constexpr std::int64_t kEvaluatedAtOnce = 8;
 
-// FNV-1a, to tell texts apart; not a cryptographic hash.
+// FNV-1a, to distinguish texts; not a cryptographic hash.
 std::string fingerprint_of(const std::string& text) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
@@ -24,7 +24,7 @@ std::string fingerprint_of(const std::string& text) {
   return {words.data(), std::to_chars(words.data(), words.data() + words.size(), hash, 16).ptr};
 }
 
-// Row by row, `context` tokens from each start, and those that follow them.
+// For each row, `context` tokens from its start position, and the tokens that follow them.
 Batch windows(const std::vector<std::int32_t>& tokens, const std::vector<std::int64_t>& starts, std::int64_t context) {
   Batch batch{.tokens = {}, .targets = {}, .rows = std::ssize(starts)};
   for (const std::int64_t start : starts) {

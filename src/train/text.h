@@ -12,7 +12,7 @@ namespace rapt::train {
 
 class Text final : public Task {
  public:
-  // `text` is UTF-8; `name` is what errors call it. The last tenth is never trained on.
+  // `text` is UTF-8; errors call it `name`. The last tenth is never trained on.
   Text(const std::string& text, const std::string& name, const Recipe& recipe = standard_recipe());
   static Recipe standard_recipe();
 

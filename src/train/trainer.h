@@ -24,7 +24,7 @@ namespace rapt::train {
 // One evaluation.
 struct Point {
   std::int64_t step = 0;
-  double training_loss = 0.0;  // the mean over the steps since the point before
+  double training_loss = 0.0;  // mean over the steps since the previous point
   double loss = 0.0;           // on the task's evaluation
   std::vector<double> measures;
 
@@ -38,12 +38,12 @@ class Trainer {
   Trainer(const Task& task, std::uint64_t seed, const std::string& checkpoint);
 
   bool done() const { return reached_ || steps() >= task_.recipe().steps; }
-  // All goals of the task, which then has some, at the last evaluation.
+  // Whether the task has goals, and the last evaluation reached all of them.
   bool reached() const { return reached_; }
-  // One step; true where it ended with an evaluation.
+  // Runs one step; true if it ended with an evaluation.
   bool step();
 
-  // For the steps to come. A saved file records its rate and mask: a run can only be resumed with the same.
+  // Applies to later steps. A saved file records learning rate and mask: a run can only be resumed with the same ones.
   void set_rate(double rate);
   void set_causal(bool causal) { model_.set_causal(causal); }
   double rate() const { return rate_; }
@@ -51,14 +51,14 @@ class Trainer {
   std::int64_t steps() const { return steps_; }
   double last_loss() const { return last_loss_; }  // of the last step's batch
   const std::vector<Point>& curve() const { return curve_; }
-  Evaluation evaluate() const { return task_.evaluate(model_); }  // as the model is now
+  Evaluation evaluate() const { return task_.evaluate(model_); }  // of the current model
   // The same under the causal mask, as in generation, where there is no future to attend to.
   Evaluation evaluate_causal();
   const Transformer& model() const { return model_; }
 
   // Saves everything needed to resume: the model, the optimizer, the curve. The file is replaced atomically.
   void save(const std::string& path) const;
-  // What is needed to use the model, and the curve.
+  // Saves what is needed to use the model, and the curve.
   void save_model(const std::string& path) const;
 
  private:

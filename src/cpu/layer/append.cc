@@ -1,4 +1,4 @@
-// Rows of k or v into a cache: converted, or made i8 with a scale.
+// Appends rows of k or v to a cache: converted, or quantized to i8 with a scale.
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -13,9 +13,9 @@ namespace rapt::cpu {
 
 namespace {
 
-constexpr std::int64_t kPart = 512;  // numbers that are widened at once
+constexpr std::int64_t kPart = 512;  // elements converted at once
 
-// A part of a row as f32: in place, or widened into `wide`.
+// A part of a row as f32: in place, or converted into `wide`.
 const float* as_f32(const ConstTensorView& view, std::int64_t offset, std::int64_t count, float* wide) {
   const std::int64_t stride = view.stride(3);
   if (view.dtype() == DType::f32 && stride == 1) return static_cast<const float*>(view.data()) + offset;
@@ -39,7 +39,7 @@ void for_each_part(const ConstTensorView& view, std::int64_t offset, const Visit
   }
 }
 
-// NaN or infinity where a number of the row is not finite.
+// NaN or infinity if an element of the row is not finite.
 float largest_of_row(const ConstTensorView& view, std::int64_t offset) {
   float largest = 0.0F;
   for_each_part(view, offset, [&](std::int64_t, const float* numbers, std::int64_t count) {

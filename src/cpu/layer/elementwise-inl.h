@@ -1,5 +1,5 @@
-// Elementwise loops over contiguous f32 numbers. What is left after the last whole vector goes one by one,
-// by the same operations.
+// Elementwise loops over contiguous f32 numbers. The remainder after the last whole vector is processed one by one,
+// with the same operations.
 #if defined(RAPT_CPU_LAYER_ELEMENTWISE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_LAYER_ELEMENTWISE_INL_H
 #undef RAPT_CPU_LAYER_ELEMENTWISE_INL_H
@@ -18,7 +18,7 @@ namespace rapt::cpu::HWY_NAMESPACE {
 
 using F32x1 = hn::CappedTag<float, 1>;
 
-// Calls visit(tag, n) for each whole vector of `count` numbers, then for each number that is left.
+// Calls visit(tag, n) for each whole vector of `count` numbers, then for each remaining number.
 template <class Visit>
 HWY_INLINE void ForEachVector(std::int64_t count, const Visit& visit) {
   std::int64_t n = 0;
@@ -87,7 +87,7 @@ inline void NarrowRow(const float* from, void* to, DType dtype, std::int64_t cou
   StoreRow(from, count, TensorView(to, dtype, Dims{count}), 0, 1);
 }
 
-// Sizes compare as their bits do, with NaN above infinity above all others.
+// Magnitudes compare like their bits, with NaN above infinity above all others.
 inline float LargestOf(const float* x, std::int64_t count) {
   const U32 u32;
   auto largest = hn::Zero(u32);
@@ -110,7 +110,7 @@ inline float LargestOf(const float* x, std::int64_t count) {
   return result;
 }
 
-// A scale so small that it was rounded leaves numbers within ±127 all the same.
+// Even if the scale is so small that it was rounded, results stay within ±127.
 inline void QuantizeRow(const float* x, float scale, std::int8_t* to, std::int64_t count) {
   if (!(scale > 0.0F)) {
     std::memset(to, 0, static_cast<std::size_t>(count));

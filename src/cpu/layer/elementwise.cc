@@ -14,7 +14,7 @@ namespace rapt::cpu {
 
 namespace {
 
-// The dimension to cut for several workers: the largest, and of those the outermost.
+// The dimension to split among workers: the largest, and of equal ones the outermost.
 int longest_dimension(const ConstTensorView& view) {
   int longest = 0;
   for (int dim = 1; dim < view.rank(); ++dim) {

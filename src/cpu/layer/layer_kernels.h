@@ -1,4 +1,4 @@
-// What the kernels of one instruction set offer to the steps of a layer: loops over contiguous numbers.
+// The layer kernels of one instruction set: loops over contiguous numbers.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct AdamNumbers {
   float keep1, take1, keep2, take2, kept, step, inverse, tiny;
 };
 
-// Each is elementwise, with the operations of its formula in their order: the bits do not depend on the set.
+// Each is elementwise and evaluates its formula in order: the bits do not depend on the instruction set.
 struct LayerKernels {
   void (*add)(float* to, const float* x, std::int64_t count) = nullptr;
   void (*adam)(const AdamNumbers& with, const float* g, float* first, float* second, float* p,
@@ -19,18 +19,18 @@ struct LayerKernels {
   // Pair n is first[n] and second[n]: (x1 · cos − x2 · sin, x2 · cos + x1 · sin). Nothing overlaps.
   void (*turn_halves)(float* first, float* second, const float* cosines, const float* sines,
                       std::int64_t count) = nullptr;
-  // Pair n is x[2n] and x[2n + 1]; `sign` is −1 to turn it back.
+  // Pair n is x[2n] and x[2n + 1]; `sign` is −1 for the inverse rotation.
   void (*turn_neighbours)(float* x, float sign, const float* cosines, const float* sines, std::int64_t count) = nullptr;
   // Between f32 and a 16-bit type, rounded once; f32 is copied.
   void (*widen)(const void* from, DType dtype, float* to, std::int64_t count) = nullptr;
   void (*narrow)(const float* from, void* to, DType dtype, std::int64_t count) = nullptr;
-  // The largest |x|; NaN or infinity where a number is not finite.
+  // The largest |x|; NaN or infinity if an element is not finite.
   float (*largest)(const float* x, std::int64_t count) = nullptr;
-  // x / scale to nearest, ties to even, within ±127; zeros where the scale is 0.
+  // x / scale to nearest, ties to even, within ±127; zeros if the scale is 0.
   void (*quantize)(const float* x, float scale, std::int8_t* to, std::int64_t count) = nullptr;
 };
 
-// Of the instruction set in use.
+// The kernels of the instruction set in use.
 const LayerKernels& layer_kernels();
 
 }  // namespace rapt::cpu

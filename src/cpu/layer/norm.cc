@@ -11,7 +11,7 @@ namespace rapt::cpu {
 
 namespace {
 
-// What a row is shifted and multiplied by. In double, because the mean may be much larger than the deviations.
+// The shift and factor of a row. In double, because the mean may be much larger than the deviations.
 struct RowScale {
   RowScale() = default;
   template <class T>
@@ -40,7 +40,7 @@ T density(T x) {  // φ = Φ'
   return static_cast<T>(std::numbers::inv_sqrtpi / std::numbers::sqrt2) * std::exp(static_cast<T>(-0.5) * x * x);
 }
 
-constexpr std::int64_t kGeluCost = 40;  // of one number, in multiply-adds
+constexpr std::int64_t kGeluCost = 40;  // per element, in multiply-adds
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void norm_backward(const NormBackwardProblem& problem, const Workers& workers) {
     const auto scale_of = [&](std::int64_t t) -> RowScale& { return scales[static_cast<std::size_t>(t)]; };
     for_rows(workers, x.size(0), 6 * size,
              [&](std::int64_t t) { scale_of(t) = RowScale(row_of<T>(x, t), size, problem.epsilon); });
-    // Before dx, which may be written over dy. Rows ascending in every column: one chain for each number.
+    // Before dx, which may overwrite dy. Rows ascend in every column: one chain per element.
     auto* dw = static_cast<T*>(problem.dweight.data());
     auto* db = static_cast<T*>(problem.dbias.data());
     if (dw != nullptr || db != nullptr) {

@@ -1,4 +1,4 @@
-// Rotary embedding. Tokens go in blocks: the angles of a block are found once and serve all heads.
+// Rotary embedding. Tokens are processed in blocks: the angles of a block are computed once for all heads.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,13 +16,13 @@ namespace rapt::cpu {
 
 namespace {
 
-constexpr std::int64_t kMaxPairs = 512;       // of one token that are turned together
-constexpr std::int64_t kBlockPairs = 2048;    // in one block: their angles and a head's numbers stay in L1
+constexpr std::int64_t kMaxPairs = 512;       // of one token, rotated together
+constexpr std::int64_t kBlockPairs = 2048;    // in one block: their angles and a head's elements stay in L1
 constexpr std::int64_t kMaxTokens = 64;       // in one block
-constexpr std::int64_t kTurnCost = 2;         // of a number, in multiply-adds
-constexpr std::int64_t kAngleInNumbers = 32;  // what a cosine and a sine cost, in numbers turned
+constexpr std::int64_t kTurnCost = 2;         // per element, in multiply-adds
+constexpr std::int64_t kAngleInNumbers = 32;  // the cost of a cosine and a sine, relative to rotating one element
 
-// The only place where an angle becomes a cosine and a sine, so that a table and a call have the same bits.
+// The only place that computes cosines and sines, so that a table and a call have the same bits.
 template <class C>
 void find_angles(std::span<const double> frequencies, double factor, std::int64_t position, C* cosines, C* sines) {
   for (std::size_t n = 0; n < frequencies.size(); ++n) {
@@ -32,7 +32,7 @@ void find_angles(std::span<const double> frequencies, double factor, std::int64_
   }
 }
 
-// Pair n is first[n] and second[n]; nothing here overlaps. With the two exchanged it is turned back.
+// Pair n is first[n] and second[n]; nothing overlaps. With the two swapped, this is the inverse rotation.
 void turn_halves(float* first, float* second, const float* cosines, const float* sines, std::int64_t count) {
   layer_kernels().turn_halves(first, second, cosines, sines, count);
 }
@@ -44,7 +44,7 @@ void turn_halves(double* first, double* second, const double* cosines, const dou
   }
 }
 
-// Pair n is x[2n] and x[2n + 1]; `sign` is −1 to turn it back.
+// Pair n is x[2n] and x[2n + 1]; `sign` is −1 for the inverse rotation.
 void turn_neighbours(float* x, float sign, const float* cosines, const float* sines, std::int64_t count) {
   layer_kernels().turn_neighbours(x, sign, cosines, sines, count);
 }
@@ -56,7 +56,7 @@ void turn_neighbours(double* x, double sign, const double* cosines, const double
   }
 }
 
-// Numbers of any float type, `step` apart, as what is computed in, and back, rounded once.
+// Converts elements of any float type, `step` apart, to the compute type and back, rounded once.
 void load(const std::byte* from, DType dtype, std::int64_t step, std::int64_t count, float* to) {
   if (step == 1) return layer_kernels().widen(from, dtype, to, count);
   load_row(from, dtype, 0, step, count, to);
@@ -72,7 +72,7 @@ void store(const double* from, std::int64_t count, std::byte* to, DType /*f64*/,
   for (std::int64_t n = 0; n < count; ++n) reinterpret_cast<double*>(to)[n * step] = from[n];
 }
 
-// C is what is computed in: float, or double for f64.
+// C is the compute type: float, or double for f64.
 template <class C>
 class Rotation {
  public:
@@ -120,7 +120,7 @@ class Rotation {
     }
   }
 
-  // Of `count` pairs from `pair` on, for the block's token n.
+  // Angles of `count` pairs from `pair` on, for token n of the block.
   Angles angles(std::int64_t position, std::int64_t n, std::int64_t pair, std::int64_t count) {
     if constexpr (std::is_same_v<C, float>) {
       if (position < p_.table_positions) {
@@ -152,7 +152,7 @@ class Rotation {
       }
       return;
     }
-    // From pair to pair, and from the first of a pair to the second.
+    // Strides from pair to pair, and from the first element of a pair to the second.
     const bool halves = p_.pairs == RotaryPairs::half_split;
     const std::int64_t stride = halves ? 1 : 2, apart = halves ? half_ : 1;
     const std::int64_t from_step = one_type_ ? step_ : p_.from.stride(3);
@@ -171,7 +171,8 @@ class Rotation {
     write(stride * pair + apart, second_);
   }
 
-  // Into `to`, where it is then turned. With another type only what is not turned: the rest is converted later, once.
+  // Copies to `to`, where it is then rotated. If types differ, copies only the rest: rotated elements are converted
+  // later.
   void copy_row(const std::byte* from, std::byte* to) const {
     const std::int64_t from_step = p_.from.stride(3), size = p_.to.size(3);
     if (one_type_ && step_ == 1 && from_step == 1) {
@@ -200,7 +201,7 @@ class Rotation {
   const RotaryProblem& p_;
   const std::int64_t half_, from_size_, to_size_, step_;
   const bool in_place_, one_type_;
-  // Not set here: each is written before it is read.
+  // Uninitialized: each is written before it is read.
   std::array<Angles, kMaxTokens> angles_;
   alignas(64) std::array<C, kBlockPairs> cosines_, sines_;
   alignas(64) std::array<C, kMaxPairs> first_, second_;

@@ -1,4 +1,4 @@
-// Work on rows of numbers, shared out to a call's workers.
+// Divides rows among a call's workers.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +26,8 @@ const T* row_of(const ConstTensorView& view, std::int64_t row) {
   return static_cast<const T*>(view.data()) + row * view.stride(0);
 }
 
-// Calls work(begin, end) on nearly equal parts of `count`, one for each worker whose part is worth waking it; `cost` of
-// all of it, in multiply-adds.
+// Calls work(begin, end) on nearly equal parts of `count`, on as many workers as pay off; `cost` is the total cost in
+// multiply-adds.
 template <class Work>
 void for_parts(const Workers& workers, std::int64_t count, std::int64_t cost, const Work& work) {
   constexpr std::int64_t kWorthAThread = 1 << 16;
@@ -39,7 +39,7 @@ void for_parts(const Workers& workers, std::int64_t count, std::int64_t cost, co
   (*workers.parallel_for)(parts, std::ref(task));  // a copy would need memory
 }
 
-// Calls work(row) for each; `cost` of one.
+// Calls work(row) for each row; `cost` is that of one row.
 template <class Work>
 void for_rows(const Workers& workers, std::int64_t rows, std::int64_t cost, const Work& work) {
   for_parts(workers, rows, rows * cost, [&](std::int64_t begin, std::int64_t end) {

@@ -21,7 +21,7 @@ void embed(const TensorView& y, std::span<const std::int32_t> tokens, const Cons
   });
 }
 
-// Tokens ascending in every column: one chain for each number.
+// Tokens ascend in every column: one chain per element.
 void embed_backward(const TensorView& dtable, const ConstTensorView& dy, std::span<const std::int32_t> tokens,
                     const Workers& workers) {
   with_float_type(dy.dtype(), [&](auto type) {
@@ -39,7 +39,7 @@ void embed_backward(const TensorView& dtable, const ConstTensorView& dy, std::sp
 double cross_entropy(const CrossEntropyProblem& problem, const Workers& workers) {
   const ConstTensorView& logits = problem.logits;
   const std::int64_t classes = logits.size(1);
-  std::vector<double> losses(problem.targets.size(), 0.0);  // summed in their order, whichever thread found them
+  std::vector<double> losses(problem.targets.size(), 0.0);  // summed in order, whichever thread computed them
   with_float_type(logits.dtype(), [&](auto type) {
     using T = decltype(type);
     for_rows(workers, logits.size(0), 40 * classes, [&](std::int64_t t) {
