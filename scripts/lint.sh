@@ -112,7 +112,7 @@ export -f tidy
 export stamps common python_flags wasm_flags
 # Only what the build compiles: tests/consumer, tests/long and the fuzzers have builds of their own.
 # shellcheck disable=SC2016  # $1 is for the inner shell
-scripts/cxx-files.sh '*.cc' | grep -v -e '^tests/consumer/' -e '^tests/long/' -e '^fuzz/entry.cc' |
+scripts/cxx-files.sh '*.cc' | grep -v -e '^tests/consumer/' -e '^tests/long/' -e '^fuzz/entry.cc' -e '^fuzz/no_engines.cc' |
   xargs --no-run-if-empty -P "$jobs" -I{} bash -c 'tidy "$1"' tidy {}
 
 echo "lint: clean"
