@@ -6,9 +6,9 @@
 
 #include "core/memory.h"
 #include "core/selection.h"
-#include "cpu/backward.h"
+#include "cpu/backward/backward.h"
 #include "cpu/layer/layer_ops.h"
-#include "cpu/packed_product.h"
+#include "cpu/product/packed_product.h"
 #include "cpu/share_out.h"
 
 namespace rapt {

@@ -122,7 +122,7 @@ struct MaskBlock {
   KeyRange chunks{0, 0};                          // of each sequence: all, or one if only queries are broadcast
 };
 
-class WaitingParts;  // cpu/turns.h
+class WaitingParts;  // cpu/backward/turns.h
 
 struct BackwardKernels {
   // Bytes that one worker needs for blocks of up to `chunks` chunks.

@@ -7,7 +7,7 @@
 #endif
 
 #include "cpu/dropout-inl.h"
-#include "cpu/product-inl.h"
+#include "cpu/product/product-inl.h"
 #include "cpu/rows.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,5 +1,5 @@
 // Parts of dq that are added in order.
-#include "cpu/turns.h"
+#include "cpu/backward/turns.h"
 
 #include <algorithm>
 #include <thread>

@@ -14,8 +14,8 @@
 
 #include "cpu/convert-inl.h"
 #include "cpu/kernel_table.h"
-#include "cpu/packed_order.h"
-#include "cpu/product-inl.h"
+#include "cpu/product/packed_order.h"
+#include "cpu/product/product-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {

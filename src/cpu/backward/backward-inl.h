@@ -8,8 +8,8 @@
 
 #include <cmath>
 
-#include "cpu/gradient_tile-inl.h"
-#include "cpu/turns.h"
+#include "cpu/backward/gradient_tile-inl.h"
+#include "cpu/backward/turns.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {

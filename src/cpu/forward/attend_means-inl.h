@@ -8,8 +8,8 @@
 #define RAPT_CPU_ATTEND_MEANS_INL_H
 #endif
 
-#include "cpu/attend-inl.h"
-#include "cpu/capture-inl.h"
+#include "cpu/forward/attend-inl.h"
+#include "cpu/forward/capture-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {

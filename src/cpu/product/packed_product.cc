@@ -1,12 +1,12 @@
 // The packed matrix product: packing, and dividing rows and panels among workers.
-#include "cpu/packed_product.h"
+#include "cpu/product/packed_product.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "core/elements.h"
 #include "cpu/kernel_table.h"
-#include "cpu/packed_order.h"
+#include "cpu/product/packed_order.h"
 #include "cpu/share_out.h"
 
 namespace rapt::cpu {

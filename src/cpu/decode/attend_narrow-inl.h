@@ -6,8 +6,8 @@
 #define RAPT_CPU_ATTEND_NARROW_INL_H
 #endif
 
-#include "cpu/cache_rows.h"
-#include "cpu/hidden_values-inl.h"
+#include "cpu/decode/cache_rows.h"
+#include "cpu/forward/hidden_values-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {

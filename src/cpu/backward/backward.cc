@@ -4,7 +4,7 @@
 //   differentiate    by blocks of keys: dk and dv of their chunks, and each chunk's part of dq, in turn
 //   store            dq, if its tensor cannot hold f32 sums
 //   masks, sinks     each element is a sum in one fixed order
-#include "cpu/backward.h"
+#include "cpu/backward/backward.h"
 
 #include <algorithm>
 #include <atomic>
@@ -14,9 +14,9 @@
 
 #include "core/copy.h"
 #include "core/elements.h"
+#include "cpu/backward/turns.h"
 #include "cpu/convert.h"
 #include "cpu/share_out.h"
-#include "cpu/turns.h"
 
 namespace rapt::cpu {
 

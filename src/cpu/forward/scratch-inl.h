@@ -6,8 +6,8 @@
 #define RAPT_CPU_SCRATCH_INL_H
 #endif
 
-#include "cpu/narrow-inl.h"
-#include "cpu/row_state-inl.h"
+#include "cpu/decode/narrow-inl.h"
+#include "cpu/forward/row_state-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {

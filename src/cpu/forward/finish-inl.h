@@ -6,7 +6,7 @@
 #define RAPT_CPU_FINISH_INL_H
 #endif
 
-#include "cpu/scratch-inl.h"
+#include "cpu/forward/scratch-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {

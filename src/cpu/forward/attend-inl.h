@@ -8,7 +8,7 @@
 
 #include <limits>
 
-#include "cpu/attend_narrow-inl.h"
+#include "cpu/decode/attend_narrow-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {

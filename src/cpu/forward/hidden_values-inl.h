@@ -8,7 +8,7 @@
 #define RAPT_CPU_HIDDEN_VALUES_INL_H
 #endif
 
-#include "cpu/finish-inl.h"
+#include "cpu/forward/finish-inl.h"
 #include "cpu/masked_scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();

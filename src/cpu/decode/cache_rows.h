@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/kv_rows.h"
-#include "cpu/ahead.h"
+#include "cpu/decode/ahead.h"
 
 namespace rapt::cpu {
 

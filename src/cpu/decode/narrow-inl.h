@@ -12,8 +12,8 @@
 #define RAPT_CPU_NARROW_INL_H
 #endif
 
-#include "cpu/ahead.h"
 #include "cpu/convert-inl.h"
+#include "cpu/decode/ahead.h"
 #include "cpu/kernel_table.h"
 #include "cpu/softmax-inl.h"
 
