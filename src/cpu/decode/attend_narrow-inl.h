@@ -53,14 +53,15 @@ constexpr std::int64_t RowsAtOnce(std::int64_t left) { return left > 4 ? 8 : lef
 // Scores of all rows with some keys, a multiple of kKeyBlock.
 template <class T>
 void NarrowRowScores(const float* q, std::int64_t head_size, std::int64_t rows, const T* keys, std::int64_t stride,
-                     const float* scales, std::int64_t count, const Ahead& ahead, float* s) {
+                     const float* scales, std::int64_t count, const Prefetcher& prefetcher, float* s) {
   for (std::int64_t r = 0; r < rows; r += 8) {
     const std::int64_t width = RowsAtOnce(rows - r);
     const auto score = width == 8   ? NarrowScores<T, 8>
                        : width == 4 ? NarrowScores<T, 4>
                        : width == 2 ? NarrowScores<T, 2>
                                     : NarrowScores<T, 1>;
-    score(q + r * head_size, head_size, keys, stride, scales, count, r == 0 ? ahead : Ahead(), s + r * kScoreRow);
+    score(q + r * head_size, head_size, keys, stride, scales, count, r == 0 ? prefetcher : Prefetcher(),
+          s + r * kScoreRow);
   }
 }
 
@@ -116,13 +117,13 @@ inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64
 // o[r] += p · V for up to kNarrowRows rows, over `count` keys, a multiple of kKeys.
 template <class T, int kKeys>
 void NarrowAdd(const float* p, const T* values, std::int64_t stride, const float* scales, std::int64_t count,
-               std::int64_t size, std::int64_t rows, const Ahead& ahead, float* const* o) {
+               std::int64_t size, std::int64_t rows, const Prefetcher& prefetcher, float* const* o) {
   std::int64_t r = 0;
   const auto add = [&](auto rows_at_once) {
     constexpr int kRows = rows_at_once();
     for (; r + kRows <= rows; r += kRows) {
       NarrowWeightedSum<T, kRows, kKeys>(p + r * kScoreRow, values, stride, scales, count, size,
-                                         r == 0 ? ahead : Ahead(), o + r);
+                                         r == 0 ? prefetcher : Prefetcher(), o + r);
     }
   };
   if constexpr (kBroadcasts == 8) add(std::integral_constant<int, 8>());  // more registers
@@ -306,7 +307,8 @@ class NarrowBlock {
 
   void fetch_first(std::int64_t chunk) const {
     const KeyRange range = keys_of({chunk, chunk + 1});
-    keys_.ahead(range.first, std::min(keys_.rows_ahead(), range.last - range.first), range.last).fetch_all();
+    keys_.prefetcher(range.first, std::min(keys_.prefetch_distance(), range.last - range.first), range.last)
+        .fetch_all();
   }
 
   const ForwardProblem& problem_;

@@ -70,8 +70,8 @@ struct ProductTile {
   std::int64_t from_stride = 0;
   float* to = nullptr;  // destination of the sums
   std::int64_t to_stride = 0;
-  const std::byte* ahead = nullptr;  // the data needed next, to prefetch meanwhile
-  std::int64_t ahead_step = 0;       // bytes to prefetch per two rows of the panel
+  const std::byte* prefetch = nullptr;  // the data needed next, to prefetch meanwhile
+  std::int64_t prefetch_step = 0;       // bytes to prefetch per two rows of the panel
 };
 
 // kRows rows times kPanels panels that are kV vectors wide.
@@ -133,13 +133,13 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
     for (; k + 2 <= tile.inputs; k += 2, panel += kPair) add(k, std::integral_constant<int, 2>());
   } else {
     // Many rows take long, and their destination may be out of cache: it is prefetched too, row by row.
-    const std::byte* ahead = tile.ahead;
+    const std::byte* prefetch = tile.prefetch;
     const std::int64_t share = RoundUp(tile.inputs, 2 * kRows) / kRows;
     for (int r = 0; r < kRows; ++r) {
       for (int c = 0; c < kColumns; ++c) __builtin_prefetch(tile.to + r * tile.to_stride + c * kLanes, 1, 3);
       const std::int64_t end = std::min((r + 1) * share, tile.inputs);
-      for (; k + 2 <= end; k += 2, panel += kPair, ahead += tile.ahead_step) {
-        __builtin_prefetch(ahead, 0, 2);
+      for (; k + 2 <= end; k += 2, panel += kPair, prefetch += tile.prefetch_step) {
+        __builtin_prefetch(prefetch, 0, 2);
         add(k, std::integral_constant<int, 2>());
       }
     }
@@ -257,11 +257,12 @@ void MultiplyPart(const ProductProblem& problem, const ProductBlock& block, cons
   const TileHeights heights(block.row_count);
   // The next panel is not in cache, while this one is read again for every tile: each of several tiles prefetches its
   // share.
-  const bool asks = !scratch.is_few && panel + panels < block.first_panel + block.panel_count;
+  const bool prefetches = !scratch.is_few && panel + panels < block.first_panel + block.panel_count;
   const std::int64_t pairs = (part.count + 1) / 2;
-  tile.ahead = tile.panel + (asks ? panels * tile.panel_bytes : 0);
-  tile.ahead_step = asks ? 2 * width * Stored::kBytes / heights.tiles : 0;
-  for (std::int64_t t = 0, r = 0; t < heights.tiles; r += heights.of(t++), tile.ahead += pairs * tile.ahead_step) {
+  tile.prefetch = tile.panel + (prefetches ? panels * tile.panel_bytes : 0);
+  tile.prefetch_step = prefetches ? 2 * width * Stored::kBytes / heights.tiles : 0;
+  for (std::int64_t t = 0, r = 0; t < heights.tiles;
+       r += heights.of(t++), tile.prefetch += pairs * tile.prefetch_step) {
     const std::int64_t height = heights.of(t);
     float* sums = scratch.sums.data() + (scratch.sums.empty() ? 0 : r * scratch.columns + in_block);
     const std::int64_t y_row = (block.first_row + r) * y.stride(0);
