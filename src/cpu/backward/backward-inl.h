@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "cpu/backward/gradient_tile-inl.h"
-#include "cpu/backward/turns.h"
+#include "cpu/backward/ordered_dq.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
@@ -172,7 +172,7 @@ inline void KnownRows(const BackwardProblem& problem, const TileRows& rows, cons
   }
 }
 
-inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::int64_t turn,
+inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::int64_t tile,
                     const BackwardState& state, std::span<std::byte> memory) {
   Arena arena(memory);
   const GradientScratch scratch(arena, problem, 1);
@@ -184,7 +184,7 @@ inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::
                       rows.query(lane) * state.dquery_strides[2],
                   state.dquery_in_place ? problem.head_size : scratch.key_stride, 0.0F);
     }
-    state.turns[turn].store(ChunksOf(problem, where).first, std::memory_order_relaxed);
+    state.next_chunks[tile].store(ChunksOf(problem, where).first, std::memory_order_relaxed);
   }
 
   TileStats stats;
@@ -308,11 +308,11 @@ inline void AddToQueries(const TileRows& rows, KeyRange range, const float* w, c
 
 // ---------------------------------------------------------------- dk, dv and dq
 
-// One loaded tile against one chunk of keys. `part` is the destination of its part of dq; it has no turn if dq is not
-// requested.
+// One loaded tile against one chunk of keys. `part` is the destination of its part of dq; it has no counter if dq is
+// not requested.
 inline void DifferentiateTile(const BackwardProblem& problem, const TileRows& rows, KeyRange range,
-                              const ChunkRows& chunks, const TileStats& stats, const QueryPart& part,
-                              WaitingParts& waiting, const GradientScratch& scratch) {
+                              const ChunkRows& chunks, const TileStats& stats, const DqPart& part, PendingDq& pending,
+                              const GradientScratch& scratch) {
   const TileKeys keys = ScoreTile(problem, rows, range, chunks, scratch);
   const bool sees = keys.range.first < keys.range.last;
   const std::int64_t begin = keys.range.first - chunks.keys.first;
@@ -328,8 +328,8 @@ inline void DifferentiateTile(const BackwardProblem& problem, const TileRows& ro
                 scratch.dkeys.data() + begin * scratch.key_stride);
     }
   }
-  if (part.turn == nullptr) return;
-  waiting.add(part, [&](float* to, std::int64_t stride) HWY_ATTR {
+  if (part.next_chunk == nullptr) return;
+  pending.add(part, [&](float* to, std::int64_t stride) HWY_ATTR {
     if (!sees) return;
     AddToQueries(rows, keys.range, scratch.g.data(), chunks.clean_keys + begin * scratch.key_stride, scratch.key_stride,
                  to, stride);
@@ -346,7 +346,7 @@ inline void StoreKeys(const TensorView& to, const SequenceSpan& sequence, std::i
 }
 
 inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block, const BackwardState& state,
-                          WaitingParts& waiting, std::span<std::byte> memory) {
+                          PendingDq& pending, std::span<std::byte> memory) {
   Arena arena(memory);
   const GradientScratch scratch(arena, problem, block.chunks.last - block.chunks.first);
   const SequenceSpan& sequence = *block.sequence;
@@ -368,14 +368,14 @@ inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block,
       const TileRows rows(problem, where, kLanes);
       TileStats stats(rows, state);
       stats.finite_dout = LoadTile(problem, rows, scratch);
-      QueryPart part{.stride = state.dquery_strides[2], .rows = rows.count};
+      DqPart part{.stride = state.dquery_strides[2], .rows = rows.count};
       if (state.dquery != nullptr) {
-        part.turn = state.turns + block.first_turn + head * tiles.count + tile;
+        part.next_chunk = state.next_chunks + block.first_tile + head * tiles.count + tile;
         part.to = state.dquery + sequence.batch * state.dquery_strides[0] + where.head * state.dquery_strides[1] +
                   rows.query(0) * state.dquery_strides[2];
       }
       for (part.chunk = first; part.chunk < last; ++part.chunk) {
-        DifferentiateTile(problem, rows, ChunkRange(sequence, part.chunk), chunks, stats, part, waiting, scratch);
+        DifferentiateTile(problem, rows, ChunkRange(sequence, part.chunk), chunks, stats, part, pending, scratch);
       }
     }
   }
