@@ -8,7 +8,7 @@
 
 #include <limits>
 
-#include "cpu/decode/attend_narrow-inl.h"
+#include "cpu/decode/attend_decode-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
@@ -167,7 +167,7 @@ inline void Attend(const ForwardProblem& problem, const RowBlock& block, const R
                    std::span<std::byte> memory) {
   Arena arena(memory);
   const Scratch scratch(arena, problem, block.row_count);
-  if (IsNarrow(block)) return AttendNarrow(problem, block, sums, scratch);
+  if (IsDecode(block)) return AttendDecode(problem, block, sums, scratch);
 
   const Tiles tiles(problem, block, scratch);
   for (std::int64_t t = 0; t < tiles.count; ++t) scratch.clear(t);
@@ -180,7 +180,7 @@ inline void Attend(const ForwardProblem& problem, const RowBlock& block, const R
 inline void AttendChunks(const ForwardProblem& problem, const ChunkBlock& block, std::span<std::byte> memory) {
   Arena arena(memory);
   const Scratch scratch(arena, problem, block.rows.row_count);
-  if (IsNarrow(block.rows)) return AttendNarrowChunks(problem, block, scratch);
+  if (IsDecode(block.rows)) return AttendDecodeChunks(problem, block, scratch);
 
   const Tiles tiles(problem, block.rows, scratch);
   for (std::int64_t chunk = block.chunks.first; chunk < block.chunks.last; ++chunk) {

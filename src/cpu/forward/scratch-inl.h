@@ -6,7 +6,7 @@
 #define RAPT_CPU_SCRATCH_INL_H
 #endif
 
-#include "cpu/decode/narrow-inl.h"
+#include "cpu/decode/decode_products-inl.h"
 #include "cpu/forward/row_state-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,7 +20,7 @@ constexpr std::int64_t kRowsIn = 16;
 
 // The scratch memory of one worker, carved from its part of the workspace.
 struct Scratch {
-  static constexpr std::int64_t kNarrowScores = std::max(kChunksAtOnce * 8, kNarrowRows) * kScoreRow;
+  static constexpr std::int64_t kDecodeScores = std::max(kChunksAtOnce * 8, kDecodeRows) * kScoreRow;
 
   Scratch(Arena& arena, const ForwardProblem& problem, std::int64_t rows)
       : tiles((rows + kTileRows - 1) / kTileRows),
@@ -33,9 +33,9 @@ struct Scratch {
         values(arena.take<float>(kPanel * padded_value_size / kBroadcasts)),
         keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
         rows_in(arena.take<float>(kRowsIn * RoundUp(std::max(problem.head_size, problem.value_size), 16))),
-        narrow_q(arena.take<float>(kNarrowRows * problem.head_size)),
-        narrow_s(arena.take<float>(kNarrowScores)),
-        row_states(arena.take<float>(2 * kNarrowRows * RowState::floats(problem.value_size))) {}
+        decode_q(arena.take<float>(kDecodeRows * problem.head_size)),
+        decode_s(arena.take<float>(kDecodeScores)),
+        row_states(arena.take<float>(2 * kDecodeRows * RowState::floats(problem.value_size))) {}
 
   float* queries(std::int64_t tile) const { return q.data() + tile * (static_cast<std::int64_t>(q.size()) / tiles); }
   TileState state(std::int64_t tile) const {
@@ -57,8 +57,8 @@ struct Scratch {
   std::span<float> values;      // a chunk of v: for each group of kBroadcasts columns a panel (keys, kBroadcasts)
   std::span<float> keys;        // a chunk of k as f32, if it cannot be read in place
   std::span<float> rows_in;     // (kRowsIn, D or Dv): rows before or after the transpose into lanes
-  std::span<float> narrow_q;    // decode path, for each group of eight or four rows: scaled queries (D, 8) or (D, 4)
-  std::span<float> narrow_s;    // their scores, then weights: rows of kScoreRow, for one chunk or several
+  std::span<float> decode_q;    // decode path, for each group of eight or four rows: scaled queries (D, 8) or (D, 4)
+  std::span<float> decode_s;    // their scores, then weights: rows of kScoreRow, for one chunk or several
   std::span<float> row_states;  // decode path: the rows' states, and those of the current chunk
 };
 
