@@ -26,12 +26,12 @@ struct RowBlock {
 };
 
 // Split-KV: some chunks of a block, computed separately from the others, because few rows on many keys would otherwise
-// keep few workers busy. Each row's state after each chunk alone goes to `states`, (chunk, row, state_floats), for
-// `finish` to merge in order.
+// keep few workers busy. A partial is a row's state after one chunk alone: they go to `partials`, (chunk, row,
+// partial_floats), for `combine` to merge in order.
 struct ChunkBlock {
   RowBlock rows;
   KeyRange chunks{0, 0};  // chunk indices; chunk n begins at key n · kChunk
-  float* states = nullptr;
+  float* partials = nullptr;
 };
 
 // A block is processed in tiles, each with as many rows as the register tile of an instruction set. Values are packed
@@ -146,11 +146,11 @@ struct Kernels {
   // Attention for one block: reads q, k, v and masks, writes out, lse and, if requested, sums.
   void (*attend)(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums,
                  std::span<std::byte> scratch) = nullptr;
-  // The same in two steps, for a split block: finish merges what attend_chunks wrote for all chunks.
-  std::int64_t (*state_floats)(std::int64_t value_size) = nullptr;
+  // The same in two steps, for a split block: combine merges what attend_chunks wrote for all chunks.
+  std::int64_t (*partial_floats)(std::int64_t value_size) = nullptr;
   void (*attend_chunks)(const ForwardProblem& problem, const ChunkBlock& block, std::span<std::byte> scratch) = nullptr;
-  void (*finish)(const ForwardProblem& problem, const ChunkBlock& block, const RowSums& sums,
-                 std::span<std::byte> scratch) = nullptr;
+  void (*combine)(const ForwardProblem& problem, const ChunkBlock& block, const RowSums& sums,
+                  std::span<std::byte> scratch) = nullptr;
   // Attention for some queries, up to kTilesPerBlock tiles of them, with the one capture of the problem: a mean over
   // heads of weights without dropout. The bytes that one worker needs grow with the tiles and with Lk.
   std::size_t (*means_scratch_bytes)(const ForwardProblem& problem, std::int64_t queries) = nullptr;

@@ -195,11 +195,11 @@ class DecodeBlock {
 
   const TileRows& rows() const { return rows_; }
 
-  // Works on some chunks, in order: state_of(chunk, r) becomes row r's state after this chunk alone, then done(chunk)
+  // Works on some chunks, in order: partial_of(chunk, r) becomes row r's partial of this chunk, then done(chunk)
   // is called. Keys of several chunks are read before their values: alternating between them is slower, because the
   // hardware prefetcher has to detect each stream again.
-  template <class StateOf, class Done>
-  void attend(KeyRange chunks, const StateOf& state_of, const Done& done) const {
+  template <class PartialOf, class Done>
+  void attend(KeyRange chunks, const PartialOf& partial_of, const Done& done) const {
     fetch_first(chunks.first);
     const std::int64_t at_once = rows_.count <= 8 ? kChunksAtOnce : 1;  // with more rows, bandwidth is not the limit
     for (std::int64_t first = chunks.first; first < chunks.last; first += at_once) {
@@ -216,7 +216,7 @@ class DecodeBlock {
         const ChunkWeights& chunk_weights = weights[chunk - first];
         float* o[kDecodeRows];
         for (std::int64_t r = 0; r < rows_.count; ++r) {
-          const RowState state = state_of(chunk, r);
+          const RowState state = partial_of(chunk, r);
           state.clear();
           state.m() = chunk_weights.max[r];
           state.l() = chunk_weights.sum[r];
@@ -342,22 +342,22 @@ inline void AttendDecode(const ForwardProblem& problem, const RowBlock& block, c
   if (!finite) RepeatRows(problem, rows, 0, scratch, sums);
 }
 
-// Where a split block stores the state of row r after a chunk.
-inline RowState StateOf(const ForwardProblem& problem, const ChunkBlock& block, std::int64_t chunk, std::int64_t r) {
+// Where a split block stores the partial of row r and a chunk.
+inline RowState PartialOf(const ForwardProblem& problem, const ChunkBlock& block, std::int64_t chunk, std::int64_t r) {
   const std::int64_t place = (chunk - block.chunks.first) * block.rows.row_count + r;
-  return {block.states + place * RowState::floats(problem.value_size), problem.value_size};
+  return {block.partials + place * RowState::floats(problem.value_size), problem.value_size};
 }
 
 inline void AttendDecodeChunks(const ForwardProblem& problem, const ChunkBlock& block, const Scratch& scratch) {
   DecodeBlock(problem, block.rows, scratch)
       .attend(
-          block.chunks, [&](std::int64_t chunk, std::int64_t r) { return StateOf(problem, block, chunk, r); },
+          block.chunks, [&](std::int64_t chunk, std::int64_t r) { return PartialOf(problem, block, chunk, r); },
           [](std::int64_t) {});
 }
 
 // Merges the chunks of a split block in order, and writes its rows.
-inline void Finish(const ForwardProblem& problem, const ChunkBlock& block, const RowSums& sums,
-                   std::span<std::byte> memory) {
+inline void Combine(const ForwardProblem& problem, const ChunkBlock& block, const RowSums& sums,
+                    std::span<std::byte> memory) {
   Arena arena(memory);
   const Scratch scratch(arena, problem, block.rows.row_count);
   for (std::int64_t first = 0; first < block.rows.row_count; first += kTileRows) {
@@ -368,7 +368,7 @@ inline void Finish(const ForwardProblem& problem, const ChunkBlock& block, const
       const RowState whole(scratch.row_states.data(), problem.value_size);
       whole.clear();
       for (std::int64_t chunk = block.chunks.first; chunk < block.chunks.last; ++chunk) {
-        whole.merge(StateOf(problem, block, chunk, first + r));
+        whole.merge(PartialOf(problem, block, chunk, first + r));
       }
       finite = FinishRow(problem, rows, r, whole, sums) && finite;
     }

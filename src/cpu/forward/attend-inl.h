@@ -187,8 +187,8 @@ inline void AttendChunks(const ForwardProblem& problem, const ChunkBlock& block,
     for (std::int64_t t = 0; t < tiles.count; ++t) scratch.clear(t);
     AttendTiles(problem, block.rows, tiles, chunk, scratch);
     for (std::int64_t t = 0; t < tiles.count; ++t) {
-      StoreStates(tiles.rows[t], scratch.state(t), problem.value_size, scratch.rows_in.data(),
-                  [&](std::int64_t r) { return StateOf(problem, block, chunk, tiles.first_row[t] + r); });
+      StorePartials(tiles.rows[t], scratch.state(t), problem.value_size, scratch.rows_in.data(),
+                    [&](std::int64_t r) { return PartialOf(problem, block, chunk, tiles.first_row[t] + r); });
     }
   }
 }
