@@ -9,7 +9,7 @@
 #include "cpu/backward/backward.h"
 #include "cpu/layer/layer_ops.h"
 #include "cpu/product/packed_product.h"
-#include "cpu/share_out.h"
+#include "cpu/run_dynamic.h"
 
 namespace rapt {
 
@@ -286,10 +286,10 @@ class Workspace {
 template <class Item, class Work>
 void for_each(const ForwardProblem& problem, const Workspace& workspace, std::span<const Item> items,
               const Work& work) {
-  share_out(*problem.parallel_for, workspace.workers(), static_cast<std::int64_t>(items.size()),
-            [&](std::int64_t n, std::int64_t worker) {
-              work(items[static_cast<std::size_t>(n)], workspace.scratch(worker));
-            });
+  run_dynamic(*problem.parallel_for, workspace.workers(), static_cast<std::int64_t>(items.size()),
+              [&](std::int64_t n, std::int64_t worker) {
+                work(items[static_cast<std::size_t>(n)], workspace.scratch(worker));
+              });
 }
 
 Plan plan_forward(const ForwardProblem& problem) {

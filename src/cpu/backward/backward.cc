@@ -16,7 +16,7 @@
 #include "core/elements.h"
 #include "cpu/backward/ordered_dq.h"
 #include "cpu/convert.h"
-#include "cpu/share_out.h"
+#include "cpu/run_dynamic.h"
 
 namespace rapt::cpu {
 
@@ -218,7 +218,7 @@ struct Workspace {
 // Calls work(n, worker) for each of the items.
 template <class Item, class... Work>
 void for_each(const BackwardProblem& problem, const Workspace& workspace, std::span<Item> items, const Work&... work) {
-  share_out(*problem.parallel_for, workspace.workers, static_cast<std::int64_t>(items.size()), work...);
+  run_dynamic(*problem.parallel_for, workspace.workers, static_cast<std::int64_t>(items.size()), work...);
 }
 
 void clear(const TensorView& to) {
