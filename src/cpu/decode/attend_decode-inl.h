@@ -126,7 +126,7 @@ void DecodeAdd(const float* p, const T* values, std::int64_t stride, const float
                                          r == 0 ? prefetcher : Prefetcher(), o + r);
     }
   };
-  if constexpr (kBroadcasts == 8) add(std::integral_constant<int, 8>());  // more registers
+  if constexpr (kMR == 8) add(std::integral_constant<int, 8>());  // more registers
   add(std::integral_constant<int, 4>());
   add(std::integral_constant<int, 2>());
   add(std::integral_constant<int, 1>());

@@ -47,7 +47,7 @@ struct KeptWeights {
   std::span<float> p, means;       // for each tile (keys, kTileRows)
 
  private:
-  std::int64_t floats() const { return (chunks * kChunk + kBroadcasts) * kTileRows; }
+  std::int64_t floats() const { return (chunks * kChunk + kMR) * kTileRows; }
 
   static std::int64_t MostKeys(const ForwardProblem& problem) {
     std::int64_t most = 0;

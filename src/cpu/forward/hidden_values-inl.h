@@ -45,7 +45,7 @@ HWY_NOINLINE inline void RepeatRows(const ForwardProblem& problem, const TileRow
   float* s = scratch.s.data();
   float* p = scratch.decode_s.data();
   float* chunk_o = scratch.values.data();
-  static_assert(Scratch::kDecodeScores >= (kChunk + kBroadcasts) * kTileRows && kChunk >= kTileRows);
+  static_assert(Scratch::kDecodeScores >= (kChunk + kMR) * kTileRows && kChunk >= kTileRows);
   HWY_ALIGN float max[TileRows::kMax];
   HWY_ALIGN float sum[TileRows::kMax];
 

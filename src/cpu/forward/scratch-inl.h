@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
 // The stride between panels of packed values. The gap avoids cache set conflicts between panels.
-constexpr std::int64_t kPanel = kChunk * kBroadcasts + 16;
+constexpr std::int64_t kPanel = kChunk * kMR + 16;
 
 // Rows that are converted together: a vector of them, or a block of keys for few rows.
 constexpr std::int64_t kRowsIn = 16;
@@ -24,13 +24,13 @@ struct Scratch {
 
   Scratch(Arena& arena, const ForwardProblem& problem, std::int64_t rows)
       : tiles((rows + kTileRows - 1) / kTileRows),
-        padded_value_size(RoundUp(problem.value_size, kBroadcasts)),
+        padded_value_size(RoundUp(problem.value_size, kMR)),
         q(arena.take<float>(tiles * problem.head_size * kTileRows)),
         o(arena.take<float>(tiles * padded_value_size * kTileRows)),
         m(arena.take<float>(tiles * kTileRows)),
         l(arena.take<float>(tiles * kTileRows)),
-        s(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
-        values(arena.take<float>(kPanel * padded_value_size / kBroadcasts)),
+        s(arena.take<float>((kChunk + kMR) * kTileRows)),
+        values(arena.take<float>(kPanel * padded_value_size / kMR)),
         keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
         rows_in(arena.take<float>(kRowsIn * RoundUp(std::max(problem.head_size, problem.value_size), 16))),
         decode_q(arena.take<float>(kDecodeRows * problem.head_size)),
@@ -54,7 +54,7 @@ struct Scratch {
   std::span<float> q;           // for each tile (D, kTileRows): scaled queries
   std::span<float> o, m, l;     // for each tile its state
   std::span<float> s;           // (kChunk, kTileRows): scores, then weights
-  std::span<float> values;      // a chunk of v: for each group of kBroadcasts columns a panel (keys, kBroadcasts)
+  std::span<float> values;      // a chunk of v: for each group of kMR columns a panel (keys, kMR)
   std::span<float> keys;        // a chunk of k as f32, if it cannot be read in place
   std::span<float> rows_in;     // (kRowsIn, D or Dv): rows before or after the transpose into lanes
   std::span<float> decode_q;    // decode path, for each group of eight or four rows: scaled queries (D, 8) or (D, 4)

@@ -90,7 +90,7 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
   const std::int64_t panel_bytes = tile.panel_bytes;
   constexpr std::int64_t kPair = 2 * kWidth * Stored::kBytes;  // two rows of a panel
   const auto columns = [&](int p, int v, int depth) HWY_ATTR {
-    constexpr bool kCrowded = kBroadcasts == 4 && kRows > 2;
+    constexpr bool kCrowded = kMR == 4 && kRows > 2;
     return Stored::Columns(panel + p * panel_bytes + depth / 2 * kPair, kWidth, v, depth % 2 != 0, kCrowded);
   };
   // Rows k … k + kDepth − 1 of the panels. The smaller of the two, elements of x or columns, stays in registers while
@@ -155,12 +155,11 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
 
 // Panels that one row is multiplied with at once: enough chains to keep the FMA units busy, and several memory streams:
 // DRAM serves four faster than two.
-constexpr std::int64_t kPanelsTogether = kBroadcasts > 4 ? 4 : 2;
+constexpr std::int64_t kPanelsTogether = kMR > 4 ? 4 : 2;
 
 // Rows in tiles of nearly the same height: a tile of one row has too few chains to hide the FMA latency.
 struct TileHeights {
-  explicit TileHeights(std::int64_t rows)
-      : tiles((rows + kBroadcasts - 1) / kBroadcasts), height(rows / tiles), higher(rows % tiles) {}
+  explicit TileHeights(std::int64_t rows) : tiles((rows + kMR - 1) / kMR), height(rows / tiles), higher(rows % tiles) {}
   std::int64_t of(std::int64_t tile) const { return tile < higher ? height + 1 : height; }
 
   std::int64_t tiles, height, higher;
@@ -179,8 +178,8 @@ void MultiplyPanels(const ProductTile& first, std::int64_t panels, std::int64_t 
   std::int64_t panel = 0;
   if constexpr (kRows <= 2) {
     constexpr int kTogether = kRows == 1 ? kPanelsTogether : 2;
-    for (; vectors == kVectors && panel + kTogether <= panels; panel += kTogether) {
-      MultiplyTile<Stored, kRows, kTogether, kVectors>(tile_of(panel));
+    for (; vectors == kNR && panel + kTogether <= panels; panel += kTogether) {
+      MultiplyTile<Stored, kRows, kTogether, kNR>(tile_of(panel));
     }
   }
   for (; panel < panels; ++panel) {
@@ -188,7 +187,7 @@ void MultiplyPanels(const ProductTile& first, std::int64_t panels, std::int64_t 
   }
 }
 
-template <class Stored, int kRows = kBroadcasts>
+template <class Stored, int kRows = kMR>
 void MultiplyRows(std::int64_t rows, const ProductTile& tile, std::int64_t panels, std::int64_t vectors) {
   if constexpr (kRows > 1) {
     if (rows < kRows) return MultiplyRows<Stored, kRows - 1>(rows, tile, panels, vectors);
@@ -199,7 +198,7 @@ void MultiplyRows(std::int64_t rows, const ProductTile& tile, std::int64_t panel
 // The scratch memory of one worker.
 struct ProductScratch {
   ProductScratch(Arena& arena, const ProductProblem& problem, const ProductBlock& block)
-      : is_few(block.row_count <= kBroadcasts),
+      : is_few(block.row_count <= kMR),
         in_place(is_few && problem.x.dtype() == DType::f32 && problem.x.stride(1) == 1),
         step(Step(problem.weights.inputs, is_few)),
         x_stride(in_place ? problem.x.stride(0) : RoundUp(step, 16) + 16),
@@ -243,7 +242,7 @@ void MultiplyPart(const ProductProblem& problem, const ProductBlock& block, cons
   const std::int64_t columns = (panels - 1) * kTileRows + order.columns(panel + panels - 1);
   const bool direct = y.dtype() == DType::f32 && y.stride(1) == 1 && columns == (panels - 1) * kTileRows + width;
   constexpr std::int64_t kStride = kPanelsTogether * kTileRows;
-  HWY_ALIGN float finished[kBroadcasts * kStride];
+  HWY_ALIGN float finished[kMR * kStride];
   const ConstTensorView& start = problem.start;
   const bool starts = part.begins && start.defined();
   const bool direct_start =
