@@ -13,8 +13,8 @@ namespace {
 using Read = std::uint64_t (*)(const std::byte* data, std::size_t bytes);
 
 // Sums 512 bytes a step, from kStreams positions at once, in eight chains. A macro for the same reason as RAPT_FMA.
-// kAhead 0: no prefetch.
-#define RAPT_READ(Vector, kStreams, kAhead)                                     \
+// kPrefetch 0: no prefetch.
+#define RAPT_READ(Vector, kStreams, kPrefetch)                                  \
   constexpr std::size_t kEach = 512 / (kStreams);                               \
   constexpr std::size_t kLoads = kEach / sizeof(Vector);                        \
   const std::size_t part = bytes / (kStreams) / kEach * kEach;                  \
@@ -22,9 +22,9 @@ using Read = std::uint64_t (*)(const std::byte* data, std::size_t bytes);
   for (std::size_t at = 0; at < part; at += kEach) {                            \
     _Pragma("GCC unroll 8") for (std::size_t s = 0; s < (kStreams); ++s) {      \
       const std::byte* from = data + s * part + at;                             \
-      if ((kAhead) > 0) {                                                       \
+      if ((kPrefetch) > 0) {                                                    \
         _Pragma("GCC unroll 8") for (std::size_t n = 0; n < kEach; n += 64)     \
-            __builtin_prefetch(from + (kAhead) + n, 0, 0);                      \
+            __builtin_prefetch(from + (kPrefetch) + n, 0, 0);                   \
       }                                                                         \
       _Pragma("GCC unroll 32") for (std::size_t n = 0; n < kLoads; ++n) {       \
         sums[(s * kLoads + n) % 8] += reinterpret_cast<const Vector*>(from)[n]; \
@@ -38,7 +38,7 @@ using Read = std::uint64_t (*)(const std::byte* data, std::size_t bytes);
 
 using Vector2 [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
 std::uint64_t read_16(const std::byte* data, std::size_t bytes) { RAPT_READ(Vector2, 1, 0); }
-std::uint64_t read_16_ahead(const std::byte* data, std::size_t bytes) { RAPT_READ(Vector2, 1, 6144); }
+std::uint64_t read_16_prefetch(const std::byte* data, std::size_t bytes) { RAPT_READ(Vector2, 1, 6144); }
 
 #if defined(__x86_64__)
 using Vector4 [[gnu::vector_size(32), gnu::may_alias]] = std::uint64_t;
@@ -46,11 +46,11 @@ using Vector8 [[gnu::vector_size(64), gnu::may_alias]] = std::uint64_t;
 #define RAPT_AVX2 [[gnu::target("avx2")]] std::uint64_t
 #define RAPT_AVX512 [[gnu::target("avx512f")]] std::uint64_t
 RAPT_AVX2 read_32(const std::byte* data, std::size_t bytes) { RAPT_READ(Vector4, 1, 0); }
-RAPT_AVX2 read_32_ahead(const std::byte* data, std::size_t bytes) { RAPT_READ(Vector4, 1, 6144); }
+RAPT_AVX2 read_32_prefetch(const std::byte* data, std::size_t bytes) { RAPT_READ(Vector4, 1, 6144); }
 RAPT_AVX2 read_32_4(const std::byte* data, std::size_t bytes) { RAPT_READ(Vector4, 4, 0); }
 RAPT_AVX2 read_32_8(const std::byte* data, std::size_t bytes) { RAPT_READ(Vector4, 8, 0); }
 RAPT_AVX512 read_64(const std::byte* data, std::size_t bytes) { RAPT_READ(Vector8, 1, 0); }
-RAPT_AVX512 read_64_ahead(const std::byte* data, std::size_t bytes) { RAPT_READ(Vector8, 1, 6144); }
+RAPT_AVX512 read_64_prefetch(const std::byte* data, std::size_t bytes) { RAPT_READ(Vector8, 1, 6144); }
 RAPT_AVX512 read_64_4(const std::byte* data, std::size_t bytes) { RAPT_READ(Vector8, 4, 0); }
 RAPT_AVX512 read_64_8(const std::byte* data, std::size_t bytes) { RAPT_READ(Vector8, 8, 0); }
 #endif
@@ -63,17 +63,17 @@ struct Way {
 
 std::span<const Way> ways() {
   static const std::vector<Way> kWays = [] {
-    std::vector<Way> all{{"16 bytes", read_16}, {"16 bytes, prefetch", read_16_ahead}};
+    std::vector<Way> all{{"16 bytes", read_16}, {"16 bytes, prefetch", read_16_prefetch}};
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2")) {
       all.insert(all.end(), {{"avx2", read_32},
-                             {"avx2, prefetch", read_32_ahead},
+                             {"avx2, prefetch", read_32_prefetch},
                              {"avx2, 4 streams", read_32_4, false},
                              {"avx2, 8 streams", read_32_8, false}});
     }
     if (__builtin_cpu_supports("avx512f")) {
       all.insert(all.end(), {{"avx512", read_64},
-                             {"avx512, prefetch", read_64_ahead},
+                             {"avx512, prefetch", read_64_prefetch},
                              {"avx512, 4 streams", read_64_4, false},
                              {"avx512, 8 streams", read_64_8, false}});
     }

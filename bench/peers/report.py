@@ -79,8 +79,8 @@ def decode_peers(peers):
         other = goals.twin_of(group, ours, contestant="PyTorch")
         rows.append([ours["case"], str(ours["threads"]), milliseconds(ours), *beside(group, ours, "PyTorch"),
                      other["way"], *beside(group, ours, "PyTorch, folded")])
-    return table(["case", "threads", "rapt, ms", "PyTorch, ms", "rapt is faster by", "PyTorch's way", "folded, ms",
-                  "rapt is faster by"], rows)
+    return table(["case", "threads", "rapt, ms", "PyTorch, ms", "speedup", "PyTorch's way", "folded, ms",
+                  "speedup"], rows)
 
 
 def prefill_table(prefill):
@@ -105,7 +105,7 @@ def beside_first(peers, group_name, heading, over):
         first = goals.twin_of(group, ours, case=group["cases"][0])
         rows.append([ours["case"], str(ours["threads"]), milliseconds(ours), ratio(over(first, ours)),
                      *beside(group, ours, "PyTorch")])
-    return table(["case", "threads", "rapt, ms", heading, "PyTorch, ms", "rapt is faster by"], rows)
+    return table(["case", "threads", "rapt, ms", heading, "PyTorch, ms", "speedup"], rows)
 
 
 def sixteen_bits(peers):
@@ -156,14 +156,14 @@ def layer_peers(peers):
             way = f" ({other['way']})" if other["way"] else ""
             rows.append([name + way, str(ours["threads"]), milliseconds(other), milliseconds(ours),
                          ratio(goals.of_bests(other, ours))])
-    return table(["", "threads", "ms", "rapt, ms", "rapt is faster by"], rows)
+    return table(["", "threads", "ms", "rapt, ms", "speedup"], rows)
 
 
 def backward_peers(peers):
     rows = [[ours["case"].removesuffix(" backward"), str(ours["threads"]), milliseconds(ours),
              *beside(group, ours, "PyTorch")]
             for group, ours in goals.entries_of(peers, "backward", "backward of one head", contestant="rapt")]
-    return table(["case", "threads", "rapt, ms", "PyTorch, ms", "rapt is faster by"], rows)
+    return table(["case", "threads", "rapt, ms", "PyTorch, ms", "speedup"], rows)
 
 
 def training_table(mha, peers):
@@ -176,14 +176,14 @@ def training_table(mha, peers):
                      ratio(alone and alone["time_over_sgemm"]), *beside(group, ours, "PyTorch"),
                      *beside(group, ours, "PyTorch, SDPA")])
     return table(["dropout", "threads", "rapt, ms", "over its work at sgemm's rate", "PyTorch's layer, ms",
-                  "rapt is faster by", "PyTorch's class, ms", "rapt is faster by"], rows)
+                  "speedup", "PyTorch's class, ms", "speedup"], rows)
 
 
 def peer_table(peers):
     names = list(peers["versions"])
     header = ["case", "threads", "rapt, ms"]
     for name in names:
-        header += [f"{name}, ms", "rapt is faster by"]
+        header += [f"{name}, ms", "speedup"]
     rows, seen = [], set()
     for group, ours in goals.entries_of(peers, *PART_ONE, contestant="rapt"):
         if (ours["case"], ours["threads"]) in seen:  # the plain case of a group that is there for its masks

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kRoom = 4096;
 constinit thread_local char last_error[kRoom] = "";
 
-rapt_status remember(rapt_status status, const char* what) {
+rapt_status record(rapt_status status, const char* what) {
   std::size_t size = std::min(std::strlen(what), kRoom - 1);
   while (size > 0 && (static_cast<unsigned char>(what[size]) & 0xC0U) == 0x80) --size;  // whole characters only
   std::memcpy(last_error, what, size);
@@ -27,21 +27,21 @@ rapt_status remember(rapt_status status, const char* what) {
 
 }  // namespace
 
-rapt_status remember_exception() noexcept {
+rapt_status record_exception() noexcept {
   try {
     throw;
   } catch (const FileError& error) {
-    return remember(RAPT_FILE_ERROR, error.what());
+    return record(RAPT_FILE_ERROR, error.what());
   } catch (const Error& error) {
-    return remember(RAPT_BAD_ARGUMENT, error.what());
+    return record(RAPT_BAD_ARGUMENT, error.what());
   } catch (const std::bad_alloc&) {
-    return remember(RAPT_OUT_OF_MEMORY, "rapt: out of memory");
+    return record(RAPT_OUT_OF_MEMORY, "rapt: out of memory");
   } catch (const std::length_error&) {  // a container that no memory could hold
-    return remember(RAPT_OUT_OF_MEMORY, "rapt: out of memory");
+    return record(RAPT_OUT_OF_MEMORY, "rapt: out of memory");
   } catch (const std::exception& error) {
-    return remember(RAPT_INTERNAL_ERROR, error.what());
+    return record(RAPT_INTERNAL_ERROR, error.what());
   } catch (...) {
-    return remember(RAPT_INTERNAL_ERROR, "rapt: unknown exception");
+    return record(RAPT_INTERNAL_ERROR, "rapt: unknown exception");
   }
 }
 

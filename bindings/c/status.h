@@ -6,7 +6,7 @@
 namespace rapt::c {
 
 // The status for the exception that is being handled; its text is what rapt_last_error() gives on this thread.
-rapt_status remember_exception() noexcept;
+rapt_status record_exception() noexcept;
 
 // Runs the body of a C function, and catches everything it throws.
 template <class Body>
@@ -15,7 +15,7 @@ rapt_status guarded(const Body& body) noexcept {
     body();
     return RAPT_OK;
   } catch (...) {
-    return remember_exception();
+    return record_exception();
   }
 }
 

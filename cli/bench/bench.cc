@@ -88,14 +88,12 @@ void add_cases(Command& command, bench::BenchSweep& sweep) {
 }
 
 // The options that `rapt bench attention` and `rapt bench backward` share.
-void add_measuring(Command& command, BenchOptions& options) {
+void add_common(Command& command, BenchOptions& options) {
   command.choice("--engine", options.engine, kEngines, "Engine (auto)");
   command.flag(
       "--baseline", options.baseline,
       "In every round, also time a matrix product, the FMA peak and streaming memory reads, and print the ratios");
-  command.whole("--reps", options.rounds, 100000, "Rounds; each times every case once (9)");
-  command.seconds("--min-time", options.shortest_sample,
-                  "Minimum seconds per sample; a faster call is repeated (0.02)");
+  add_measuring(command, options);
   command.flag("--json", options.json, "Print JSON");
   command.flag("--csv", options.csv, "Print CSV");
   command.exclude("--csv", "--json");
@@ -113,11 +111,11 @@ Command add_bench(Command& rapt, BenchOptions& options) {
   add_cases(command, options.sweep);
   command.choices("--weights", options.sweep.weights, kWeights,
                   "Also return the weights: their mean over heads, or all (none)");
-  add_measuring(command, options);
+  add_common(command, options);
   Command backward = bench.below("backward", "Attention backward: dq, dk and dv; lists time every combination");
   backward.when_given([&options] { options.sweep.backward = true; });
   add_cases(backward, options.sweep);
-  add_measuring(backward, options);
+  add_common(backward, options);
   add_bench_gemm(bench, options.gemm);
   add_bench_mha(bench, options.mha);
   add_bench_decode(bench, options.decode);
@@ -136,17 +134,10 @@ ExitCode run_bench(const BenchOptions& options) {
                               .progress = show_progress};
   const bench::BenchReport report = measured([&] { return bench::run_rounds(plan); });
 
-  bool good = true;
-  for (const bench::BenchResult& result : report.results) {
-    if (result.check.good()) continue;
-    good = false;
-    fmt::print(stderr, "rapt: bench: {}: error {:.1e} exceeds the limit {:.1e}; nothing was timed\n",
-               result.parameters.name(), result.check.error, result.check.limit);
+  if (!all_good(report.results, [](const bench::BenchResult& each) { return each.parameters.name(); })) {
+    return ExitCode::numbers_differ;
   }
-  if (!good) return ExitCode::numbers_differ;
-  if (!report.baselines.empty() && report.baselines[0].sgemm_library.empty()) {
-    fmt::print(stderr, "rapt: bench: no OpenBLAS, oneDNN or MKL was found, so there is no sgemm to compare with\n");
-  }
+  if (!report.baselines.empty() && report.baselines[0].sgemm_library.empty()) say_no_sgemm();
 
   const BenchMachine machine = BenchMachine::here();
   if (options.json) {
@@ -154,10 +145,7 @@ ExitCode run_bench(const BenchOptions& options) {
   } else if (options.csv) {
     print(bench_as_csv(report));
   } else {
-    const Terminal terminal = detect_terminal(options.color);
-    Page page(terminal);
-    show_bench(page, machine, report);
-    page.flush();
+    show_page(options.color, [&](Page& page) { show_bench(page, machine, report); });
   }
   return ExitCode::good;
 }

@@ -9,11 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/bench/measured.h"
 #include "cli/bench/table.h"
-#include "cli/command.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/page.h"
 
 namespace rapt::cli {
 namespace {
@@ -91,7 +87,6 @@ void show(Page& page, const bench::DecodePlan& plan, const std::vector<bench::De
 void add_bench_decode(Command& bench, DecodeOptions& options) {
   Command command = bench.below(
       "decode", "The layer decoding one token with a long KV cache, compared with a streaming read of its bytes");
-  command.when_given([&options] { options.asked = true; });
   const auto size = [&](const std::string& name, std::int64_t& value, const std::string& help) {
     command.whole(name, value, kMostSize - 1, help);
   };
@@ -102,12 +97,7 @@ void add_bench_decode(Command& bench, DecodeOptions& options) {
   size("--kv-heads", options.plan.kv_heads, "Key/value heads (as --heads)");
   size("--page-size", options.plan.page_size, "Page size, in tokens (64)");
   command.choices("--type", options.plan.types, kTypes, "Element types of the cache (f32,bf16,f16,i8)");
-  command.numbers("--threads", options.plan.threads, kMostThreads, "Threads (1)");
-  command.whole("--reps", options.plan.rounds, 100000, "Rounds; each times every cache once (9)");
-  command.seconds("--min-time", options.plan.shortest_sample,
-                  "Minimum seconds per sample; a faster step is repeated (0.02)");
-  command.flag("--json", options.json, "Print JSON");
-  command.choice("--color", options.color, kColors, "When to use colour");
+  add_plan_options(command, options);
 }
 
 ExitCode run_bench_decode(const DecodeOptions& options) {
@@ -123,15 +113,8 @@ ExitCode run_bench_decode(const DecodeOptions& options) {
                result.limit());
   }
   if (!good) return ExitCode::numbers_differ;
-  if (options.json) {
-    print(as_json(plan, results).dump(2) + "\n");
-    return ExitCode::good;
-  }
-  const Terminal terminal = detect_terminal(options.color);
-  Page page(terminal);
-  show(page, plan, results);
-  page.flush();
-  return ExitCode::good;
+  return print_result(
+      options, [&] { return as_json(plan, results).dump(2); }, [&](Page& page) { show(page, plan, results); });
 }
 
 }  // namespace rapt::cli

@@ -9,11 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/bench/measured.h"
 #include "cli/bench/table.h"
-#include "cli/command.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/page.h"
 
 namespace rapt::cli {
 namespace {
@@ -63,7 +59,17 @@ nlohmann::ordered_json as_json(const bench::GemmResult& result) {
   return data;
 }
 
-void show(Page& page, const BenchMachine& machine, const std::vector<bench::GemmResult>& results) {
+nlohmann::ordered_json as_json(const std::vector<bench::GemmResult>& results) {
+  nlohmann::ordered_json data;
+  data["schema"] = 1;
+  data["machine"] = as_json(BenchMachine::here());
+  data["cases"] = nlohmann::ordered_json::array();
+  for (const bench::GemmResult& each : results) data["cases"].push_back(as_json(each));
+  return data;
+}
+
+void show(Page& page, const std::vector<bench::GemmResult>& results) {
+  const BenchMachine machine = BenchMachine::here();
   page.heading("rapt bench gemm", fmt::format("{} · {}", machine.cpu, machine.isa));
   std::vector<std::vector<std::string>> rows{{"case", "ms", "spread", "GFLOP/s"}};
   for (const bench::LibrarySamples& each : results[0].libraries) rows[0].push_back(each.name);
@@ -90,52 +96,26 @@ void add_bench_gemm(Command& bench, GemmOptions& options) {
   Command command = bench.below(
       "gemm",
       "The packed product y = x·Wᵀ, compared with every sgemm found; lists such as --rows 1,32 time every combination");
-  command.when_given([&options] { options.asked = true; });
   command.numbers("--rows", options.plan.rows, kMostSize - 1, "Rows of x (1,8,32,128,512,2048)");
   command.one("--shape", "KxN,…", "Input and output sizes of W (1024x1024)", [&options](const std::string& text) {
     options.plan.shapes.clear();
     for (const std::string& part : split(text)) options.plan.shapes.push_back(shape_of(part));
   });
   command.choices("--type", options.plan.types, kTypes, "Storage type of W; x and y are f32 (f32)");
-  command.numbers("--threads", options.plan.threads, kMostThreads, "Threads (1)");
-  command.whole("--reps", options.plan.rounds, 100000, "Rounds; each times every case once (9)");
-  command.seconds("--min-time", options.plan.shortest_sample,
-                  "Minimum seconds per sample; a faster call is repeated (0.02)");
-  command.flag("--json", options.json, "Print JSON");
-  command.choice("--color", options.color, kColors, "When to use colour");
+  add_plan_options(command, options);
 }
 
 ExitCode run_bench_gemm(const GemmOptions& options) {
   bench::GemmPlan plan = options.plan;
   plan.progress = show_progress;
   const std::vector<bench::GemmResult> results = measured([&] { return bench::run_gemm_rounds(plan); });
-  bool good = true;
-  for (const bench::GemmResult& result : results) {
-    if (result.check.good()) continue;
-    good = false;
-    fmt::print(stderr, "rapt: bench: {}: error {:.1e} exceeds the limit {:.1e}; nothing was timed\n",
-               result.parameters.name(), result.check.error, result.check.limit);
+  if (!all_good(results, [](const bench::GemmResult& each) { return each.parameters.name(); })) {
+    return ExitCode::numbers_differ;
   }
-  if (!good) return ExitCode::numbers_differ;
-  if (results[0].libraries.empty()) {
-    fmt::print(stderr, "rapt: bench: no OpenBLAS, oneDNN or MKL was found, so there is no sgemm to compare with\n");
-  }
+  if (results[0].libraries.empty()) say_no_sgemm();
 
-  const BenchMachine machine = BenchMachine::here();
-  if (options.json) {
-    nlohmann::ordered_json data;
-    data["schema"] = 1;
-    data["machine"] = as_json(machine);
-    data["cases"] = nlohmann::ordered_json::array();
-    for (const bench::GemmResult& each : results) data["cases"].push_back(as_json(each));
-    print(data.dump(2) + "\n");
-    return ExitCode::good;
-  }
-  const Terminal terminal = detect_terminal(options.color);
-  Page page(terminal);
-  show(page, machine, results);
-  page.flush();
-  return ExitCode::good;
+  return print_result(
+      options, [&] { return as_json(results).dump(2); }, [&](Page& page) { show(page, results); });
 }
 
 }  // namespace rapt::cli

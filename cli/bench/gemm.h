@@ -2,19 +2,11 @@
 #pragma once
 
 #include "bench/harness/gemm_rounds.h"
-#include "cli/exit_code.h"
-#include "cli/terminal/terminal.h"
+#include "cli/bench/measured.h"
 
 namespace rapt::cli {
 
-class Command;
-
-struct GemmOptions {
-  bool asked = false;  // set when the command is given
-  bench::GemmPlan plan;
-  bool json = false;
-  ColorChoice color = ColorChoice::automatic;
-};
+using GemmOptions = PlanOptions<bench::GemmPlan>;
 
 void add_bench_gemm(Command& bench, GemmOptions& options);
 ExitCode run_bench_gemm(const GemmOptions& options);

@@ -7,11 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/bench/measured.h"
 #include "cli/bench/table.h"
-#include "cli/command.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/page.h"
 
 namespace rapt::cli {
 namespace {
@@ -122,7 +118,6 @@ void show(Page& page, const bench::MhaSizes& sizes, const bench::MhaReport& repo
 
 void add_bench_mha(Command& bench, MhaOptions& options) {
   Command command = bench.below("mha", "The multi-head attention layer: ways to build it, and a training step");
-  command.when_given([&options] { options.asked = true; });
   const auto size = [&](const std::string& name, std::int64_t& value, const std::string& help) {
     command.whole(name, value, kMostSize - 1, help);
   };
@@ -134,39 +129,21 @@ void add_bench_mha(Command& bench, MhaOptions& options) {
   static constexpr std::array<std::pair<std::string_view, bool>, 2> kYesNo{{{"yes", true}, {"no", false}}};
   command.choice("--causal", options.plan.sizes.causal, kYesNo, "Causal mask (yes)");
   command.choices("--variants", options.plan.variants, bench::kMhaVariants, "Variants, as a list (all)");
-  command.numbers("--threads", options.plan.threads, kMostThreads, "Threads (1)");
-  command.whole("--reps", options.plan.rounds, 100000, "Rounds; each times every variant once (9)");
-  command.seconds("--min-time", options.plan.shortest_sample,
-                  "Minimum seconds per sample; a faster call is repeated (0.02)");
-  command.flag("--json", options.json, "Print JSON");
-  command.choice("--color", options.color, kColors, "When to use colour");
+  add_plan_options(command, options);
 }
 
 ExitCode run_bench_mha(const MhaOptions& options) {
   const bench::MhaPlan plan = completed(options.plan);
   const bench::MhaReport report = measured([&] { return bench::run_mha_rounds(plan); });
 
-  bool good = true;
-  for (const bench::MhaResult& result : report.results) {
-    if (result.check.good()) continue;
-    good = false;
-    fmt::print(stderr, "rapt: bench: {}: error {:.1e} exceeds the limit {:.1e}; nothing was timed\n", result.name(),
-               result.check.error, result.check.limit);
+  if (!all_good(report.results, [](const bench::MhaResult& each) { return each.name(); })) {
+    return ExitCode::numbers_differ;
   }
-  if (!good) return ExitCode::numbers_differ;
-  if (report.baselines[0].library.empty()) {
-    fmt::print(stderr, "rapt: bench: no OpenBLAS, oneDNN or MKL was found, so there is no sgemm to compare with\n");
-  }
+  if (report.baselines[0].library.empty()) say_no_sgemm();
 
-  if (options.json) {
-    print(as_json(plan.sizes, report).dump(2) + "\n");
-    return ExitCode::good;
-  }
-  const Terminal terminal = detect_terminal(options.color);
-  Page page(terminal);
-  show(page, plan.sizes, report);
-  page.flush();
-  return ExitCode::good;
+  return print_result(
+      options, [&] { return as_json(plan.sizes, report).dump(2); },
+      [&](Page& page) { show(page, plan.sizes, report); });
 }
 
 }  // namespace rapt::cli

@@ -2,19 +2,11 @@
 #pragma once
 
 #include "bench/harness/mha_rounds.h"
-#include "cli/exit_code.h"
-#include "cli/terminal/terminal.h"
+#include "cli/bench/measured.h"
 
 namespace rapt::cli {
 
-class Command;
-
-struct MhaOptions {
-  bool asked = false;   // set when the command is given
-  bench::MhaPlan plan;  // empty variants: all
-  bool json = false;
-  ColorChoice color = ColorChoice::automatic;
-};
+using MhaOptions = PlanOptions<bench::MhaPlan>;  // empty variants: all
 
 void add_bench_mha(Command& bench, MhaOptions& options);
 ExitCode run_bench_mha(const MhaOptions& options);

@@ -8,7 +8,7 @@
 //
 //   1. project_inputs   q = x_q · W_qᵀ + b_q, and k and v likewise; one product if all three come from one x
 //   2. rotate           rotary embedding of q and k, if the layer has one
-//   3. remember         appends k and v to the KV cache, if one is given
+//   3. append_kv        appends k and v to the KV cache, if one is given
 //   4. attend           attention over the heads of q, k and v, read in place: rapt/attention.h
 //   5. project_output   the concatenated heads · W_oᵀ + b_o
 //   6. drop_output      output dropout, in training

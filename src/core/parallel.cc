@@ -81,7 +81,7 @@ void start_over_in_child() {
   core::ThreadPool* pool_of_parent = the_pool.exchange(nullptr);
   if (pool_of_parent != nullptr) parents_pool.store(pool_of_parent);
   default_threads.store(0);
-  core::forget_task_after_fork();
+  core::reset_task_after_fork();
 }
 
 // Joins the threads at exit and when a shared library is unloaded: a spinning thread must not outlive the code it runs.

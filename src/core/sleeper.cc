@@ -20,7 +20,7 @@ void Sleeper::wake_up() {
   if (was == State::moved) pthread_setaffinity_np(pthread_self(), sizeof(cores_), &cores_);
 }
 
-void Sleeper::make_way() {
+void Sleeper::exclude_cpu() {
   State was = State::asleep;
   if (!state_.compare_exchange_strong(was, State::being_moved, std::memory_order_acq_rel)) return;
   const int here = sched_getcpu();
@@ -33,7 +33,7 @@ void Sleeper::make_way() {
   state_.store(now, std::memory_order_release);
 }
 
-void Sleeper::stay() {
+void Sleeper::restore_affinity() {
   State was = State::moved;
   if (!state_.compare_exchange_strong(was, State::being_moved, std::memory_order_acq_rel)) return;
   pthread_setaffinity_np(thread_, sizeof(cores_), &cores_);
@@ -44,8 +44,8 @@ void Sleeper::stay() {
 
 void Sleeper::fall_asleep() {}
 void Sleeper::wake_up() {}
-void Sleeper::make_way() {}
-void Sleeper::stay() {}
+void Sleeper::exclude_cpu() {}
+void Sleeper::restore_affinity() {}
 
 #endif
 

@@ -20,9 +20,9 @@ class Sleeper {
 
   // Called by the waker: excludes the caller's core from the thread's affinity until the thread is awake. Does nothing
   // if the thread is awake, is already moved, or has no other core.
-  void make_way();
+  void exclude_cpu();
   // Restores the affinity of a thread that is still asleep.
-  void stay();
+  void restore_affinity();
 
 #if defined(__linux__)
  private:

@@ -49,7 +49,7 @@ ThreadPool::ThreadPool(int cpus, const ThreadPool* abandoned)
 
 bool in_task() { return this_thread_in_task; }
 
-void forget_task_after_fork() { this_thread_in_task = false; }
+void reset_task_after_fork() { this_thread_in_task = false; }
 
 void Job::work() {
   const bool was_in_task = this_thread_in_task;
@@ -77,9 +77,9 @@ void Job::rethrow_error() const {
   if (error_) std::rethrow_exception(error_);
 }
 
-bool ThreadPool::try_run(Job& job, int helpers) {
+bool ThreadPool::try_run(Job& job, int workers) {
   if (busy_.load(std::memory_order_relaxed) || busy_.exchange(true, std::memory_order_acquire)) return false;
-  seats_ = static_cast<std::uint32_t>(std::min(helpers, kMaxThreads));
+  seats_ = static_cast<std::uint32_t>(std::min(workers, kMaxThreads));
   job_ = &job;
   start_threads(seats_);
   gate_.store(0, std::memory_order_release);
@@ -89,7 +89,7 @@ bool ThreadPool::try_run(Job& job, int helpers) {
       if (Sleeper* sleeper = sleepers_[n].load(std::memory_order_acquire)) (sleeper->*act)();
     }
   };
-  for_each_sleeper(&Sleeper::make_way);
+  for_each_sleeper(&Sleeper::exclude_cpu);
   epoch_.fetch_add(1);
   if (thread_count_ <= seats_) {
     epoch_.notify_all();
@@ -98,7 +98,7 @@ bool ThreadPool::try_run(Job& job, int helpers) {
   }
   job.work();
   close_and_wait();
-  for_each_sleeper(&Sleeper::stay);  // threads that were not woken, or woken too late
+  for_each_sleeper(&Sleeper::restore_affinity);  // threads that were not woken, or woken too late
   busy_.store(false, std::memory_order_release);
   return true;
 }

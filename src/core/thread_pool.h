@@ -22,7 +22,7 @@ void parallel_for(std::int64_t count, const Task& task, int max_threads);
 
 // Whether the calling thread is currently running a task.
 bool in_task();
-void forget_task_after_fork();
+void reset_task_after_fork();
 
 // Hands out the task indices 0 … count − 1, each once, to the next thread that asks.
 class Job {
@@ -61,9 +61,9 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // Runs the job on this thread and up to `helpers` worker threads, and returns when all of them have left it. Returns
+  // Runs the job on this thread and up to `workers` worker threads, and returns when all of them have left it. Returns
   // false, with no side effects, if another thread's job is using the pool.
-  bool try_run(Job& job, int helpers);
+  bool try_run(Job& job, int workers);
 
   // Joins the threads and rejects later jobs. Does nothing if a job is running: this must never wait for a task.
   void shut_down();

@@ -6,10 +6,10 @@
 
 #include "core/memory.h"
 #include "core/selection.h"
-#include "cpu/backward.h"
+#include "cpu/backward/backward.h"
 #include "cpu/layer/layer_ops.h"
-#include "cpu/packed_product.h"
-#include "cpu/share_out.h"
+#include "cpu/product/packed_product.h"
+#include "cpu/run_dynamic.h"
 
 namespace rapt {
 
@@ -123,23 +123,23 @@ std::int64_t kept_queries(const ForwardProblem& problem, const Kernels& kernels)
   return best;
 }
 
-// How a call is divided. Few blocks with many keys are split further, by chunks, into pieces, whose states are then
-// merged per block. It does not affect the result.
+// How a call is divided. Few blocks with many keys are divided further, by chunks, into splits, whose partials are then
+// combined per block. It does not affect the result.
 struct Division {
   Division(const ForwardProblem& problem, const Kernels& kernels)
       : kept_queries(cpu::kept_queries(problem, kernels)),
         queries_per_block(kept_queries > 0 ? kept_queries : kernels.rows_per_tile),
         query_blocks(problem.outputs.captures.empty() ? 0 : cpu::query_blocks(problem, queries_per_block)),
         rows_per_block(cpu::rows_per_block(problem, kernels)),
-        state_floats(kernels.state_floats(problem.value_size)) {
+        partial_floats(kernels.partial_floats(problem.value_size)) {
     std::int64_t products = 0;
     std::int64_t chunks = 0;
-    std::int64_t states = 0;
+    std::int64_t partials = 0;
     for_each_block(problem, rows_per_block, [&](const RowBlock& block) {
       const KeyRange range = chunks_of(problem, block);
       ++blocks;
       chunks += range.last - range.first;
-      states += (range.last - range.first) * block.row_count;
+      partials += (range.last - range.first) * block.row_count;
       products += block.row_count * (range.last - range.first) * kChunk * (problem.head_size + problem.value_size);
     });
     if (kept_queries > 0) blocks = 0;
@@ -148,24 +148,25 @@ struct Division {
     constexpr double kBusy = 0.8;  // if a smaller fraction of the threads is busy, splitting pays off
     const double busy =
         static_cast<double>(blocks) / static_cast<double>(rounds(blocks, problem.threads) * problem.threads);
-    // The states of many rows would exceed k and v in size; then some threads stay idle instead.
-    constexpr std::int64_t kStateBytes = std::int64_t{8} << 20;  // for each thread
-    const bool fits = states * state_floats * static_cast<std::int64_t>(sizeof(float)) <= problem.threads * kStateBytes;
+    // The partials of many rows would exceed k and v in size; then some threads stay idle instead.
+    constexpr std::int64_t kPartialBytes = std::int64_t{8} << 20;  // for each thread
+    const bool fits =
+        partials * partial_floats * static_cast<std::int64_t>(sizeof(float)) <= problem.threads * kPartialBytes;
     if (kept_queries == 0 && busy < kBusy && chunks > blocks && fits) {
-      chunks_per_piece = std::max<std::int64_t>(1, chunks / (std::int64_t{problem.threads} * 8));
-      for_each_piece(problem, [&](const RowBlock&, KeyRange) { ++pieces; });
-      state_count = states;
+      chunks_per_split = std::max<std::int64_t>(1, chunks / (std::int64_t{problem.threads} * 8));
+      for_each_split(problem, [&](const RowBlock&, KeyRange) { ++splits; });
+      partial_count = partials;
     }
-    workers = std::min<std::int64_t>(problem.threads, std::max({blocks, pieces, query_blocks}));
+    workers = std::min<std::int64_t>(problem.threads, std::max({blocks, splits, query_blocks}));
   }
 
-  // Calls visit(block, chunks) for each piece.
+  // Calls visit(block, chunks) for each split.
   template <class Visit>
-  void for_each_piece(const ForwardProblem& problem, const Visit& visit) const {
+  void for_each_split(const ForwardProblem& problem, const Visit& visit) const {
     for_each_block(problem, rows_per_block, [&](const RowBlock& block) {
       const KeyRange range = chunks_of(problem, block);
-      for (std::int64_t first = range.first; first < range.last; first += chunks_per_piece) {
-        visit(block, KeyRange{first, std::min(first + chunks_per_piece, range.last)});
+      for (std::int64_t first = range.first; first < range.last; first += chunks_per_split) {
+        visit(block, KeyRange{first, std::min(first + chunks_per_split, range.last)});
       }
     });
   }
@@ -176,10 +177,10 @@ struct Division {
   std::int64_t rows_per_block;
   std::int64_t blocks = 0;
   std::int64_t workers = 1;
-  std::int64_t pieces = 0;  // 0: blocks are not split
-  std::int64_t chunks_per_piece = 0;
-  std::int64_t state_count = 0;
-  std::int64_t state_floats;
+  std::int64_t splits = 0;  // 0: blocks are not split
+  std::int64_t chunks_per_split = 0;
+  std::int64_t partial_count = 0;
+  std::int64_t partial_floats;
 };
 
 // A call's memory: the list of its work items, and scratch memory for each worker.
@@ -192,8 +193,8 @@ class Workspace {
         captures && !keeps_weights() ? problem.query.size(0) * problem.query_heads * problem.query.size(2) : 0;
     sums = {arena.take<float>(rows), arena.take<float>(rows), problem.query_heads, problem.query.size(2)};
     blocks = arena.take<ChunkBlock>(division_.blocks);
-    pieces = arena.take<ChunkBlock>(division_.pieces);
-    states_ = arena.take<float>(division_.state_count * division_.state_floats);
+    splits = arena.take<ChunkBlock>(division_.splits);
+    partials_ = arena.take<float>(division_.partial_count * division_.partial_floats);
     query_blocks_ = arena.take<QueryBlock>(division_.query_blocks);
     queries_ = arena.take<std::int64_t>(captures ? query_count(problem) : 0);
     workers_ = division_.workers;
@@ -206,10 +207,10 @@ class Workspace {
   // Lists the work items, longest first, so that the last to finish are short.
   void plan(const ForwardProblem& problem) const {
     std::size_t count = 0;
-    float* states = states_.data();
+    float* partials = partials_.data();
     for_each_block(problem, division_.rows_per_block, [&](const RowBlock& block) {
-      blocks[count] = {block, chunks_of(problem, block), states};
-      if (split()) states += states_of(blocks[count]);
+      blocks[count] = {block, chunks_of(problem, block), partials};
+      if (split()) partials += partials_of(blocks[count]);
       ++count;
     });
     const auto work = [](const ChunkBlock& block) {
@@ -220,10 +221,10 @@ class Workspace {
       return;
     }
     count = 0;
-    states = states_.data();
-    division_.for_each_piece(problem, [&](const RowBlock& block, KeyRange chunks) {
-      pieces[count] = {block, chunks, states};
-      states += states_of(pieces[count++]);
+    partials = partials_.data();
+    division_.for_each_split(problem, [&](const RowBlock& block, KeyRange chunks) {
+      splits[count] = {block, chunks, partials};
+      partials += partials_of(splits[count++]);
     });
   }
 
@@ -257,7 +258,7 @@ class Workspace {
     return blocks_of_queries;
   }
 
-  bool split() const { return division_.pieces > 0; }
+  bool split() const { return division_.splits > 0; }
   bool keeps_weights() const { return division_.kept_queries > 0; }
   std::int64_t workers() const { return workers_; }
   std::span<std::byte> scratch(std::int64_t worker) const {
@@ -265,17 +266,17 @@ class Workspace {
   }
 
   RowSums sums;
-  std::span<ChunkBlock> blocks, pieces;
+  std::span<ChunkBlock> blocks, splits;
 
  private:
-  std::int64_t states_of(const ChunkBlock& block) const {
-    return (block.chunks.last - block.chunks.first) * block.rows.row_count * division_.state_floats;
+  std::int64_t partials_of(const ChunkBlock& block) const {
+    return (block.chunks.last - block.chunks.first) * block.rows.row_count * division_.partial_floats;
   }
 
   const Division& division_;
   std::int64_t workers_ = 1;
   std::size_t worker_bytes_ = 0;
-  std::span<float> states_;
+  std::span<float> partials_;
   std::span<QueryBlock> query_blocks_;
   std::span<std::int64_t> queries_;
   std::span<std::byte> scratch_;
@@ -285,10 +286,10 @@ class Workspace {
 template <class Item, class Work>
 void for_each(const ForwardProblem& problem, const Workspace& workspace, std::span<const Item> items,
               const Work& work) {
-  share_out(*problem.parallel_for, workspace.workers(), static_cast<std::int64_t>(items.size()),
-            [&](std::int64_t n, std::int64_t worker) {
-              work(items[static_cast<std::size_t>(n)], workspace.scratch(worker));
-            });
+  run_dynamic(*problem.parallel_for, workspace.workers(), static_cast<std::int64_t>(items.size()),
+              [&](std::int64_t n, std::int64_t worker) {
+                work(items[static_cast<std::size_t>(n)], workspace.scratch(worker));
+              });
 }
 
 Plan plan_forward(const ForwardProblem& problem) {
@@ -314,11 +315,11 @@ void forward(const ForwardProblem& problem, const Plan& plan, const Buffers& buf
     for_each(problem, workspace, blocks, work);
   };
   if (workspace.split()) {
-    each(workspace.pieces, [&](const ChunkBlock& piece, std::span<std::byte> scratch) {
-      kernels.attend_chunks(problem, piece, scratch);
+    each(workspace.splits, [&](const ChunkBlock& split, std::span<std::byte> scratch) {
+      kernels.attend_chunks(problem, split, scratch);
     });
     each(workspace.blocks, [&](const ChunkBlock& block, std::span<std::byte> scratch) {
-      kernels.finish(problem, block, workspace.sums, scratch);
+      kernels.combine(problem, block, workspace.sums, scratch);
     });
   } else {
     each(workspace.blocks, [&](const ChunkBlock& block, std::span<std::byte> scratch) {

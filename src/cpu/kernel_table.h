@@ -26,12 +26,12 @@ struct RowBlock {
 };
 
 // Split-KV: some chunks of a block, computed separately from the others, because few rows on many keys would otherwise
-// keep few workers busy. Each row's state after each chunk alone goes to `states`, (chunk, row, state_floats), for
-// `finish` to merge in order.
+// keep few workers busy. A partial is a row's state after one chunk alone: they go to `partials`, (chunk, row,
+// partial_floats), for `combine` to merge in order.
 struct ChunkBlock {
   RowBlock rows;
   KeyRange chunks{0, 0};  // chunk indices; chunk n begins at key n · kChunk
-  float* states = nullptr;
+  float* partials = nullptr;
 };
 
 // A block is processed in tiles, each with as many rows as the register tile of an instruction set. Values are packed
@@ -101,8 +101,8 @@ struct BackwardState {
   float* dquery = nullptr;
   std::int64_t dquery_strides[3] = {0, 0, 0};
   bool dquery_in_place = false;
-  // For each tile of each head: the chunk of keys whose turn it is to add to its dq.
-  std::atomic<std::int64_t>* turns = nullptr;
+  // For each tile of each head: the chunk of keys to be added to its dq next.
+  std::atomic<std::int64_t>* next_chunks = nullptr;
 };
 
 // Some chunks of keys of one kv head: the work item of backward.
@@ -110,7 +110,7 @@ struct KeyBlock {
   const SequenceSpan* sequence = nullptr;
   std::int64_t kv_head = 0;
   KeyRange chunks{0, 0};        // chunk indices; chunk n begins at key n · kChunk
-  std::int64_t first_turn = 0;  // of the tiles of the heads that share this kv head
+  std::int64_t first_tile = 0;  // of the tiles of the heads that share this kv head
 };
 
 // A part of a mask's gradient, and everything that is summed into it.
@@ -122,17 +122,17 @@ struct MaskBlock {
   KeyRange chunks{0, 0};                          // of each sequence: all, or one if only queries are broadcast
 };
 
-class WaitingParts;  // cpu/turns.h
+class PendingDq;  // cpu/backward/ordered_dq.h
 
 struct BackwardKernels {
   // Bytes that one worker needs for blocks of up to `chunks` chunks.
   std::size_t (*scratch_bytes)(const BackwardProblem& problem, std::int64_t chunks) = nullptr;
   // The steps, each for one item, in this order: the statistics of each row of a tile; dk and dv of a block of keys
   // with its parts of dq; dq to its tensor; the gradient of a mask.
-  void (*prepare)(const BackwardProblem& problem, const HeadRows& rows, std::int64_t turn, const BackwardState& state,
+  void (*prepare)(const BackwardProblem& problem, const HeadRows& rows, std::int64_t tile, const BackwardState& state,
                   std::span<std::byte> scratch) = nullptr;
   void (*differentiate)(const BackwardProblem& problem, const KeyBlock& block, const BackwardState& state,
-                        WaitingParts& waiting, std::span<std::byte> scratch) = nullptr;
+                        PendingDq& pending, std::span<std::byte> scratch) = nullptr;
   void (*store_queries)(const BackwardProblem& problem, const HeadRows& rows, const BackwardState& state) = nullptr;
   void (*differentiate_mask)(const BackwardProblem& problem, const MaskBlock& block, const BackwardState& state,
                              std::span<std::byte> scratch) = nullptr;
@@ -146,11 +146,11 @@ struct Kernels {
   // Attention for one block: reads q, k, v and masks, writes out, lse and, if requested, sums.
   void (*attend)(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums,
                  std::span<std::byte> scratch) = nullptr;
-  // The same in two steps, for a split block: finish merges what attend_chunks wrote for all chunks.
-  std::int64_t (*state_floats)(std::int64_t value_size) = nullptr;
+  // The same in two steps, for a split block: combine merges what attend_chunks wrote for all chunks.
+  std::int64_t (*partial_floats)(std::int64_t value_size) = nullptr;
   void (*attend_chunks)(const ForwardProblem& problem, const ChunkBlock& block, std::span<std::byte> scratch) = nullptr;
-  void (*finish)(const ForwardProblem& problem, const ChunkBlock& block, const RowSums& sums,
-                 std::span<std::byte> scratch) = nullptr;
+  void (*combine)(const ForwardProblem& problem, const ChunkBlock& block, const RowSums& sums,
+                  std::span<std::byte> scratch) = nullptr;
   // Attention for some queries, up to kTilesPerBlock tiles of them, with the one capture of the problem: a mean over
   // heads of weights without dropout. The bytes that one worker needs grow with the tiles and with Lk.
   std::size_t (*means_scratch_bytes)(const ForwardProblem& problem, std::int64_t queries) = nullptr;

@@ -5,16 +5,16 @@
 #define HWY_TARGET_INCLUDE "cpu/kernels.cc"
 #include "hwy/foreach_target.h"  // includes this file again for each target
 #include "hwy/highway.h"
-#include "cpu/attend-inl.h"
-#include "cpu/attend_means-inl.h"
-#include "cpu/capture-inl.h"
-#include "cpu/packed_product-inl.h"
+#include "cpu/forward/attend-inl.h"
+#include "cpu/forward/attend_means-inl.h"
+#include "cpu/forward/capture-inl.h"
+#include "cpu/product/packed_product-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-BackwardKernels GetBackwardKernels();  // backward_kernels.cc: a file of its own is compiled beside this one
+BackwardKernels GetBackwardKernels();  // backward/backward_kernels.cc: a file of its own is compiled beside this one
 
 LayerKernels GetLayerKernels();  // layer/layer_kernels.cc
 
@@ -23,9 +23,9 @@ const Kernels& SharedKernels() {
                                    .lanes = kLanes,
                                    .scratch_bytes = ScratchBytes,
                                    .attend = Attend,
-                                   .state_floats = RowState::floats,
+                                   .partial_floats = RowState::floats,
                                    .attend_chunks = AttendChunks,
-                                   .finish = Finish,
+                                   .combine = Combine,
                                    .means_scratch_bytes = MeansScratchBytes,
                                    .attend_means = AttendMeans,
                                    .capture_scratch_bytes = CaptureScratchBytes,

@@ -128,7 +128,7 @@ inline void RaggedScores(const TileRows& rows, KeyRange range, const float* q, s
   // The range that all rows see, in whole register tiles: partial tiles would be wasted both here and beyond.
   const std::int64_t begin = std::clamp(rows.all.first - range.first, keys.begin[last], keys.end[0]);
   const std::int64_t seen = std::min(rows.all.last - range.first, keys.end[0]) - begin;
-  const std::int64_t end = begin + (seen > 0 ? seen / kBroadcasts * kBroadcasts : 0);
+  const std::int64_t end = begin + (seen > 0 ? seen / kMR * kMR : 0);
 
   for (std::int64_t v = 0; v < last; ++v) score(0, v + 1, keys.begin[v], keys.begin[v + 1], unused);
   score(0, last + 1, keys.begin[last], begin, unused);

@@ -1,4 +1,4 @@
-// Steps 2 to 5 for the scores of one tile: softcap, bias, fill and hiding. Step 1, q · k, is in product-inl.h.
+// Steps 2 to 5 for the scores of one tile: softcap, bias, fill and hiding. Step 1, q · k, is in product/product-inl.h.
 //
 // `s` has one row for each key of the chunk, kTileRows apart, and one lane for each row of the tile.
 #if defined(RAPT_CPU_SCORES_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -9,7 +9,7 @@
 #endif
 
 #include "cpu/mask_tile-inl.h"
-#include "cpu/product-inl.h"
+#include "cpu/product/product-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {

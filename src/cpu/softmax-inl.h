@@ -7,7 +7,7 @@
 #endif
 
 #include "cpu/dropout-inl.h"
-#include "cpu/product-inl.h"
+#include "cpu/product/product-inl.h"
 #include "cpu/rows.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -111,8 +111,7 @@ HWY_INLINE Merge MergeSums(float* m, float* l, Vec chunk_max, Vec chunk_sum) {
 
 // Σ_j p_j v_j for kV vectors of rows, each over its own range of keys: outside it p is 0 and would change nothing.
 template <int kV, class Address>
-HWY_INLINE void AddRagged(const Address& values, const float* p, const Stretches& keys,
-                          Columns<kV> (&sums)[kBroadcasts]) {
+HWY_INLINE void AddRagged(const Address& values, const float* p, const Stretches& keys, Columns<kV> (&sums)[kMR]) {
   if constexpr (kV > 1) AddProducts<0, 1, kV>(values, p, keys.begin[0], keys.begin[1], sums);
   if constexpr (kV > 2) AddProducts<0, 2, kV>(values, p, keys.begin[1], keys.begin[2], sums);
   AddProducts<0, kV, kV>(values, p, keys.begin[kV - 1], keys.end[0], sums);
@@ -120,7 +119,7 @@ HWY_INLINE void AddRagged(const Address& values, const float* p, const Stretches
   if constexpr (kV > 2) AddProducts<2, kV, kV>(values, p, keys.end[1], keys.end[2], sums);
 }
 
-// The values of a chunk for WeightedSum: the kBroadcasts columns of a panel are adjacent.
+// The values of a chunk for WeightedSum: the kMR columns of a panel are adjacent.
 struct ValueRows {
   const float* data = nullptr;
   std::int64_t row_stride = 0, panel_stride = 0;
@@ -139,15 +138,15 @@ HWY_NOINLINE void WeightedSum(const float* HWY_RESTRICT p, const Stretches& keys
   float* HWY_RESTRICT o = state.o;
   const float* HWY_RESTRICT values = rows.data;
   const std::int64_t stride = rows.row_stride;
-  for (std::int64_t panel = 0; panel < panels; ++panel, values += rows.panel_stride, o += kBroadcasts * kTileRows) {
-    Columns<kV> sums[kBroadcasts];
+  for (std::int64_t panel = 0; panel < panels; ++panel, values += rows.panel_stride, o += kMR * kTileRows) {
+    Columns<kV> sums[kMR];
     SetZero<kV>(sums);
-    if (stride == kBroadcasts) {
-      AddRagged<kV>([&](int r, std::int64_t j) { return values + j * kBroadcasts + r; }, p, keys, sums);
+    if (stride == kMR) {
+      AddRagged<kV>([&](int r, std::int64_t j) { return values + j * kMR + r; }, p, keys, sums);
     } else {
       AddRagged<kV>([&](int r, std::int64_t j) { return values + j * stride + r; }, p, keys, sums);
     }
-    for (int r = 0; r < kBroadcasts; ++r) {
+    for (int r = 0; r < kMR; ++r) {
       for (int v = 0; v < kV; ++v) {
         float* place = o + r * kTileRows + v * kLanes;
         Store(hn::MulAdd(sums[r][v], merge[v].keep_new, hn::Mul(Load(place), merge[v].keep_old)), place);

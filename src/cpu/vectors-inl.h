@@ -25,16 +25,15 @@ using VecMask = hn::Mask<F32>;
 constexpr F32 kF32;
 constexpr std::int64_t kLanes = HWY_TARGET == HWY_SCALAR ? 1 : HWY_MAX_BYTES / 4;
 
-// The register tile of a product: kBroadcasts × kVectors registers of sums, from kBroadcasts broadcasts and kVectors
-// vectors.
+// The register tile of a product, MR × NR: kMR × kNR vectors of sums, from kMR broadcasts and kNR vectors.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
-constexpr std::int64_t kBroadcasts = 8;  // 32 registers
-constexpr std::int64_t kVectors = 3;
+constexpr std::int64_t kMR = 8;  // 32 registers
+constexpr std::int64_t kNR = 3;
 #else
-constexpr std::int64_t kBroadcasts = 4;  // 16 registers: 12 sums, 3 vectors, 1 broadcast
-constexpr std::int64_t kVectors = 3;
+constexpr std::int64_t kMR = 4;  // 16 registers: 12 sums, 3 vectors, 1 broadcast
+constexpr std::int64_t kNR = 3;
 #endif
-constexpr std::int64_t kTileRows = kVectors * kLanes;
+constexpr std::int64_t kTileRows = kNR * kLanes;
 
 constexpr std::int64_t RoundUp(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 

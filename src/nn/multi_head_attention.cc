@@ -237,11 +237,11 @@ void MultiHeadAttention::set_parameter(std::string_view name, const ConstTensorV
   checks.shaped(name, value, parameter->value.shape(), "that of the layer");
   checks.typed(name, value, {DType::f32, DType::bf16, DType::f16, DType::f64});
   copy(value, parameter->value);
-  layer_->projections.forget();
+  layer_->projections.discard_packed();
 }
 
 void MultiHeadAttention::change_parameters(const std::function<void(std::size_t n, const TensorView& value)>& change) {
-  layer_->projections.forget();  // first, so that no packed weights are stale if `change` throws
+  layer_->projections.discard_packed();  // first, so that no packed weights are stale if `change` throws
   std::vector<nn::Parameter>& list = layer_->parameters.list();
   for (std::size_t n = 0; n < list.size(); ++n) change(n, list[n].value.view());
 }
@@ -251,7 +251,7 @@ MultiHeadAttention MultiHeadAttention::of_zeros(const MultiHeadAttentionConfig& 
 }
 
 TensorView MultiHeadAttention::writable_parameter(std::string_view name) {
-  layer_->projections.forget();
+  layer_->projections.discard_packed();
   return layer_->parameters.find(name)->value.view();
 }
 

@@ -52,8 +52,8 @@ class Projections {
   ParameterRows weight_rows(Projection which) const;
   ParameterRows bias_rows(Projection which) const;
 
-  void forget() { packed_ = std::make_unique<Packed>(); }  // the parameters have changed
-  void find_biases();                                      // the parameters were moved
+  void discard_packed() { packed_ = std::make_unique<Packed>(); }  // the parameters have changed
+  void find_biases();                                              // the parameters were moved
 
  private:
   // Not std::once_flag: unwinding through it allocates, and packing throws when memory runs out.

@@ -2,7 +2,6 @@
 // packing; and what is summed over a batch is what its rows give, added up in order.
 #include <algorithm>
 #include <deque>
-#include <functional>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 #include "cases/list.h"
 #include "support/every_instruction_set.h"
 #include "support/part_call.h"
+#include "support/settings.h"
 
 namespace rapt::test {
 namespace {
@@ -22,33 +22,16 @@ RAPT_ON_EVERY_INSTRUCTION_SET(BackwardBits);
 
 // Three chunks of keys, several tiles of rows, groups of heads, and each option in some company.
 std::vector<CaseSpec> settings(std::int64_t batch, std::int64_t queries, std::int64_t keys) {
-  const std::function<void(CaseSpec&)> changes[] = {
-      [](CaseSpec&) {},
-      [](CaseSpec& s) { s.causal = true; },
-      [](CaseSpec& s) { s.causal = true, s.window.left = 100, s.sinks = true; },
-      [](CaseSpec& s) { s.causal = true, s.softcap = 3.0, s.alibi = true, s.spread = 3.0; },
-      [](CaseSpec& s) { s.causal = true, s.dropout = {.rate = 0.3, .seed = 77, .head_start = 2}; },
-      [](CaseSpec& s) {
-        s.masks = {{.kind = Mask::Kind::keep, .one_head = true}, {.kind = Mask::Kind::add, .one_batch = true}};
-      },
-      [](CaseSpec& s) {
-        s.masks = {{.kind = Mask::Kind::fill, .value = -2.0}, {.kind = Mask::Kind::add, .plane_only = true}};
-        s.window = {150, 40}, s.sinks = true;
-      },
-      [](CaseSpec& s) { s.masks = {{.kind = Mask::Kind::add, .one_batch = true, .one_query = true}}; },
-      [](CaseSpec& s) { s.causal = true, s.query_type = s.kv_type = DType::bf16, s.value_size = 9; },
-      [](CaseSpec& s) { s.causal = true, s.kv_type = DType::f16, s.layout = cases::MemoryLayout::gaps; },
-      [](CaseSpec& s) { s.query_heads = 2, s.spread = 8.0, s.head_size = s.value_size = 64; },
-  };
-  std::vector<CaseSpec> list;
-  for (const auto& change : changes) {
-    CaseSpec spec{.name = "Setting" + std::to_string(list.size()), .batch = batch};
-    spec.query_heads = 6, spec.kv_heads = 2, spec.queries = queries, spec.keys = keys;
-    spec.head_size = spec.value_size = 20, spec.alignment = Alignment::top_left(), spec.seed = 50 + list.size();
-    change(spec);
-    list.push_back(spec);
-  }
-  return list;
+  return settings_of_many_heads(
+      batch, queries, keys,
+      {
+          [](CaseSpec& s) {
+            s.masks = {{.kind = Mask::Kind::fill, .value = -2.0}, {.kind = Mask::Kind::add, .plane_only = true}};
+            s.window = {150, 40}, s.sinks = true;
+          },
+          [](CaseSpec& s) { s.masks = {{.kind = Mask::Kind::add, .one_batch = true, .one_query = true}}; },
+          [](CaseSpec& s) { s.query_heads = 2, s.spread = 8.0, s.head_size = s.value_size = 64; },
+      });
 }
 
 struct Gradients {

@@ -72,28 +72,28 @@ class SleeperTest : public ::testing::Test {
 
 TEST_F(SleeperTest, WakesOnAnyCoreButTheWakers) {
   EXPECT_TRUE(same(cores(), all()));
-  sleeper.make_way();
+  sleeper.exclude_cpu();
   EXPECT_TRUE(same(cores(), all_but_here()));
 }
 
 TEST_F(SleeperTest, HasAllItsCoresAgainOnceItIsAwake) {
-  sleeper.make_way();
-  sleeper.make_way();  // a second call must not lose a core
+  sleeper.exclude_cpu();
+  sleeper.exclude_cpu();  // a second call must not lose a core
   wake();
   EXPECT_TRUE(same(cores(), all()));
 }
 
 TEST_F(SleeperTest, HasAllItsCoresAgainWhereItSleepsOn) {
-  sleeper.make_way();
-  sleeper.stay();
+  sleeper.exclude_cpu();
+  sleeper.restore_affinity();
   EXPECT_TRUE(same(cores(), all()));
-  sleeper.make_way();
+  sleeper.exclude_cpu();
   EXPECT_TRUE(same(cores(), all_but_here()));
 }
 
 TEST_F(SleeperTest, StaysWhereItIsWhileAwake) {
   wake();
-  sleeper.make_way();
+  sleeper.exclude_cpu();
   EXPECT_TRUE(same(cores(), all()));
 }
 
@@ -110,7 +110,7 @@ TEST_F(SleeperTest, KeepsItsOnlyCore) {
     pinned.wake_up();
   });
   while (!asleep.load()) std::this_thread::yield();
-  pinned.make_way();
+  pinned.exclude_cpu();
   EXPECT_TRUE(same(cores_of(thread.native_handle()), only_here));
   done.store(true);
   thread.join();

@@ -2,7 +2,6 @@
 // output, and weights computed again by a second pass. Which one a call takes depends on its sizes and on what else it
 // asks for, so both must give the same bits. Exact comparisons, on every instruction set of this machine.
 #include <cmath>
-#include <functional>
 
 #include <gtest/gtest.h>
 
@@ -10,6 +9,7 @@
 #include "cases/compare.h"
 #include "support/every_instruction_set.h"
 #include "support/part_call.h"
+#include "support/settings.h"
 
 namespace rapt::test {
 namespace {
@@ -21,37 +21,30 @@ RAPT_ON_EVERY_INSTRUCTION_SET(MeanWeights);
 
 // Calls on three chunks of keys and several tiles of queries, with each option in some company.
 std::vector<CaseSpec> settings(std::int64_t batch, std::int64_t queries, std::int64_t keys) {
-  const std::function<void(CaseSpec&)> changes[] = {
-      [](CaseSpec&) {},
-      [](CaseSpec& s) { s.causal = true; },
-      [](CaseSpec& s) { s.causal = true, s.window.left = 100, s.sinks = true, s.kv_heads = 4; },
-      [](CaseSpec& s) {
-        s.window = {30, 300}, s.alignment = Alignment::offset(40), s.spread = 4.0;
-      },
-      [](CaseSpec& s) { s.softcap = 3.0, s.alibi = true, s.spread = 3.0, s.sinks = true; },
-      [](CaseSpec& s) {
-        s.causal = true, s.masks = {{.kind = Mask::Kind::keep, .one_head = true}, {.kind = Mask::Kind::add}};
-      },
-      [](CaseSpec& s) {
-        s.masks = {{.kind = Mask::Kind::drop, .plane_only = true, .chance = 0.98}, {.kind = Mask::Kind::fill}};
-        s.kv_heads = 1;
-      },
-      [](CaseSpec& s) {
-        s.masks = {{.kind = Mask::Kind::add, .special = -std::numeric_limits<double>::infinity()}};
-        s.spread = 8.0, s.layout = cases::MemoryLayout::blhd;
-      },
-      [](CaseSpec& s) { s.causal = true, s.query_type = s.kv_type = DType::bf16, s.value_size = 9; },
-      [](CaseSpec& s) { s.kv_type = DType::f16, s.layout = cases::MemoryLayout::gaps, s.kv_heads = 1; },
-  };
-  std::vector<CaseSpec> list;
-  for (const auto& change : changes) {
-    CaseSpec spec{.name = "Setting" + std::to_string(list.size()), .batch = batch};
-    spec.query_heads = 4, spec.kv_heads = 2, spec.queries = queries, spec.keys = keys;
-    spec.head_size = spec.value_size = 20, spec.alignment = Alignment::top_left(), spec.seed = 900 + list.size();
-    change(spec);
-    list.push_back(spec);
-  }
-  return list;
+  return settings_of(
+      {.name = "Plain", .batch = batch, .query_heads = 4, .queries = queries, .keys = keys, .seed = 900},
+      {
+          [](CaseSpec&) {},
+          [](CaseSpec& s) { s.causal = true; },
+          [](CaseSpec& s) { s.causal = true, s.window.left = 100, s.sinks = true, s.kv_heads = 4; },
+          [](CaseSpec& s) {
+            s.window = {30, 300}, s.alignment = Alignment::offset(40), s.spread = 4.0;
+          },
+          [](CaseSpec& s) { s.softcap = 3.0, s.alibi = true, s.spread = 3.0, s.sinks = true; },
+          [](CaseSpec& s) {
+            s.causal = true, s.masks = {{.kind = Mask::Kind::keep, .one_head = true}, {.kind = Mask::Kind::add}};
+          },
+          [](CaseSpec& s) {
+            s.masks = {{.kind = Mask::Kind::drop, .plane_only = true, .chance = 0.98}, {.kind = Mask::Kind::fill}};
+            s.kv_heads = 1;
+          },
+          [](CaseSpec& s) {
+            s.masks = {{.kind = Mask::Kind::add, .special = -std::numeric_limits<double>::infinity()}};
+            s.spread = 8.0, s.layout = cases::MemoryLayout::blhd;
+          },
+          [](CaseSpec& s) { s.causal = true, s.query_type = s.kv_type = DType::bf16, s.value_size = 9; },
+          [](CaseSpec& s) { s.kv_type = DType::f16, s.layout = cases::MemoryLayout::gaps, s.kv_heads = 1; },
+      });
 }
 
 // What a call writes, with one capture more or without it: scores of one row, which need the second pass.

@@ -5,9 +5,9 @@ if(RAPT_SANITIZE)
   set(sanitizer_flags -fsanitize=${RAPT_SANITIZE})  # who links a sanitized library must be sanitized too
 endif()
 
-add_test(NAME IncludeRules COMMAND Python3::Interpreter ${CMAKE_CURRENT_LIST_DIR}/include_rules.py ${PROJECT_SOURCE_DIR})
+add_test(NAME IncludeRules COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/include_rules.py ${PROJECT_SOURCE_DIR})
 add_test(NAME IncludeRulesNoticeEveryBreach
-  COMMAND Python3::Interpreter ${CMAKE_CURRENT_LIST_DIR}/include_rules.py --self-test)
+  COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/include_rules.py --self-test)
 if(TARGET rapt_cli)
   add_test(NAME IncludeBreachDoesNotCompile
     COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/breach_test.py ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})

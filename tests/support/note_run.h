@@ -20,7 +20,7 @@ struct Attended {
 
 class NoteRun {
  public:
-  // `note` is a file's name without its ending; results are made and compared in `dtype`, f64 or f32.
+  // `note` is a file's name without its extension; results are made and compared in `dtype`, f64 or f32.
   NoteRun(const std::string& note, const std::string& run, DType dtype);
 
   bool has(const std::string& name) const { return file_->has(run_ + "/" + name); }

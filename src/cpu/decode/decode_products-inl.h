@@ -5,15 +5,15 @@
 //
 // Everything else is kept small, queries (D, kRows) and scores (rows, kScoreRow): prefetched lines must stay in L1
 // until they are read.
-#if defined(RAPT_CPU_NARROW_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef RAPT_CPU_NARROW_INL_H
-#undef RAPT_CPU_NARROW_INL_H
+#if defined(RAPT_CPU_DECODE_PRODUCTS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAPT_CPU_DECODE_PRODUCTS_INL_H
+#undef RAPT_CPU_DECODE_PRODUCTS_INL_H
 #else
-#define RAPT_CPU_NARROW_INL_H
+#define RAPT_CPU_DECODE_PRODUCTS_INL_H
 #endif
 
-#include "cpu/ahead.h"
 #include "cpu/convert-inl.h"
+#include "cpu/decode/prefetch.h"
 #include "cpu/kernel_table.h"
 #include "cpu/softmax-inl.h"
 
@@ -21,7 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
 // The maximum number of rows of this path: as many as a tile holds.
-constexpr std::int64_t kNarrowRows = HWY_MAX(kTileRows / 8 * 8, 8);
+constexpr std::int64_t kDecodeRows = HWY_MAX(kTileRows / 8 * 8, 8);
 
 // Row stride of scores. The last vector of a chunk may extend past it.
 constexpr std::int64_t kScoreRow = kChunk + 16;
@@ -150,8 +150,8 @@ constexpr bool kScaled = std::is_same_v<T, std::int8_t>;
 // Scores of kRows rows with kLanes keys in `rows`, or twice as many, the others being `group` further. q is (D, kRows);
 // `scales` has one number for each key.
 template <class T, int kRows, int kGroups>
-HWY_INLINE void NarrowKeyScores(const float* HWY_RESTRICT q, std::int64_t head_size, const T* const* rows,
-                                std::int64_t group, const float* HWY_RESTRICT scales, Ahead& ahead,
+HWY_INLINE void DecodeKeyScores(const float* HWY_RESTRICT q, std::int64_t head_size, const T* const* rows,
+                                std::int64_t group, const float* HWY_RESTRICT scales, Prefetcher& prefetcher,
                                 float* HWY_RESTRICT s) {
   constexpr int kStep = KeyColumns<T>::kStep;
   Columns<kRows> first, second;  // of the first kLanes keys, and of the others
@@ -167,7 +167,7 @@ HWY_INLINE void NarrowKeyScores(const float* HWY_RESTRICT q, std::int64_t head_s
   };
   std::int64_t d = 0;
   for (; d + kStep <= head_size; d += kStep, q += kStep * kRows) {
-    ahead.fetch<static_cast<int>(HWY_MAX(kGroups * kLanes * 16 / Ahead::kLine, 1))>();
+    prefetcher.fetch<static_cast<int>(HWY_MAX(kGroups * kLanes * 16 / Prefetcher::kLine, 1))>();
     const KeyColumns<T> a(rows, d);
     const KeyColumns<T> b(rows, kGroups > 1 ? d + group : d);
     HWY_UNROLL(16)
@@ -198,8 +198,8 @@ HWY_INLINE void NarrowKeyScores(const float* HWY_RESTRICT q, std::int64_t head_s
 
 // The same for `count` keys, a multiple of kKeyBlock, `stride` apart: s is (kRows, kScoreRow).
 template <class T, int kRows>
-HWY_NOINLINE void NarrowScores(const float* q, std::int64_t head_size, const T* keys, std::int64_t stride,
-                               const float* scales, std::int64_t count, Ahead ahead, float* s) {
+HWY_NOINLINE void DecodeScores(const float* q, std::int64_t head_size, const T* keys, std::int64_t stride,
+                               const float* scales, std::int64_t count, Prefetcher prefetcher, float* s) {
   const T* rows[kLanes];
   for (std::int64_t n = 0; n < kLanes; ++n) rows[n] = keys + n * stride;
   std::int64_t j = 0;
@@ -207,7 +207,7 @@ HWY_NOINLINE void NarrowScores(const float* q, std::int64_t head_size, const T* 
     constexpr std::int64_t kKeys = groups() * kLanes;
     for (; j + kKeys <= count; j += kKeys) {
       const float* scales_here = kScaled<T> ? scales + j : nullptr;
-      NarrowKeyScores<T, kRows, groups()>(q, head_size, rows, kLanes * stride, scales_here, ahead, s + j);
+      DecodeKeyScores<T, kRows, groups()>(q, head_size, rows, kLanes * stride, scales_here, prefetcher, s + j);
       for (const T*& row : rows) row += kKeys * stride;
     }
   };
@@ -217,7 +217,7 @@ HWY_NOINLINE void NarrowScores(const float* q, std::int64_t head_size, const T* 
 
 // Scores become weights as in Weights, keys in lanes: `max` and `sum` are each row's.
 template <int kRows>
-HWY_NOINLINE void NarrowWeights(std::int64_t count, float* HWY_RESTRICT s, float* HWY_RESTRICT max,
+HWY_NOINLINE void DecodeWeights(std::int64_t count, float* HWY_RESTRICT s, float* HWY_RESTRICT max,
                                 float* HWY_RESTRICT sum) {
   const std::int64_t padded = RoundUp(count, kLanes);
   Columns<kRows> finite;
@@ -292,8 +292,9 @@ struct ValueColumns<std::int8_t> {
 // o[r] += Σ_j p[r][j] · v_j for kRows rows and kKeys keys: kV vectors of columns from d on. The loads of each key are
 // unrolled: a load that steps from row to row would make the hardware prefetch the same columns of distant rows.
 template <class T, int kRows, int kKeys, int kV>
-HWY_INLINE void NarrowColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT values, std::int64_t stride,
-                              const float* HWY_RESTRICT scales, std::int64_t d, Ahead& ahead, float* const* o) {
+HWY_INLINE void DecodeColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT values, std::int64_t stride,
+                              const float* HWY_RESTRICT scales, std::int64_t d, Prefetcher& prefetcher,
+                              float* const* o) {
   Columns<kV> sums[static_cast<std::size_t>(kRows)];
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kV; ++v) sums[r][v] = hn::LoadU(kF32, o[r] + d + v * kLanes);
@@ -302,7 +303,8 @@ HWY_INLINE void NarrowColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT
   HWY_UNROLL(8)
   for (int j = 0; j < kKeys; ++j) {
     // One line is prefetched for each line that has been read.
-    if ((j + 1) * kBytes / Ahead::kLine > j * kBytes / Ahead::kLine) ahead.fetch<HWY_MAX(1, kBytes / Ahead::kLine)>();
+    if ((j + 1) * kBytes / Prefetcher::kLine > j * kBytes / Prefetcher::kLine)
+      prefetcher.fetch<HWY_MAX(1, kBytes / Prefetcher::kLine)>();
     const T* row = values + j * stride + d;
     Columns<kV> columns;
     if constexpr (kV == 1) {
@@ -329,17 +331,18 @@ constexpr int kWideColumns = kRows <= 2 ? 4 : 2;
 
 // The same for all columns.
 template <class T, int kRows, int kKeys>
-HWY_INLINE void NarrowKeySums(const float* p, const T* values, std::int64_t stride, const float* scales,
-                              std::int64_t size, Ahead& ahead, float* const* o) {
+HWY_INLINE void DecodeKeySums(const float* p, const T* values, std::int64_t stride, const float* scales,
+                              std::int64_t size, Prefetcher& prefetcher, float* const* o) {
   constexpr int kWide = kWideColumns<kRows>;
   std::int64_t d = 0;
   for (; d + kWide * kLanes <= size; d += kWide * kLanes) {
-    NarrowColumns<T, kRows, kKeys, kWide>(p, values, stride, scales, d, ahead, o);
+    DecodeColumns<T, kRows, kKeys, kWide>(p, values, stride, scales, d, prefetcher, o);
   }
   for (; d + 2 * kLanes <= size; d += 2 * kLanes) {
-    NarrowColumns<T, kRows, kKeys, 2>(p, values, stride, scales, d, ahead, o);
+    DecodeColumns<T, kRows, kKeys, 2>(p, values, stride, scales, d, prefetcher, o);
   }
-  for (; d + kLanes <= size; d += kLanes) NarrowColumns<T, kRows, kKeys, 1>(p, values, stride, scales, d, ahead, o);
+  for (; d + kLanes <= size; d += kLanes)
+    DecodeColumns<T, kRows, kKeys, 1>(p, values, stride, scales, d, prefetcher, o);
   const hn::CappedTag<float, 1> one;
   for (; d < size; ++d) {
     for (int r = 0; r < kRows; ++r) {
@@ -356,10 +359,10 @@ HWY_INLINE void NarrowKeySums(const float* p, const T* values, std::int64_t stri
 
 // The same for `count` keys, a multiple of kKeys.
 template <class T, int kRows, int kKeys>
-HWY_NOINLINE void NarrowWeightedSum(const float* p, const T* values, std::int64_t stride, const float* scales,
-                                    std::int64_t count, std::int64_t size, Ahead ahead, float* const* o) {
+HWY_NOINLINE void DecodeWeightedSum(const float* p, const T* values, std::int64_t stride, const float* scales,
+                                    std::int64_t count, std::int64_t size, Prefetcher prefetcher, float* const* o) {
   for (std::int64_t j = 0; j < count; j += kKeys, p += kKeys, values += kKeys * stride) {
-    NarrowKeySums<T, kRows, kKeys>(p, values, stride, kScaled<T> ? scales + j : nullptr, size, ahead, o);
+    DecodeKeySums<T, kRows, kKeys>(p, values, stride, kScaled<T> ? scales + j : nullptr, size, prefetcher, o);
   }
 }
 

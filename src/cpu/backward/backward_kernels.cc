@@ -2,10 +2,10 @@
 // The order of these matters, so no tool may sort them:
 // clang-format off
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/backward_kernels.cc"
+#define HWY_TARGET_INCLUDE "cpu/backward/backward_kernels.cc"
 #include "hwy/foreach_target.h"  // includes this file again for each target
 #include "hwy/highway.h"
-#include "cpu/backward-inl.h"
+#include "cpu/backward/backward-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();

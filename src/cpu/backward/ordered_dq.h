@@ -12,15 +12,15 @@
 namespace rapt::cpu {
 
 // The contribution of one chunk of keys to dq of one tile of rows, and its destination.
-struct QueryPart {
-  std::atomic<std::int64_t>* turn = nullptr;  // the next chunk to be added to this tile
+struct DqPart {
+  std::atomic<std::int64_t>* next_chunk = nullptr;  // the next one to be added to this tile
   std::int64_t chunk = 0;
   float* to = nullptr;  // row r begins at to + r · stride
   std::int64_t stride = 0;
   std::int64_t rows = 0;
 
-  bool may_add() const { return turn->load(std::memory_order_acquire) == chunk; }
-  void added() const { turn->store(chunk + 1, std::memory_order_release); }
+  bool may_add() const { return next_chunk->load(std::memory_order_acquire) == chunk; }
+  void added() const { next_chunk->store(chunk + 1, std::memory_order_release); }
 };
 
 // The parts of one worker that cannot be added yet. They are buffered here, so that the worker can continue: under a
@@ -28,7 +28,7 @@ struct QueryPart {
 //
 // If the buffer is full, the worker waits, and adds what it can meanwhile. No deadlock: blocks of chunks are issued in
 // ascending order, so the lowest unfinished chunk can always make progress.
-class WaitingParts {
+class PendingDq {
  public:
   static constexpr std::int64_t kMost = 16;
 
@@ -36,15 +36,15 @@ class WaitingParts {
   void begin(std::span<float> memory, std::int64_t rows, std::int64_t width) {
     memory_ = memory, rows_ = rows, width_ = width, count_ = 0;
     room_ = std::min(kMost, static_cast<std::int64_t>(memory.size()) / std::max<std::int64_t>(rows * width, 1));
-    for (std::int64_t n = 0; n < kMost; ++n) waiting_[static_cast<std::size_t>(n)].slot = n;
+    for (std::int64_t n = 0; n < kMost; ++n) parts_[static_cast<std::size_t>(n)].slot = n;
   }
 
-  // Calls add(to, stride) to add the part: to dq if it is its turn, otherwise to a zeroed buffer.
+  // Calls add(to, stride) to add the part: to dq if it is next, otherwise to a zeroed buffer.
   template <class Add>
-  void add(const QueryPart& part, const Add& add) {
+  void add(const DqPart& part, const Add& add) {
     constexpr int kSpins = 200;
     for (int spins = 0;; ++spins) {
-      add_those_whose_turn_it_is();
+      add_ready_parts();
       if (part.may_add()) {
         add(part.to, part.stride);
         return part.added();
@@ -52,49 +52,49 @@ class WaitingParts {
       if (count_ < room_) break;
       if (spins > kSpins) std::this_thread::yield();
     }
-    Waiting& waiting = waiting_[static_cast<std::size_t>(count_++)];
-    waiting.part = part;
-    std::fill_n(numbers(waiting), part.rows * width_, 0.0F);
-    add(numbers(waiting), width_);
+    Pending& pending = parts_[static_cast<std::size_t>(count_++)];
+    pending.part = part;
+    std::fill_n(numbers(pending), part.rows * width_, 0.0F);
+    add(numbers(pending), width_);
   }
 
   // Adds all remaining parts.
-  void finish() {
+  void add_rest() {
     while (count_ > 0) {
-      add_those_whose_turn_it_is();
+      add_ready_parts();
       if (count_ > 0) std::this_thread::yield();
     }
   }
 
  private:
-  struct Waiting {
-    QueryPart part{};
+  struct Pending {
+    DqPart part{};
     std::int64_t slot = 0;
   };
 
-  float* numbers(const Waiting& waiting) const { return memory_.data() + waiting.slot * rows_ * width_; }
+  float* numbers(const Pending& pending) const { return memory_.data() + pending.slot * rows_ * width_; }
 
-  void add_those_whose_turn_it_is() {
+  void add_ready_parts() {
     for (std::int64_t n = 0; n < count_;) {
-      Waiting& waiting = waiting_[static_cast<std::size_t>(n)];
-      if (!waiting.part.may_add()) {
+      Pending& pending = parts_[static_cast<std::size_t>(n)];
+      if (!pending.part.may_add()) {
         ++n;
         continue;
       }
-      const QueryPart& part = waiting.part;
-      const float* from = numbers(waiting);
+      const DqPart& part = pending.part;
+      const float* from = numbers(pending);
       for (std::int64_t r = 0; r < part.rows; ++r, from += width_) {
         float* to = part.to + r * part.stride;
         for (std::int64_t d = 0; d < width_; ++d) to[d] += from[d];
       }
       part.added();
-      std::swap(waiting, waiting_[static_cast<std::size_t>(--count_)]);
+      std::swap(pending, parts_[static_cast<std::size_t>(--count_)]);
     }
   }
 
   std::span<float> memory_;
   std::int64_t rows_ = 0, width_ = 0, room_ = 0, count_ = 0;
-  std::array<Waiting, kMost> waiting_{};
+  std::array<Pending, kMost> parts_{};
 };
 
 }  // namespace rapt::cpu

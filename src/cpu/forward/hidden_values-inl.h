@@ -8,7 +8,7 @@
 #define RAPT_CPU_HIDDEN_VALUES_INL_H
 #endif
 
-#include "cpu/finish-inl.h"
+#include "cpu/forward/finish-inl.h"
 #include "cpu/masked_scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -43,9 +43,9 @@ HWY_NOINLINE inline void RepeatRows(const ForwardProblem& problem, const TileRow
   const KvRows values = KvRows::values(problem, *rows.sequence, kv_head);
   const TileState state = scratch.state(tile);
   float* s = scratch.s.data();
-  float* p = scratch.narrow_s.data();
+  float* p = scratch.decode_s.data();
   float* chunk_o = scratch.values.data();
-  static_assert(Scratch::kNarrowScores >= (kChunk + kBroadcasts) * kTileRows && kChunk >= kTileRows);
+  static_assert(Scratch::kDecodeScores >= (kChunk + kMR) * kTileRows && kChunk >= kTileRows);
   HWY_ALIGN float max[TileRows::kMax];
   HWY_ALIGN float sum[TileRows::kMax];
 

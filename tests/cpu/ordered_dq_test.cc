@@ -1,5 +1,5 @@
 // Parts of dq that are added in order.
-#include "cpu/turns.h"
+#include "cpu/backward/ordered_dq.h"
 
 #include <algorithm>
 #include <thread>
@@ -19,7 +19,7 @@ struct Worker {
   explicit Worker(std::int64_t room) : memory(static_cast<std::size_t>(room * kNumbers)) {
     parts.begin(memory, kRows, kWidth);
   }
-  void add(const QueryPart& part, float value) {
+  void add(const DqPart& part, float value) {
     parts.add(part, [&](float* to, std::int64_t stride) {
       for (std::int64_t r = 0; r < part.rows; ++r) {
         for (std::int64_t d = 0; d < kWidth; ++d) to[r * stride + d] += value;
@@ -28,30 +28,30 @@ struct Worker {
   }
 
   std::vector<float> memory;
-  WaitingParts parts;
+  PendingDq parts;
 };
 
 // Some tiles of dq, and the next chunk of each.
 struct Tiles {
-  explicit Tiles(std::size_t count) : numbers(count * kNumbers), turns(count) {}
-  QueryPart part(std::size_t tile, std::int64_t chunk) {
-    return {&turns[tile], chunk, numbers.data() + tile * kNumbers, kWidth, kRows};
+  explicit Tiles(std::size_t count) : numbers(count * kNumbers), next_chunks(count) {}
+  DqPart part(std::size_t tile, std::int64_t chunk) {
+    return {&next_chunks[tile], chunk, numbers.data() + tile * kNumbers, kWidth, kRows};
   }
 
   std::vector<float> numbers;
-  std::vector<std::atomic<std::int64_t>> turns;
+  std::vector<std::atomic<std::int64_t>> next_chunks;
 };
 
-TEST(Turns, APartWhoseTurnItIsIsAddedAtOnce) {
+TEST(OrderedDq, TheNextPartIsAddedAtOnce) {
   Tiles tiles(1);
   Worker worker(0);  // which could keep nothing
   worker.add(tiles.part(0, 0), 1.0F);
   worker.add(tiles.part(0, 1), 2.0F);
   EXPECT_EQ(tiles.numbers, std::vector<float>(kNumbers, 3.0F));
-  EXPECT_EQ(tiles.turns[0].load(), 2);
+  EXPECT_EQ(tiles.next_chunks[0].load(), 2);
 }
 
-TEST(Turns, APartWaitsUntilThoseBeforeItAreAdded) {
+TEST(OrderedDq, APartWaitsUntilThoseBeforeItAreAdded) {
   Tiles tiles(2);
   Worker first(4), second(4);
   second.add(tiles.part(0, 1), 2.0F);
@@ -63,14 +63,14 @@ TEST(Turns, APartWaitsUntilThoseBeforeItAreAdded) {
   EXPECT_EQ(tiles.numbers.back(), 5.0F);
   EXPECT_EQ(tiles.numbers.front(), 0.0F);
   first.add(tiles.part(0, 0), 1.0F);
-  second.parts.finish();
+  second.parts.add_rest();
   EXPECT_EQ(tiles.numbers.front(), 11.0F);
-  EXPECT_EQ(tiles.turns[0].load(), 3);
+  EXPECT_EQ(tiles.next_chunks[0].load(), 3);
 }
 
 // Sums whose bits depend on their order, by workers that are at different chunks and tiles, with little room, and take
 // one chunk at a time or several.
-TEST(Turns, ManyWorkersAddInAscendingOrder) {
+TEST(OrderedDq, ManyWorkersAddInAscendingOrder) {
   constexpr std::size_t kTiles = 7;
   constexpr std::int64_t kChunks = 60;
   const auto value = [](std::size_t tile, std::int64_t chunk) {
@@ -95,7 +95,7 @@ TEST(Turns, ManyWorkersAddInAscendingOrder) {
             }
           }
         }
-        worker.parts.finish();
+        worker.parts.add_rest();
       });
     }
     for (std::thread& thread : threads) thread.join();

@@ -24,12 +24,12 @@ using Columns = Vec[static_cast<std::size_t>(kV)];
 // the address of the number that multiplies row k.
 template <int kFirst, int kLast, int kV, class Address>
 HWY_INLINE void AddProducts(const Address& a, const float* HWY_RESTRICT b, std::int64_t begin, std::int64_t end,
-                            Columns<kV> (&sums)[kBroadcasts]) {
+                            Columns<kV> (&sums)[kMR]) {
   b += begin * kTileRows;
   for (std::int64_t k = begin; k < end; ++k, b += kTileRows) {
     Columns<kV> columns;
     for (int v = kFirst; v < kLast; ++v) columns[v] = Load(b + v * kLanes);
-    for (int r = 0; r < kBroadcasts; ++r) {
+    for (int r = 0; r < kMR; ++r) {
       const Vec factor = Set(*a(r, k));
       for (int v = kFirst; v < kLast; ++v) sums[r][v] = hn::MulAdd(factor, columns[v], sums[r][v]);
     }
@@ -41,11 +41,11 @@ template <class Run>
 HWY_INLINE void WithVectors(std::int64_t vectors, const Run& run) {
   if (vectors == 1) return run(std::integral_constant<int, 1>());
   if (vectors == 2) return run(std::integral_constant<int, 2>());
-  run(std::integral_constant<int, kVectors>());
+  run(std::integral_constant<int, kNR>());
 }
 
 template <int kV>
-HWY_INLINE void SetZero(Columns<kV> (&sums)[kBroadcasts]) {
+HWY_INLINE void SetZero(Columns<kV> (&sums)[kMR]) {
   for (auto& row : sums) {
     for (Vec& sum : row) sum = hn::Zero(kF32);
   }
@@ -77,15 +77,15 @@ HWY_NOINLINE void Scores(const float* HWY_RESTRICT q, std::int64_t head_size, co
                          float* HWY_RESTRICT s, float* HWY_RESTRICT max) {
   Columns<kV> largest;
   for (int v = 0; v < kV; ++v) largest[v] = Load(max + v * kLanes);
-  for (std::int64_t j = range.first; j < range.last; j += kBroadcasts, s += kBroadcasts * kTileRows) {
+  for (std::int64_t j = range.first; j < range.last; j += kMR, s += kMR * kTileRows) {
     // Past the last key, its row is read again: the extra sums are written past the range, where nothing else is
     // stored.
-    const float* rows[kBroadcasts];
-    for (std::int64_t r = 0; r < kBroadcasts; ++r) rows[r] = keys(std::min(j + r, range.last - 1));
-    Columns<kV> sums[kBroadcasts];
+    const float* rows[kMR];
+    for (std::int64_t r = 0; r < kMR; ++r) rows[r] = keys(std::min(j + r, range.last - 1));
+    Columns<kV> sums[kMR];
     SetZero<kV>(sums);
     AddProducts<0, kV, kV>([&](int r, std::int64_t d) { return rows[r] + d; }, q, 0, head_size, sums);
-    for (int r = 0; r < kBroadcasts; ++r) {
+    for (int r = 0; r < kMR; ++r) {
       for (int v = 0; v < kV; ++v) {
         Store(sums[r][v], s + r * kTileRows + v * kLanes);
         largest[v] = hn::Max(largest[v], sums[r][v]);

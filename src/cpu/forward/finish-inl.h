@@ -6,7 +6,7 @@
 #define RAPT_CPU_FINISH_INL_H
 #endif
 
-#include "cpu/scratch-inl.h"
+#include "cpu/forward/scratch-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
@@ -95,9 +95,9 @@ inline bool StoreRows(const ForwardProblem& problem, const TileRows& rows, const
   return AllFinite(check);
 }
 
-// A tile's state as states of its rows, `to(r)` for row r.
+// A tile's state as partials of its rows, `to(r)` for row r.
 template <class To>
-void StoreStates(const TileRows& rows, const TileState& state, std::int64_t size, float* spare, const To& to) {
+void StorePartials(const TileRows& rows, const TileState& state, std::int64_t size, float* spare, const To& to) {
   for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
     float* o[kLanes];
     for (std::int64_t n = 0; n < kLanes; ++n) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/kv_rows.h"
-#include "cpu/ahead.h"
+#include "cpu/decode/prefetch.h"
 
 namespace rapt::cpu {
 
@@ -11,14 +11,14 @@ class CacheRows : public KvRows {
   CacheRows(const KvRows& rows, std::int64_t count)
       : KvRows(joined(rows, count)),
         bytes_(static_cast<std::int64_t>(size_of(view().dtype()))),
-        ahead_(std::max<std::int64_t>(16, rows_in(Ahead::kDistance))),
-        far_(std::max<std::int64_t>(16, rows_in(Ahead::kFar))),
+        distance_(std::max<std::int64_t>(16, rows_in(Prefetcher::kDistance))),
+        far_(std::max<std::int64_t>(16, rows_in(Prefetcher::kFar))),
         in_pages_(paged() && page_size() < kLong),
         source_(view().count() * bytes_ <= kStays ? Source::cache : Source::memory) {
     if (!in_pages_) return;
     // Pages end at multiples of 16 rows, usually of 64, so contiguous runs of rows are long.
-    ahead_ = ahead_ / 16 * 16;
-    far_ = (ahead_ + far_ + 63) / 64 * 64 - ahead_;
+    distance_ = distance_ / 16 * 16;
+    far_ = (distance_ + far_ + 63) / 64 * 64 - distance_;
   }
 
   template <class T>
@@ -27,9 +27,9 @@ class CacheRows : public KvRows {
   }
 
   // Rows that will be read soon, from row j to the end of its page at most. `last` is the end of all rows.
-  Ahead ahead(std::int64_t j, std::int64_t count, std::int64_t last) const {
+  Prefetcher prefetcher(std::int64_t j, std::int64_t count, std::int64_t last) const {
     if (view().stride(3) != 1 || count <= 0) return {};
-    std::int64_t far = Ahead::kFar;
+    std::int64_t far = Prefetcher::kFar;
     if (in_pages_) far = j + far_ < last ? (offset(j + far_) - offset(j)) * bytes_ : 0;
     return {static_cast<const std::byte*>(view().data()) + offset(j) * bytes_,
             view().size(3) * bytes_,
@@ -38,12 +38,12 @@ class CacheRows : public KvRows {
             source_,
             far};
   }
-  // How many rows to prefetch ahead: at least as many as are read at once.
-  std::int64_t rows_ahead() const { return ahead_; }
+  // How far ahead to prefetch, in rows: at least as many as are read at once.
+  std::int64_t prefetch_distance() const { return distance_; }
   // The number of rows from row j on, at most `count`, that are evenly spaced together with those to prefetch
   // meanwhile.
   std::int64_t even_run(std::int64_t j, std::int64_t count) const {
-    return in_pages_ ? run(j + ahead_ + far_, run(j + ahead_, run(j, count))) : count;
+    return in_pages_ ? run(j + distance_ + far_, run(j + distance_, run(j, count))) : count;
   }
 
  private:
@@ -60,7 +60,7 @@ class CacheRows : public KvRows {
 
   std::int64_t rows_in(std::int64_t bytes) const { return bytes / std::max<std::int64_t>(1, view().size(3) * bytes_); }
 
-  std::int64_t bytes_, ahead_, far_;
+  std::int64_t bytes_, distance_, far_;
   bool in_pages_;
   Source source_;
 };
@@ -77,12 +77,12 @@ struct ReadingOrder {
   std::int64_t rows_at_once(std::int64_t j, std::int64_t count, std::int64_t step) const {
     return std::max(step, now.even_run(j, count) / step * step);
   }
-  Ahead while_reading(std::int64_t j, std::int64_t count) const {
-    const std::int64_t at = j + now.rows_ahead();
-    if (at < range.last) return now.ahead(at, std::min(count, range.last - at), range.last);
+  Prefetcher while_reading(std::int64_t j, std::int64_t count) const {
+    const std::int64_t at = j + now.prefetch_distance();
+    if (at < range.last) return now.prefetcher(at, std::min(count, range.last - at), range.last);
     if (next == nullptr) return {};
     const std::int64_t after = next_range.first + at - range.last;
-    return next->ahead(after, std::min(count, next_range.last - after), next_range.last);
+    return next->prefetcher(after, std::min(count, next_range.last - after), next_range.last);
   }
 };
 

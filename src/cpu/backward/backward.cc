@@ -1,10 +1,10 @@
 // Backward: its steps one after the other, each divided among workers.
 //
 //   prepare          by tiles of rows: the maximum, the sum and delta = Σ_j p_j g_j − dlse of each row
-//   differentiate    by blocks of keys: dk and dv of their chunks, and each chunk's part of dq, in turn
+//   differentiate    by blocks of keys: dk and dv of their chunks, and each chunk's part of dq, in order
 //   store            dq, if its tensor cannot hold f32 sums
 //   masks, sinks     each element is a sum in one fixed order
-#include "cpu/backward.h"
+#include "cpu/backward/backward.h"
 
 #include <algorithm>
 #include <atomic>
@@ -14,9 +14,9 @@
 
 #include "core/copy.h"
 #include "core/elements.h"
+#include "cpu/backward/ordered_dq.h"
 #include "cpu/convert.h"
-#include "cpu/share_out.h"
-#include "cpu/turns.h"
+#include "cpu/run_dynamic.h"
 
 namespace rapt::cpu {
 
@@ -79,23 +79,23 @@ void for_each_key_block(const BackwardProblem& problem, const Kernels& kernels, 
     return KeyBlock{
         &problem.sequences[static_cast<std::size_t>(n / problem.kv_heads)], n % problem.kv_heads, {0, 0}, 0};
   };
-  std::int64_t turn = 0;  // of the first of the interleaved heads
+  std::int64_t first_tile = 0;  // of the first of the interleaved heads
   for (std::int64_t first = 0; first < heads; first += problem.threads) {
     const std::int64_t last = std::min(heads, first + problem.threads);
     std::int64_t most = 0;
     for (std::int64_t n = first; n < last; ++n) most = std::max(most, chunk_count(*head_at(n).sequence));
-    std::int64_t next_turn = turn;
+    std::int64_t next_tile = first_tile;
     for (std::int64_t chunk = 0; chunk < std::max<std::int64_t>(most, 1); chunk += at_once) {
-      next_turn = turn;
+      next_tile = first_tile;
       for (std::int64_t n = first; n < last; ++n) {
         KeyBlock block = head_at(n);
-        block.chunks = {chunk, std::min(chunk + at_once, chunk_count(*block.sequence))}, block.first_turn = next_turn;
+        block.chunks = {chunk, std::min(chunk + at_once, chunk_count(*block.sequence))}, block.first_tile = next_tile;
         const HeadTiles tiles(block.sequence->query_count, kernels.rows_per_tile, kernels.lanes);
-        next_turn += problem.query_heads > 0 ? problem.group * tiles.count : 0;
+        next_tile += problem.query_heads > 0 ? problem.group * tiles.count : 0;
         if (chunk < chunk_count(*block.sequence)) visit(block);
       }
     }
-    turn = next_turn;
+    first_tile = next_tile;
   }
 }
 
@@ -170,16 +170,16 @@ struct Workspace {
     tiles = arena.take<HeadRows>(division.tiles);
     key_blocks = arena.take<KeyBlock>(division.key_blocks);
     masks = arena.take<MaskBlock>(division.mask_blocks);
-    state.turns = arena.make<std::atomic<std::int64_t>>(division.tiles).data();
+    state.next_chunks = arena.make<std::atomic<std::int64_t>>(division.tiles).data();
     worker_bytes = kernels.backward.scratch_bytes(problem, division.chunks_at_once);
     scratch_ = arena.take<std::byte>(workers * static_cast<std::int64_t>(worker_bytes));
-    waiting = arena.make<WaitingParts>(workers);
-    // A single worker never has to wait for its turn.
+    pending = arena.make<PendingDq>(workers);
+    // A single worker never has to wait for another.
     const std::int64_t row = padded_row(problem, kernels);
-    const std::int64_t parts = workers > 1 && problem.gradients.dquery.defined() ? WaitingParts::kMost : 0;
+    const std::int64_t parts = workers > 1 && problem.gradients.dquery.defined() ? PendingDq::kMost : 0;
     for (std::int64_t n = 0; n < workers; ++n) {
       const std::span<float> memory = arena.take<float>(parts * kernels.rows_per_tile * row);
-      if (!waiting.empty()) waiting[static_cast<std::size_t>(n)].begin(memory, kernels.rows_per_tile, row);
+      if (!pending.empty()) pending[static_cast<std::size_t>(n)].begin(memory, kernels.rows_per_tile, row);
     }
   }
 
@@ -191,7 +191,7 @@ struct Workspace {
   std::span<HeadRows> tiles;
   std::span<KeyBlock> key_blocks;
   std::span<MaskBlock> masks;
-  std::span<WaitingParts> waiting;  // of each worker
+  std::span<PendingDq> pending;  // of each worker
   std::int64_t workers;
   std::size_t worker_bytes = 0;
 
@@ -218,7 +218,7 @@ struct Workspace {
 // Calls work(n, worker) for each of the items.
 template <class Item, class... Work>
 void for_each(const BackwardProblem& problem, const Workspace& workspace, std::span<Item> items, const Work&... work) {
-  share_out(*problem.parallel_for, workspace.workers, static_cast<std::int64_t>(items.size()), work...);
+  run_dynamic(*problem.parallel_for, workspace.workers, static_cast<std::int64_t>(items.size()), work...);
 }
 
 void clear(const TensorView& to) {
@@ -298,16 +298,16 @@ void backward(const BackwardProblem& problem, const Plan& plan, const Buffers& b
     kernels.backward.prepare(problem, item(workspace.tiles, n), n, state, workspace.scratch(worker));
   });
   if (gradients.dquery.defined() || gradients.dkey.defined() || gradients.dvalue.defined()) {
-    const auto waiting = [&](std::int64_t worker) -> WaitingParts& {
-      return workspace.waiting[static_cast<std::size_t>(worker)];
+    const auto pending = [&](std::int64_t worker) -> PendingDq& {
+      return workspace.pending[static_cast<std::size_t>(worker)];
     };
     for_each(
         problem, workspace, workspace.key_blocks,
         [&](std::int64_t n, std::int64_t worker) {
-          kernels.backward.differentiate(problem, item(workspace.key_blocks, n), state, waiting(worker),
+          kernels.backward.differentiate(problem, item(workspace.key_blocks, n), state, pending(worker),
                                          workspace.scratch(worker));
         },
-        [&](std::int64_t worker) { waiting(worker).finish(); });
+        [&](std::int64_t worker) { pending(worker).add_rest(); });
   }
   if (gradients.dquery.defined() && !state.dquery_in_place) {
     for_each(problem, workspace, workspace.tiles, [&](std::int64_t n, std::int64_t) {

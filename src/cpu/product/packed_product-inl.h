@@ -14,8 +14,8 @@
 
 #include "cpu/convert-inl.h"
 #include "cpu/kernel_table.h"
-#include "cpu/packed_order.h"
-#include "cpu/product-inl.h"
+#include "cpu/product/packed_order.h"
+#include "cpu/product/product-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
@@ -70,8 +70,8 @@ struct ProductTile {
   std::int64_t from_stride = 0;
   float* to = nullptr;  // destination of the sums
   std::int64_t to_stride = 0;
-  const std::byte* ahead = nullptr;  // the data needed next, to prefetch meanwhile
-  std::int64_t ahead_step = 0;       // bytes to prefetch per two rows of the panel
+  const std::byte* prefetch = nullptr;  // the data needed next, to prefetch meanwhile
+  std::int64_t prefetch_step = 0;       // bytes to prefetch per two rows of the panel
 };
 
 // kRows rows times kPanels panels that are kV vectors wide.
@@ -90,7 +90,7 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
   const std::int64_t panel_bytes = tile.panel_bytes;
   constexpr std::int64_t kPair = 2 * kWidth * Stored::kBytes;  // two rows of a panel
   const auto columns = [&](int p, int v, int depth) HWY_ATTR {
-    constexpr bool kCrowded = kBroadcasts == 4 && kRows > 2;
+    constexpr bool kCrowded = kMR == 4 && kRows > 2;
     return Stored::Columns(panel + p * panel_bytes + depth / 2 * kPair, kWidth, v, depth % 2 != 0, kCrowded);
   };
   // Rows k … k + kDepth − 1 of the panels. The smaller of the two, elements of x or columns, stays in registers while
@@ -133,13 +133,13 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
     for (; k + 2 <= tile.inputs; k += 2, panel += kPair) add(k, std::integral_constant<int, 2>());
   } else {
     // Many rows take long, and their destination may be out of cache: it is prefetched too, row by row.
-    const std::byte* ahead = tile.ahead;
+    const std::byte* prefetch = tile.prefetch;
     const std::int64_t share = RoundUp(tile.inputs, 2 * kRows) / kRows;
     for (int r = 0; r < kRows; ++r) {
       for (int c = 0; c < kColumns; ++c) __builtin_prefetch(tile.to + r * tile.to_stride + c * kLanes, 1, 3);
       const std::int64_t end = std::min((r + 1) * share, tile.inputs);
-      for (; k + 2 <= end; k += 2, panel += kPair, ahead += tile.ahead_step) {
-        __builtin_prefetch(ahead, 0, 2);
+      for (; k + 2 <= end; k += 2, panel += kPair, prefetch += tile.prefetch_step) {
+        __builtin_prefetch(prefetch, 0, 2);
         add(k, std::integral_constant<int, 2>());
       }
     }
@@ -155,12 +155,11 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
 
 // Panels that one row is multiplied with at once: enough chains to keep the FMA units busy, and several memory streams:
 // DRAM serves four faster than two.
-constexpr std::int64_t kPanelsTogether = kBroadcasts > 4 ? 4 : 2;
+constexpr std::int64_t kPanelsTogether = kMR > 4 ? 4 : 2;
 
 // Rows in tiles of nearly the same height: a tile of one row has too few chains to hide the FMA latency.
 struct TileHeights {
-  explicit TileHeights(std::int64_t rows)
-      : tiles((rows + kBroadcasts - 1) / kBroadcasts), height(rows / tiles), higher(rows % tiles) {}
+  explicit TileHeights(std::int64_t rows) : tiles((rows + kMR - 1) / kMR), height(rows / tiles), higher(rows % tiles) {}
   std::int64_t of(std::int64_t tile) const { return tile < higher ? height + 1 : height; }
 
   std::int64_t tiles, height, higher;
@@ -179,8 +178,8 @@ void MultiplyPanels(const ProductTile& first, std::int64_t panels, std::int64_t 
   std::int64_t panel = 0;
   if constexpr (kRows <= 2) {
     constexpr int kTogether = kRows == 1 ? kPanelsTogether : 2;
-    for (; vectors == kVectors && panel + kTogether <= panels; panel += kTogether) {
-      MultiplyTile<Stored, kRows, kTogether, kVectors>(tile_of(panel));
+    for (; vectors == kNR && panel + kTogether <= panels; panel += kTogether) {
+      MultiplyTile<Stored, kRows, kTogether, kNR>(tile_of(panel));
     }
   }
   for (; panel < panels; ++panel) {
@@ -188,7 +187,7 @@ void MultiplyPanels(const ProductTile& first, std::int64_t panels, std::int64_t 
   }
 }
 
-template <class Stored, int kRows = kBroadcasts>
+template <class Stored, int kRows = kMR>
 void MultiplyRows(std::int64_t rows, const ProductTile& tile, std::int64_t panels, std::int64_t vectors) {
   if constexpr (kRows > 1) {
     if (rows < kRows) return MultiplyRows<Stored, kRows - 1>(rows, tile, panels, vectors);
@@ -199,7 +198,7 @@ void MultiplyRows(std::int64_t rows, const ProductTile& tile, std::int64_t panel
 // The scratch memory of one worker.
 struct ProductScratch {
   ProductScratch(Arena& arena, const ProductProblem& problem, const ProductBlock& block)
-      : is_few(block.row_count <= kBroadcasts),
+      : is_few(block.row_count <= kMR),
         in_place(is_few && problem.x.dtype() == DType::f32 && problem.x.stride(1) == 1),
         step(Step(problem.weights.inputs, is_few)),
         x_stride(in_place ? problem.x.stride(0) : RoundUp(step, 16) + 16),
@@ -243,7 +242,7 @@ void MultiplyPart(const ProductProblem& problem, const ProductBlock& block, cons
   const std::int64_t columns = (panels - 1) * kTileRows + order.columns(panel + panels - 1);
   const bool direct = y.dtype() == DType::f32 && y.stride(1) == 1 && columns == (panels - 1) * kTileRows + width;
   constexpr std::int64_t kStride = kPanelsTogether * kTileRows;
-  HWY_ALIGN float finished[kBroadcasts * kStride];
+  HWY_ALIGN float finished[kMR * kStride];
   const ConstTensorView& start = problem.start;
   const bool starts = part.begins && start.defined();
   const bool direct_start =
@@ -257,11 +256,12 @@ void MultiplyPart(const ProductProblem& problem, const ProductBlock& block, cons
   const TileHeights heights(block.row_count);
   // The next panel is not in cache, while this one is read again for every tile: each of several tiles prefetches its
   // share.
-  const bool asks = !scratch.is_few && panel + panels < block.first_panel + block.panel_count;
+  const bool prefetches = !scratch.is_few && panel + panels < block.first_panel + block.panel_count;
   const std::int64_t pairs = (part.count + 1) / 2;
-  tile.ahead = tile.panel + (asks ? panels * tile.panel_bytes : 0);
-  tile.ahead_step = asks ? 2 * width * Stored::kBytes / heights.tiles : 0;
-  for (std::int64_t t = 0, r = 0; t < heights.tiles; r += heights.of(t++), tile.ahead += pairs * tile.ahead_step) {
+  tile.prefetch = tile.panel + (prefetches ? panels * tile.panel_bytes : 0);
+  tile.prefetch_step = prefetches ? 2 * width * Stored::kBytes / heights.tiles : 0;
+  for (std::int64_t t = 0, r = 0; t < heights.tiles;
+       r += heights.of(t++), tile.prefetch += pairs * tile.prefetch_step) {
     const std::int64_t height = heights.of(t);
     float* sums = scratch.sums.data() + (scratch.sums.empty() ? 0 : r * scratch.columns + in_block);
     const std::int64_t y_row = (block.first_row + r) * y.stride(0);

@@ -1,13 +1,13 @@
 // The packed matrix product: packing, and dividing rows and panels among workers.
-#include "cpu/packed_product.h"
+#include "cpu/product/packed_product.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "core/elements.h"
 #include "cpu/kernel_table.h"
-#include "cpu/packed_order.h"
-#include "cpu/share_out.h"
+#include "cpu/product/packed_order.h"
+#include "cpu/run_dynamic.h"
 
 namespace rapt::cpu {
 
@@ -112,8 +112,8 @@ void pack(const ConstTensorView& from, const PackedWeights& to, const Workers& w
   const PackedOrder order = order_of(to, kernels);
   if (order.panels() == 0) return;
   const bool tiny = to.outputs * to.inputs < kTinyPack;
-  share_out(*workers.parallel_for, tiny ? 1 : workers.threads, order.panels(),
-            [&](std::int64_t panel, std::int64_t /*worker*/) { pack_panel(from, to, order, panel); });
+  run_dynamic(*workers.parallel_for, tiny ? 1 : workers.threads, order.panels(),
+              [&](std::int64_t panel, std::int64_t /*worker*/) { pack_panel(from, to, order, panel); });
 }
 
 Plan plan_product(const ProductProblem& problem) {
@@ -125,12 +125,12 @@ void multiply(const ProductProblem& problem, const Plan& plan, const Buffers& bu
   const Kernels& kernels = kernels_of(problem.weights);
   const auto& division = plan.decisions<Division>();
   if (division.workers == 0) return;
-  share_out(*problem.workers.parallel_for, division.workers, division.row_blocks * division.column_blocks,
-            [&](std::int64_t n, std::int64_t worker) {
-              kernels.multiply(problem, division.block(n),
-                               buffers.host.subspan(static_cast<std::size_t>(worker) * division.worker_bytes,
-                                                    division.worker_bytes));
-            });
+  run_dynamic(*problem.workers.parallel_for, division.workers, division.row_blocks * division.column_blocks,
+              [&](std::int64_t n, std::int64_t worker) {
+                kernels.multiply(problem, division.block(n),
+                                 buffers.host.subspan(static_cast<std::size_t>(worker) * division.worker_bytes,
+                                                      division.worker_bytes));
+              });
 }
 
 }  // namespace rapt::cpu

@@ -8,8 +8,8 @@
 
 #include <cmath>
 
-#include "cpu/gradient_tile-inl.h"
-#include "cpu/turns.h"
+#include "cpu/backward/gradient_tile-inl.h"
+#include "cpu/backward/ordered_dq.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
@@ -172,7 +172,7 @@ inline void KnownRows(const BackwardProblem& problem, const TileRows& rows, cons
   }
 }
 
-inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::int64_t turn,
+inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::int64_t tile,
                     const BackwardState& state, std::span<std::byte> memory) {
   Arena arena(memory);
   const GradientScratch scratch(arena, problem, 1);
@@ -184,7 +184,7 @@ inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::
                       rows.query(lane) * state.dquery_strides[2],
                   state.dquery_in_place ? problem.head_size : scratch.key_stride, 0.0F);
     }
-    state.turns[turn].store(ChunksOf(problem, where).first, std::memory_order_relaxed);
+    state.next_chunks[tile].store(ChunksOf(problem, where).first, std::memory_order_relaxed);
   }
 
   TileStats stats;
@@ -210,7 +210,7 @@ inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::
 template <int kV, std::int64_t kRowStep, std::int64_t kStep>
 HWY_NOINLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const float* HWY_RESTRICT b,
                            std::int64_t b_stride, float* HWY_RESTRICT to, std::int64_t to_stride, std::int64_t count) {
-  Columns<kV> sums[kBroadcasts];
+  Columns<kV> sums[kMR];
   SetZero<kV>(sums);
   a += steps.first * kStep;
   b += steps.first * b_stride;
@@ -219,7 +219,7 @@ HWY_NOINLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const fl
   do {
     Columns<kV> columns;
     for (int v = 0; v < kV; ++v) columns[v] = Load(b + v * kLanes);
-    for (int r = 0; r < kBroadcasts; ++r) {
+    for (int r = 0; r < kMR; ++r) {
       const Vec factor = Set(a[r * kRowStep]);
       for (int v = 0; v < kV; ++v) sums[r][v] = hn::MulAdd(factor, columns[v], sums[r][v]);
     }
@@ -227,8 +227,8 @@ HWY_NOINLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const fl
     b += b_stride;
   } while (++k < steps.last);
 
-  if (count >= kBroadcasts) {
-    for (int r = 0; r < kBroadcasts; ++r) {
+  if (count >= kMR) {
+    for (int r = 0; r < kMR; ++r) {
       for (int v = 0; v < kV; ++v) {
         float* place = to + r * to_stride + v * kLanes;
         hn::StoreU(hn::Add(hn::LoadU(kF32, place), sums[r][v]), kF32, place);
@@ -237,8 +237,8 @@ HWY_NOINLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const fl
     return;
   }
   constexpr std::int64_t kWidth = kV * kLanes;
-  HWY_ALIGN float finished[static_cast<std::size_t>(kBroadcasts * kWidth)];
-  for (int r = 0; r < kBroadcasts; ++r) {
+  HWY_ALIGN float finished[static_cast<std::size_t>(kMR * kWidth)];
+  for (int r = 0; r < kMR; ++r) {
     for (int v = 0; v < kV; ++v) Store(sums[r][v], finished + r * kWidth + v * kLanes);
   }
   for (std::int64_t r = 0; r < count; ++r) {
@@ -251,7 +251,7 @@ template <std::int64_t kRowStep, std::int64_t kStep>
 void AddOuterRows(const float* a, KeyRange steps, const float* b, std::int64_t b_stride, float* to,
                   std::int64_t to_stride, std::int64_t count) {
   const std::int64_t vectors = b_stride / kLanes;
-  const std::int64_t pieces = (vectors + kVectors - 1) / kVectors;
+  const std::int64_t pieces = (vectors + kNR - 1) / kNR;
   for (std::int64_t piece = 0, first = 0; piece < pieces; ++piece) {
     const std::int64_t width = vectors / pieces + (piece < vectors % pieces ? 1 : 0);
     WithVectors(width, [&](auto count_of) {
@@ -267,8 +267,8 @@ inline void AddToKeys(const TileRows& rows, KeyRange range, const float* w, cons
   const std::int64_t count = range.last - range.first;
   std::int64_t first = 0;
   std::int64_t last = 0;
-  for (std::int64_t j = 0; j < count; j += kBroadcasts) {
-    const std::int64_t keys = std::min(kBroadcasts, count - j);
+  for (std::int64_t j = 0; j < count; j += kMR) {
+    const std::int64_t keys = std::min(kMR, count - j);
     const auto seen = [&](std::int64_t row) { return rows.visible[static_cast<std::size_t>(row)]; };
     while (first < rows.count && seen(first).last <= range.first + j) ++first;
     while (last < rows.count && seen(last).first < range.first + j + keys) ++last;
@@ -296,8 +296,8 @@ HWY_NOINLINE inline void AddNotFinite(const TileRows& rows, KeyRange range, cons
 // to[row] += Σ over keys of w[j][row] · b[j]: dq. b begins with the first key of `range`.
 inline void AddToQueries(const TileRows& rows, KeyRange range, const float* w, const float* b, std::int64_t stride,
                          float* to, std::int64_t to_stride) {
-  for (std::int64_t r = 0; r < rows.count; r += kBroadcasts) {
-    const std::int64_t count = std::min(kBroadcasts, rows.count - r);
+  for (std::int64_t r = 0; r < rows.count; r += kMR) {
+    const std::int64_t count = std::min(kMR, rows.count - r);
     const std::int64_t first = std::max(range.first, rows.visible[static_cast<std::size_t>(r)].first);
     const std::int64_t last = std::min(range.last, rows.visible[static_cast<std::size_t>(r + count - 1)].last);
     if (first >= last) continue;
@@ -308,11 +308,11 @@ inline void AddToQueries(const TileRows& rows, KeyRange range, const float* w, c
 
 // ---------------------------------------------------------------- dk, dv and dq
 
-// One loaded tile against one chunk of keys. `part` is the destination of its part of dq; it has no turn if dq is not
-// requested.
+// One loaded tile against one chunk of keys. `part` is the destination of its part of dq; it has no counter if dq is
+// not requested.
 inline void DifferentiateTile(const BackwardProblem& problem, const TileRows& rows, KeyRange range,
-                              const ChunkRows& chunks, const TileStats& stats, const QueryPart& part,
-                              WaitingParts& waiting, const GradientScratch& scratch) {
+                              const ChunkRows& chunks, const TileStats& stats, const DqPart& part, PendingDq& pending,
+                              const GradientScratch& scratch) {
   const TileKeys keys = ScoreTile(problem, rows, range, chunks, scratch);
   const bool sees = keys.range.first < keys.range.last;
   const std::int64_t begin = keys.range.first - chunks.keys.first;
@@ -328,8 +328,8 @@ inline void DifferentiateTile(const BackwardProblem& problem, const TileRows& ro
                 scratch.dkeys.data() + begin * scratch.key_stride);
     }
   }
-  if (part.turn == nullptr) return;
-  waiting.add(part, [&](float* to, std::int64_t stride) HWY_ATTR {
+  if (part.next_chunk == nullptr) return;
+  pending.add(part, [&](float* to, std::int64_t stride) HWY_ATTR {
     if (!sees) return;
     AddToQueries(rows, keys.range, scratch.g.data(), chunks.clean_keys + begin * scratch.key_stride, scratch.key_stride,
                  to, stride);
@@ -346,7 +346,7 @@ inline void StoreKeys(const TensorView& to, const SequenceSpan& sequence, std::i
 }
 
 inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block, const BackwardState& state,
-                          WaitingParts& waiting, std::span<std::byte> memory) {
+                          PendingDq& pending, std::span<std::byte> memory) {
   Arena arena(memory);
   const GradientScratch scratch(arena, problem, block.chunks.last - block.chunks.first);
   const SequenceSpan& sequence = *block.sequence;
@@ -368,14 +368,14 @@ inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block,
       const TileRows rows(problem, where, kLanes);
       TileStats stats(rows, state);
       stats.finite_dout = LoadTile(problem, rows, scratch);
-      QueryPart part{.stride = state.dquery_strides[2], .rows = rows.count};
+      DqPart part{.stride = state.dquery_strides[2], .rows = rows.count};
       if (state.dquery != nullptr) {
-        part.turn = state.turns + block.first_turn + head * tiles.count + tile;
+        part.next_chunk = state.next_chunks + block.first_tile + head * tiles.count + tile;
         part.to = state.dquery + sequence.batch * state.dquery_strides[0] + where.head * state.dquery_strides[1] +
                   rows.query(0) * state.dquery_strides[2];
       }
       for (part.chunk = first; part.chunk < last; ++part.chunk) {
-        DifferentiateTile(problem, rows, ChunkRange(sequence, part.chunk), chunks, stats, part, waiting, scratch);
+        DifferentiateTile(problem, rows, ChunkRange(sequence, part.chunk), chunks, stats, part, pending, scratch);
       }
     }
   }

@@ -18,16 +18,16 @@ enum class Source : std::uint8_t {
   memory,  // they are in memory and will not stay in a cache: prefetched twice, first into L2
 };
 
-class Ahead {
+class Prefetcher {
  public:
   static constexpr std::int64_t kLine = 64;
   static constexpr std::int64_t kDistance = 4096;  // bytes; with the current rows, less than half of L1
   static constexpr std::int64_t kFar = 12288;      // beyond that, into L2
 
-  Ahead() = default;  // nothing to prefetch
+  Prefetcher() = default;  // nothing to prefetch
   // Rows of row_bytes, `stride` bytes apart; rows in memory are also prefetched into L2, `far` bytes ahead.
-  Ahead(const std::byte* rows, std::int64_t row_bytes, std::int64_t stride, std::int64_t count, Source source,
-        std::int64_t far)
+  Prefetcher(const std::byte* rows, std::int64_t row_bytes, std::int64_t stride, std::int64_t count, Source source,
+             std::int64_t far)
       : at_(rows), row_bytes_(row_bytes), stride_(stride), left_(count), far_(far), source_(source) {
     if (stride == row_bytes) {
       row_bytes_ = stride_ = count * row_bytes;

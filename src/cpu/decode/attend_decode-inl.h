@@ -1,22 +1,22 @@
-// Attention for a block of few rows, as in decoding: the same steps, with the products of narrow-inl.h.
-#if defined(RAPT_CPU_ATTEND_NARROW_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef RAPT_CPU_ATTEND_NARROW_INL_H
-#undef RAPT_CPU_ATTEND_NARROW_INL_H
+// Attention for a block of few rows, as in decoding: the same steps, with the products of decode_products-inl.h.
+#if defined(RAPT_CPU_ATTEND_DECODE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAPT_CPU_ATTEND_DECODE_INL_H
+#undef RAPT_CPU_ATTEND_DECODE_INL_H
 #else
-#define RAPT_CPU_ATTEND_NARROW_INL_H
+#define RAPT_CPU_ATTEND_DECODE_INL_H
 #endif
 
-#include "cpu/cache_rows.h"
-#include "cpu/hidden_values-inl.h"
+#include "cpu/decode/cache_rows.h"
+#include "cpu/forward/hidden_values-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
 // Few rows, or one tile of rows with so many keys that reading them dominates. With one SIMD lane there is nothing to
 // gain.
-inline bool IsNarrow(const RowBlock& block) {
+inline bool IsDecode(const RowBlock& block) {
   constexpr std::int64_t kManyKeys = 1024;
-  const std::int64_t few = block.sequence->key_count < kManyKeys ? 8 : kNarrowRows;
+  const std::int64_t few = block.sequence->key_count < kManyKeys ? 8 : kDecodeRows;
   return kLanes > 1 && block.row_count <= few;
 }
 
@@ -52,15 +52,16 @@ constexpr std::int64_t RowsAtOnce(std::int64_t left) { return left > 4 ? 8 : lef
 
 // Scores of all rows with some keys, a multiple of kKeyBlock.
 template <class T>
-void NarrowRowScores(const float* q, std::int64_t head_size, std::int64_t rows, const T* keys, std::int64_t stride,
-                     const float* scales, std::int64_t count, const Ahead& ahead, float* s) {
+void DecodeRowScores(const float* q, std::int64_t head_size, std::int64_t rows, const T* keys, std::int64_t stride,
+                     const float* scales, std::int64_t count, const Prefetcher& prefetcher, float* s) {
   for (std::int64_t r = 0; r < rows; r += 8) {
     const std::int64_t width = RowsAtOnce(rows - r);
-    const auto score = width == 8   ? NarrowScores<T, 8>
-                       : width == 4 ? NarrowScores<T, 4>
-                       : width == 2 ? NarrowScores<T, 2>
-                                    : NarrowScores<T, 1>;
-    score(q + r * head_size, head_size, keys, stride, scales, count, r == 0 ? ahead : Ahead(), s + r * kScoreRow);
+    const auto score = width == 8   ? DecodeScores<T, 8>
+                       : width == 4 ? DecodeScores<T, 4>
+                       : width == 2 ? DecodeScores<T, 2>
+                                    : DecodeScores<T, 1>;
+    score(q + r * head_size, head_size, keys, stride, scales, count, r == 0 ? prefetcher : Prefetcher(),
+          s + r * kScoreRow);
   }
 }
 
@@ -73,7 +74,7 @@ inline std::int64_t RowsToEven(const CacheRows& rows, KeyRange range, std::int64
 }
 
 // The same for keys [range): s is (rows, kScoreRow).
-inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64_t rows, KeyRange range,
+inline void DecodeChunkScores(const float* q, std::int64_t head_size, std::int64_t rows, KeyRange range,
                               const ReadingOrder& order, float* memory, float* s) {
   const CacheRows& keys = order.now;
   const std::int64_t padded = RoundUp(head_size, 16);
@@ -85,12 +86,12 @@ inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64
       order.while_reading(j, kKeyBlock).fetch_all();
       if (last - j == 1) {  // usually the newest key of a decode step: one row, repeated in every lane
         LoadRow(keys, j++, head_size, memory);
-        return NarrowRowScores<float>(q, head_size, rows, memory, 0, nullptr, kKeyBlock, {}, s++);
+        return DecodeRowScores<float>(q, head_size, rows, memory, 0, nullptr, kKeyBlock, {}, s++);
       }
       for (std::int64_t n = 0; n < kKeyBlock; ++n) {
         LoadRow(keys, std::min(j + n, last - 1), head_size, memory + n * padded);
       }
-      NarrowRowScores<float>(q, head_size, rows, memory, padded, nullptr, kKeyBlock, {}, s);
+      DecodeRowScores<float>(q, head_size, rows, memory, padded, nullptr, kKeyBlock, {}, s);
       const std::int64_t count = std::min(kKeyBlock, last - j);
       j += count;
       s += count;
@@ -103,7 +104,7 @@ inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64
       const std::int64_t last = range.last - (range.last - j) % kKeyBlock;
       while (j < last) {
         const std::int64_t count = order.rows_at_once(j, std::min(kRun, last - j), kKeyBlock);
-        NarrowRowScores(q, head_size, rows, keys.row<T>(j), keys.view().stride(2), scales(keys, j, count), count,
+        DecodeRowScores(q, head_size, rows, keys.row<T>(j), keys.view().stride(2), scales(keys, j, count), count,
                         order.while_reading(j, count), s);
         j += count;
         s += count;
@@ -113,26 +114,26 @@ inline void NarrowChunkScores(const float* q, std::int64_t head_size, std::int64
   convert_until(range.last);  // the last few, or everything that cannot be read in place
 }
 
-// o[r] += p · V for up to kNarrowRows rows, over `count` keys, a multiple of kKeys.
+// o[r] += p · V for up to kDecodeRows rows, over `count` keys, a multiple of kKeys.
 template <class T, int kKeys>
-void NarrowAdd(const float* p, const T* values, std::int64_t stride, const float* scales, std::int64_t count,
-               std::int64_t size, std::int64_t rows, const Ahead& ahead, float* const* o) {
+void DecodeAdd(const float* p, const T* values, std::int64_t stride, const float* scales, std::int64_t count,
+               std::int64_t size, std::int64_t rows, const Prefetcher& prefetcher, float* const* o) {
   std::int64_t r = 0;
   const auto add = [&](auto rows_at_once) {
     constexpr int kRows = rows_at_once();
     for (; r + kRows <= rows; r += kRows) {
-      NarrowWeightedSum<T, kRows, kKeys>(p + r * kScoreRow, values, stride, scales, count, size,
-                                         r == 0 ? ahead : Ahead(), o + r);
+      DecodeWeightedSum<T, kRows, kKeys>(p + r * kScoreRow, values, stride, scales, count, size,
+                                         r == 0 ? prefetcher : Prefetcher(), o + r);
     }
   };
-  if constexpr (kBroadcasts == 8) add(std::integral_constant<int, 8>());  // more registers
+  if constexpr (kMR == 8) add(std::integral_constant<int, 8>());  // more registers
   add(std::integral_constant<int, 4>());
   add(std::integral_constant<int, 2>());
   add(std::integral_constant<int, 1>());
 }
 
 // p · V over keys [range), one chain per element.
-inline void NarrowChunkSums(const float* p, std::int64_t size, std::int64_t rows, KeyRange range,
+inline void DecodeChunkSums(const float* p, std::int64_t size, std::int64_t rows, KeyRange range,
                             const ReadingOrder& order, float* memory, float* const* o) {
   const CacheRows& values = order.now;
   std::int64_t j = range.first;
@@ -142,11 +143,11 @@ inline void NarrowChunkSums(const float* p, std::int64_t size, std::int64_t rows
     for (; j + kValuesAtOnce <= last; j += kValuesAtOnce, p += kValuesAtOnce) {
       order.while_reading(j, kValuesAtOnce).fetch_all();
       for (std::int64_t n = 0; n < kValuesAtOnce; ++n) LoadRow(values, j + n, size, memory + n * padded);
-      NarrowAdd<float, kValuesAtOnce>(p, memory, padded, nullptr, kValuesAtOnce, size, rows, {}, o);
+      DecodeAdd<float, kValuesAtOnce>(p, memory, padded, nullptr, kValuesAtOnce, size, rows, {}, o);
     }
     for (; j < last; ++j, ++p) {
       LoadRow(values, j, size, memory);
-      NarrowAdd<float, 1>(p, memory, 0, nullptr, 1, size, rows, {}, o);
+      DecodeAdd<float, 1>(p, memory, 0, nullptr, 1, size, rows, {}, o);
     }
   };
   WithTypeInPlace(values.view(), [&](auto element) {
@@ -158,7 +159,7 @@ inline void NarrowChunkSums(const float* p, std::int64_t size, std::int64_t rows
     const std::int64_t last = range.last - (range.last - j) % kValuesAtOnce;
     while (j < last) {
       const std::int64_t count = order.rows_at_once(j, std::min(kRun, last - j), kValuesAtOnce);
-      NarrowAdd<T, kValuesAtOnce>(p, values.row<T>(j), values.view().stride(2), scales(values, j, count), count, size,
+      DecodeAdd<T, kValuesAtOnce>(p, values.row<T>(j), values.view().stride(2), scales(values, j, count), count, size,
                                   rows, order.while_reading(j, count), o);
       j += count;
       p += count;
@@ -169,9 +170,9 @@ inline void NarrowChunkSums(const float* p, std::int64_t size, std::int64_t rows
 }
 
 // A block of few rows and its chunks of keys.
-class NarrowBlock {
+class DecodeBlock {
  public:
-  NarrowBlock(const ForwardProblem& problem, const RowBlock& block, const Scratch& scratch)
+  DecodeBlock(const ForwardProblem& problem, const RowBlock& block, const Scratch& scratch)
       : problem_(problem),
         scratch_(scratch),
         rows_(problem, block, block.first_row, block.row_count, kLanes),
@@ -184,7 +185,7 @@ class NarrowBlock {
     LoadQueries(problem, rows_, scratch.rows_in.data(), scratch.q.data());
     for (std::int64_t r = 0; r < block.row_count; r += 8) {
       const std::int64_t width = RowsAtOnce(block.row_count - r);
-      float* to = scratch.narrow_q.data() + r * problem.head_size;
+      float* to = scratch.decode_q.data() + r * problem.head_size;
       const float* from = scratch.q.data() + r;
       for (std::int64_t d = 0; d < problem.head_size; ++d, from += kTileRows, to += width) {
         for (std::int64_t n = 0; n < width; ++n) to[n] = from[n];  // too few for a call of memcpy
@@ -194,11 +195,11 @@ class NarrowBlock {
 
   const TileRows& rows() const { return rows_; }
 
-  // Works on some chunks, in order: state_of(chunk, r) becomes row r's state after this chunk alone, then done(chunk)
+  // Works on some chunks, in order: partial_of(chunk, r) becomes row r's partial of this chunk, then done(chunk)
   // is called. Keys of several chunks are read before their values: alternating between them is slower, because the
   // hardware prefetcher has to detect each stream again.
-  template <class StateOf, class Done>
-  void attend(KeyRange chunks, const StateOf& state_of, const Done& done) const {
+  template <class PartialOf, class Done>
+  void attend(KeyRange chunks, const PartialOf& partial_of, const Done& done) const {
     fetch_first(chunks.first);
     const std::int64_t at_once = rows_.count <= 8 ? kChunksAtOnce : 1;  // with more rows, bandwidth is not the limit
     for (std::int64_t first = chunks.first; first < chunks.last; first += at_once) {
@@ -206,22 +207,22 @@ class NarrowBlock {
       ChunkWeights weights[kChunksAtOnce];
       const ReadingOrder keys = {keys_, keys_of(some), &values_, keys_of(some)};
       for (std::int64_t chunk = first; chunk < some.last; ++chunk) {
-        weights[chunk - first].p = scratch_.narrow_s.data() + (chunk - first) * 8 * kScoreRow;
+        weights[chunk - first].p = scratch_.decode_s.data() + (chunk - first) * 8 * kScoreRow;
         weigh(chunk, keys, weights[chunk - first]);
       }
       const std::int64_t after = std::min(some.last + at_once, chunks.last);
       const ReadingOrder values = {values_, keys_of(some), &keys_, keys_of({some.last, after})};
       for (std::int64_t chunk = first; chunk < some.last; ++chunk) {
         const ChunkWeights& chunk_weights = weights[chunk - first];
-        float* o[kNarrowRows];
+        float* o[kDecodeRows];
         for (std::int64_t r = 0; r < rows_.count; ++r) {
-          const RowState state = state_of(chunk, r);
+          const RowState state = partial_of(chunk, r);
           state.clear();
           state.m() = chunk_weights.max[r];
           state.l() = chunk_weights.sum[r];
           o[r] = state.o();
         }
-        NarrowChunkSums(chunk_weights.p, problem_.value_size, rows_.count, chunk_weights.keys, values,
+        DecodeChunkSums(chunk_weights.p, problem_.value_size, rows_.count, chunk_weights.keys, values,
                         scratch_.rows_in.data(), o);
         done(chunk);
       }
@@ -232,7 +233,7 @@ class NarrowBlock {
   // A single row needs no transpose: the same products as in LoadQueries.
   void load_query() const {
     const ConstTensorView& query = problem_.query;
-    float* to = scratch_.narrow_q.data();
+    float* to = scratch_.decode_q.data();
     LoadRow(query, row_offset(query, rows_.sequence->batch, rows_.head[0], rows_.query(0)), query.stride(3),
             problem_.head_size, to);
     const auto scale = static_cast<float>(problem_.scale);
@@ -253,14 +254,14 @@ class NarrowBlock {
     std::fill_n(weights.max, rows_.count, -std::numeric_limits<float>::infinity());
     std::fill_n(weights.sum, rows_.count, 0.0F);
     if (keys.range.first >= keys.range.last) return;
-    NarrowChunkScores(scratch_.narrow_q.data(), problem_.head_size, rows_.count, keys.range, order,
+    DecodeChunkScores(scratch_.decode_q.data(), problem_.head_size, rows_.count, keys.range, order,
                       scratch_.rows_in.data(), weights.p);
     if (HasTerms(problem_) || problem_.dropout.on || IsEdge(rows_, keys.range)) {
       weigh_tile(keys, weights.p, weights.max, weights.sum);
     } else {
       for (std::int64_t r = 0; r < rows_.count; r += 4) {
         const std::int64_t width = RowsAtOnce(rows_.count - r);
-        const auto weigh = width > 2 ? NarrowWeights<4> : width == 2 ? NarrowWeights<2> : NarrowWeights<1>;
+        const auto weigh = width > 2 ? DecodeWeights<4> : width == 2 ? DecodeWeights<2> : DecodeWeights<1>;
         weigh(keys.range.last - keys.range.first, weights.p + r * kScoreRow, weights.max + r, weights.sum + r);
       }
     }
@@ -306,7 +307,8 @@ class NarrowBlock {
 
   void fetch_first(std::int64_t chunk) const {
     const KeyRange range = keys_of({chunk, chunk + 1});
-    keys_.ahead(range.first, std::min(keys_.rows_ahead(), range.last - range.first), range.last).fetch_all();
+    keys_.prefetcher(range.first, std::min(keys_.prefetch_distance(), range.last - range.first), range.last)
+        .fetch_all();
   }
 
   const ForwardProblem& problem_;
@@ -316,20 +318,20 @@ class NarrowBlock {
 };
 
 // A block of few rows, from its first key to its last.
-inline void AttendNarrow(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums,
+inline void AttendDecode(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums,
                          const Scratch& scratch) {
-  const NarrowBlock narrow(problem, block, scratch);
-  const TileRows& rows = narrow.rows();
-  // Computed on each use: filling arrays of kNarrowRows would take longer than one row with few keys.
+  const DecodeBlock decode(problem, block, scratch);
+  const TileRows& rows = decode.rows();
+  // Computed on each use: filling arrays of kDecodeRows would take longer than one row with few keys.
   const std::int64_t floats = RowState::floats(problem.value_size);
   const auto whole = [&](std::int64_t r) {
     return RowState(scratch.row_states.data() + r * floats, problem.value_size);
   };
   const auto part = [&](std::int64_t r) {  // of the current chunk
-    return RowState(scratch.row_states.data() + (kNarrowRows + r) * floats, problem.value_size);
+    return RowState(scratch.row_states.data() + (kDecodeRows + r) * floats, problem.value_size);
   };
   for (std::int64_t r = 0; r < rows.count; ++r) whole(r).clear();
-  narrow.attend(
+  decode.attend(
       {rows.any.first / kChunk, (rows.any.last + kChunk - 1) / kChunk},
       [&](std::int64_t, std::int64_t r) { return part(r); },
       [&](std::int64_t) {
@@ -340,22 +342,22 @@ inline void AttendNarrow(const ForwardProblem& problem, const RowBlock& block, c
   if (!finite) RepeatRows(problem, rows, 0, scratch, sums);
 }
 
-// Where a split block stores the state of row r after a chunk.
-inline RowState StateOf(const ForwardProblem& problem, const ChunkBlock& block, std::int64_t chunk, std::int64_t r) {
+// Where a split block stores the partial of row r and a chunk.
+inline RowState PartialOf(const ForwardProblem& problem, const ChunkBlock& block, std::int64_t chunk, std::int64_t r) {
   const std::int64_t place = (chunk - block.chunks.first) * block.rows.row_count + r;
-  return {block.states + place * RowState::floats(problem.value_size), problem.value_size};
+  return {block.partials + place * RowState::floats(problem.value_size), problem.value_size};
 }
 
-inline void AttendNarrowChunks(const ForwardProblem& problem, const ChunkBlock& block, const Scratch& scratch) {
-  NarrowBlock(problem, block.rows, scratch)
+inline void AttendDecodeChunks(const ForwardProblem& problem, const ChunkBlock& block, const Scratch& scratch) {
+  DecodeBlock(problem, block.rows, scratch)
       .attend(
-          block.chunks, [&](std::int64_t chunk, std::int64_t r) { return StateOf(problem, block, chunk, r); },
+          block.chunks, [&](std::int64_t chunk, std::int64_t r) { return PartialOf(problem, block, chunk, r); },
           [](std::int64_t) {});
 }
 
 // Merges the chunks of a split block in order, and writes its rows.
-inline void Finish(const ForwardProblem& problem, const ChunkBlock& block, const RowSums& sums,
-                   std::span<std::byte> memory) {
+inline void Combine(const ForwardProblem& problem, const ChunkBlock& block, const RowSums& sums,
+                    std::span<std::byte> memory) {
   Arena arena(memory);
   const Scratch scratch(arena, problem, block.rows.row_count);
   for (std::int64_t first = 0; first < block.rows.row_count; first += kTileRows) {
@@ -366,7 +368,7 @@ inline void Finish(const ForwardProblem& problem, const ChunkBlock& block, const
       const RowState whole(scratch.row_states.data(), problem.value_size);
       whole.clear();
       for (std::int64_t chunk = block.chunks.first; chunk < block.chunks.last; ++chunk) {
-        whole.merge(StateOf(problem, block, chunk, first + r));
+        whole.merge(PartialOf(problem, block, chunk, first + r));
       }
       finite = FinishRow(problem, rows, r, whole, sums) && finite;
     }

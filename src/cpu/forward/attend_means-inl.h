@@ -8,8 +8,8 @@
 #define RAPT_CPU_ATTEND_MEANS_INL_H
 #endif
 
-#include "cpu/attend-inl.h"
-#include "cpu/capture-inl.h"
+#include "cpu/forward/attend-inl.h"
+#include "cpu/forward/capture-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
@@ -47,7 +47,7 @@ struct KeptWeights {
   std::span<float> p, means;       // for each tile (keys, kTileRows)
 
  private:
-  std::int64_t floats() const { return (chunks * kChunk + kBroadcasts) * kTileRows; }
+  std::int64_t floats() const { return (chunks * kChunk + kMR) * kTileRows; }
 
   static std::int64_t MostKeys(const ForwardProblem& problem) {
     std::int64_t most = 0;

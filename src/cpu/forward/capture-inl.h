@@ -21,7 +21,7 @@ constexpr float kNothing = -std::numeric_limits<float>::infinity();
 struct CaptureScratch {
   CaptureScratch(Arena& arena, const ForwardProblem& problem)
       : q(arena.take<float>(problem.head_size * kTileRows)),
-        s(arena.take<float>((kChunk + kBroadcasts) * kTileRows)),
+        s(arena.take<float>((kChunk + kMR) * kTileRows)),
         keys(arena.take<float>(reads_in_place(problem.key) ? 0 : kChunk * problem.head_size)),
         rows(arena.take<float>(kLanes * std::max(RoundUp(problem.head_size, 4), kChunk))),
         means(arena.take<float>(MeanCount(problem.outputs.captures) * kMean)) {}

@@ -8,17 +8,17 @@
 
 #include <limits>
 
-#include "cpu/attend_narrow-inl.h"
+#include "cpu/decode/attend_decode-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Values [range) of a chunk, packed: for each group of kBroadcasts columns (kChunk, kBroadcasts).
+// Values [range) of a chunk, packed: for each group of kMR columns (kChunk, kMR).
 inline void PackValues(const ForwardProblem& problem, const RowBlock& block, KeyRange range, const Scratch& scratch) {
   const KvRows rows = KvRows::values(problem, *block.sequence, block.kv_head);
   const std::int64_t size = problem.value_size;
   const bool in_place = reads_in_place(problem.value);
-  const hn::CappedTag<float, kBroadcasts> group;
+  const hn::CappedTag<float, kMR> group;
   const auto step = static_cast<std::int64_t>(hn::Lanes(group));
   for (std::int64_t j = range.first; j < range.last; ++j) {
     const float* row = scratch.rows_in.data();
@@ -27,10 +27,10 @@ inline void PackValues(const ForwardProblem& problem, const RowBlock& block, Key
     } else {
       LoadRow(rows, j, size, scratch.rows_in.data());
     }
-    float* to = scratch.values.data() + (j - range.first) * kBroadcasts;
+    float* to = scratch.values.data() + (j - range.first) * kMR;
     std::int64_t d = 0;
-    for (; d + kBroadcasts <= size; d += kBroadcasts, to += kPanel) {
-      for (std::int64_t n = 0; n < kBroadcasts; n += step) hn::StoreU(hn::LoadU(group, row + d + n), group, to + n);
+    for (; d + kMR <= size; d += kMR, to += kPanel) {
+      for (std::int64_t n = 0; n < kMR; n += step) hn::StoreU(hn::LoadU(group, row + d + n), group, to + n);
     }
     for (; d < scratch.padded_value_size; ++d) *to++ = d < size ? row[d] : 0.0F;
   }
@@ -44,23 +44,23 @@ inline ValueRows LoadValues(const ForwardProblem& problem, const RowBlock& block
   const ConstTensorView& view = problem.value;
   const std::int64_t size = problem.value_size;
   const std::int64_t count = range.last - range.first;
-  if (reads_in_place(view) && view.stride(2) == size && size % kBroadcasts == 0 && count * size * 4 <= kFits) {
+  if (reads_in_place(view) && view.stride(2) == size && size % kMR == 0 && count * size * 4 <= kFits) {
     const KvRows rows = KvRows::values(problem, *block.sequence, block.kv_head);
     if (rows.run(range.first, count) == count) {
       const float* first = static_cast<const float*>(view.data()) + rows.offset(range.first);
       // Prefetched here, row by row: the product reads them in columns.
       for (std::int64_t n = 0; n < count * size; n += 16) hwy::Prefetch(first + n);
-      return {first, size, kBroadcasts};
+      return {first, size, kMR};
     }
   }
   PackValues(problem, block, range, scratch);
-  return {scratch.values.data(), kBroadcasts, kPanel};
+  return {scratch.values.data(), kMR, kPanel};
 }
 
 // A tile's weights for one chunk of keys, relative to the chunk's own maximum.
 struct TileWeights {
   KeyRange keys{0, 0};   // visible to at least one row
-  float* p = nullptr;    // (keys, kTileRows), with padding for kBroadcasts keys
+  float* p = nullptr;    // (keys, kTileRows), with padding for kMR keys
   float* max = nullptr;  // (kTileRows)
 };
 
@@ -81,7 +81,7 @@ void AttendChunk(const ForwardProblem& problem, const TileRows& rows, KeyRange c
   WeightedSum<kV>(
       weights.p, Stretches(rows, keys.range, kLanes),
       {values.data + (keys.range.first - chunk.first) * values.row_stride, values.row_stride, values.panel_stride},
-      scratch.padded_value_size / kBroadcasts, weights.max, sum, state);
+      scratch.padded_value_size / kMR, weights.max, sum, state);
 }
 
 inline void AttendChunk(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk, const float* q,
@@ -117,7 +117,7 @@ struct Tiles {
   template <class RowsOf>
   Tiles(const ForwardProblem& problem, std::int64_t row_count, const Scratch& scratch, const RowsOf& rows_of) {
     const std::int64_t vectors = (row_count + kLanes - 1) / kLanes;
-    count = (vectors + kVectors - 1) / kVectors;
+    count = (vectors + kNR - 1) / kNR;
     for (std::int64_t t = 0, first = 0; t < count; ++t) {
       const std::int64_t width = (vectors / count + (t < vectors % count ? 1 : 0)) * kLanes;
       first_row[t] = first;
@@ -167,7 +167,7 @@ inline void Attend(const ForwardProblem& problem, const RowBlock& block, const R
                    std::span<std::byte> memory) {
   Arena arena(memory);
   const Scratch scratch(arena, problem, block.row_count);
-  if (IsNarrow(block)) return AttendNarrow(problem, block, sums, scratch);
+  if (IsDecode(block)) return AttendDecode(problem, block, sums, scratch);
 
   const Tiles tiles(problem, block, scratch);
   for (std::int64_t t = 0; t < tiles.count; ++t) scratch.clear(t);
@@ -180,15 +180,15 @@ inline void Attend(const ForwardProblem& problem, const RowBlock& block, const R
 inline void AttendChunks(const ForwardProblem& problem, const ChunkBlock& block, std::span<std::byte> memory) {
   Arena arena(memory);
   const Scratch scratch(arena, problem, block.rows.row_count);
-  if (IsNarrow(block.rows)) return AttendNarrowChunks(problem, block, scratch);
+  if (IsDecode(block.rows)) return AttendDecodeChunks(problem, block, scratch);
 
   const Tiles tiles(problem, block.rows, scratch);
   for (std::int64_t chunk = block.chunks.first; chunk < block.chunks.last; ++chunk) {
     for (std::int64_t t = 0; t < tiles.count; ++t) scratch.clear(t);
     AttendTiles(problem, block.rows, tiles, chunk, scratch);
     for (std::int64_t t = 0; t < tiles.count; ++t) {
-      StoreStates(tiles.rows[t], scratch.state(t), problem.value_size, scratch.rows_in.data(),
-                  [&](std::int64_t r) { return StateOf(problem, block, chunk, tiles.first_row[t] + r); });
+      StorePartials(tiles.rows[t], scratch.state(t), problem.value_size, scratch.rows_in.data(),
+                    [&](std::int64_t r) { return PartialOf(problem, block, chunk, tiles.first_row[t] + r); });
     }
   }
 }

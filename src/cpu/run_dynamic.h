@@ -14,8 +14,8 @@ namespace rapt::cpu {
 // Calls work(n, worker) for n = 0 … count − 1, started in ascending order, on at most this many workers, and
 // done(worker) when a worker has nothing left to do.
 template <class Work, class Done>
-void share_out(const ParallelFor& parallel_for, std::int64_t workers, std::int64_t count, const Work& work,
-               const Done& done) {
+void run_dynamic(const ParallelFor& parallel_for, std::int64_t workers, std::int64_t count, const Work& work,
+                 const Done& done) {
   // No worker thread to wake. The caller's own parallel_for still gets its one task: it may choose the thread it runs
   // on.
   if ((workers <= 1 || count <= 1) && &parallel_for == &core::pool_function()) {
@@ -32,8 +32,8 @@ void share_out(const ParallelFor& parallel_for, std::int64_t workers, std::int64
 }
 
 template <class Work>
-void share_out(const ParallelFor& parallel_for, std::int64_t workers, std::int64_t count, const Work& work) {
-  share_out(parallel_for, workers, count, work, [](std::int64_t) {});
+void run_dynamic(const ParallelFor& parallel_for, std::int64_t workers, std::int64_t count, const Work& work) {
+  run_dynamic(parallel_for, workers, count, work, [](std::int64_t) {});
 }
 
 }  // namespace rapt::cpu

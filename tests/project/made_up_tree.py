@@ -1,0 +1,24 @@
+"""Tries a check of the project on a made-up tree: a breach of each kind must be noticed, and nothing else."""
+
+import pathlib
+import tempfile
+
+
+def self_test(tree, mark, breaches, suffix="", also=(), cleaned=str):
+    """The exit status: 0 if breaches(root) begin with NAME:LINE of the marked lines of {name: [line, …]} and `also`."""
+    expected = set(also)
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder).resolve()
+        for name, lines in tree.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("\n".join(map(cleaned, lines)) + "\n", encoding="utf-8")
+            if name.endswith(suffix):
+                expected |= {f"{name}:{number}" for number, line in enumerate(lines, start=1) if mark in line}
+        found = {":".join(breach.split(":")[:2]) for breach in breaches(root)}
+    for place in sorted(expected - found):
+        print(f"not noticed: {place}")
+    for place in sorted(found - expected):
+        print(f"wrongly reported: {place}")
+    print(f"self-test: {len(expected & found)} of {len(expected)} breaches noticed")
+    return 0 if found == expected else 1
