@@ -23,10 +23,12 @@
 // NaN in its v still gives NaN.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -77,6 +79,15 @@ struct Window {
   std::optional<std::int64_t> left{};
   std::optional<std::int64_t> right{};
 };
+
+// Calls visit("left", window.left) and so on, for every field in order. Checks and conversions from other languages are
+// written with it, so that they need no change for a new field. `Of` is Window or const Window.
+template <class Of, class Visit>
+requires std::same_as<std::remove_const_t<Of>, Window>
+void for_each_field(Of& window, const Visit& visit) {
+  visit("left", window.left);
+  visit("right", window.right);
+}
 
 // Variable-length sequences concatenated along L in one batch row (B = 1). Sequence n holds queries query_starts[n] …
 // query_starts[n + 1] − 1, and keys likewise (cu_seqlens in FlashAttention). It behaves exactly like batch row n of a

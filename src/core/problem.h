@@ -75,9 +75,9 @@ struct AttentionProblem {
   double scale = 1.0;
   double softcap = 0.0;
   std::span<Mask> masks;  // views of (B, Hq, Lq, Lk), broadcast by stride 0
-  // Causal and window combined: position p sees keys p − left … p + right.
-  static constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max() / 4;
-  std::int64_t left = kOpen, right = kOpen;
+  static constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max() / 4;  // more keys than there are
+  bool causal = false;
+  Window window{};  // no number in it exceeds kOpen
   std::span<const double> alibi_slopes;
   ConstTensorView sinks;
   ResolvedDropout dropout;
@@ -92,13 +92,21 @@ struct AttentionProblem {
   // score.
   bool sums_in_f64() const { return query.dtype() == DType::f64; }
 
+  // Whether causal mask or window hide some keys from some positions.
+  bool hides_by_position() const { return causal || window.left || window.right; }
+
   // The keys that causal mask, window and key length leave visible to query i of a sequence; masks may hide more of
-  // them.
+  // them. Both ends ascend with i.
   KeyRange visible_keys(const SequenceSpan& sequence, std::int64_t i) const {
     const std::int64_t position = i + sequence.offset;
-    const std::int64_t first = std::max<std::int64_t>(0, position - left);
+    const std::int64_t right = causal ? 0 : window.right.value_or(kOpen);  // a window's side is never negative
+    const std::int64_t first = std::max<std::int64_t>(0, position - window.left.value_or(kOpen));
     const std::int64_t last = std::min(sequence.key_count, position + right + 1);
     return {first, std::max(first, last)};
+  }
+  bool is_visible(const SequenceSpan& sequence, std::int64_t i, std::int64_t j) const {
+    const KeyRange keys = visible_keys(sequence, i);
+    return j >= keys.first && j < keys.last;
   }
 };
 

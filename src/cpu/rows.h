@@ -1,4 +1,4 @@
-// The rows of one tile: their heads, queries and visible keys.
+// The rows of one tile: their heads, queries and visible keys; and which chunks of keys they visit.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,61 @@
 #include "cpu/kernel_table.h"
 
 namespace rapt::cpu {
+
+// The chunks of keys that some rows visit, ascending. What is numbered by chunk counts places in this list.
+class ChunkList {
+ public:
+  explicit ChunkList(KeyRange keys) : first_(keys.first / kChunk), last_((keys.last + kChunk - 1) / kChunk) {}
+
+  std::int64_t count() const { return std::max<std::int64_t>(0, last_ - first_); }
+  std::int64_t operator[](std::int64_t place) const { return first_ + place; }
+  bool contains(std::int64_t chunk) const { return chunk >= first_ && chunk < last_; }
+  std::int64_t place_of(std::int64_t chunk) const { return chunk - first_; }
+  // Of `count` places from `place` on, how many have consecutive chunks.
+  std::int64_t run(std::int64_t /*place*/, std::int64_t count) const { return count; }
+
+ private:
+  std::int64_t first_, last_;
+};
+
+// The keys that at least one of some rows sees, as few others as possible included.
+class SeenKeys {
+ public:
+  SeenKeys() = default;
+  // Of all rows between two: both ends of what rows see ascend.
+  SeenKeys(KeyRange of_first, KeyRange of_last) : range_{of_first.first, of_last.last} {}
+
+  void add(KeyRange keys) { add(SeenKeys(keys, keys)); }
+  void add(const SeenKeys& other) {
+    if (other.range_.first >= other.range_.last) return;
+    if (range_.first >= range_.last) return void(range_ = other.range_);
+    range_ = {std::min(range_.first, other.range_.first), std::max(range_.last, other.range_.last)};
+  }
+
+  // Those among `keys`, from the first to the last.
+  KeyRange within(KeyRange keys) const {
+    const std::int64_t first = std::max(keys.first, range_.first);
+    return {first, std::max(first, std::min(keys.last, range_.last))};
+  }
+  KeyRange within_chunk(std::int64_t chunk) const { return within({chunk * kChunk, (chunk + 1) * kChunk}); }
+  ChunkList chunks() const { return ChunkList(range_); }
+
+ private:
+  KeyRange range_{0, 0};
+};
+
+// The chunks that a block of rows visits.
+inline ChunkList chunks_of(const AttentionProblem& problem, const SequenceSpan& sequence, std::int64_t first_query,
+                           std::int64_t last_query) {
+  return SeenKeys(problem.visible_keys(sequence, first_query), problem.visible_keys(sequence, last_query)).chunks();
+}
+inline ChunkList chunks_of(const AttentionProblem& problem, const RowBlock& block) {
+  return chunks_of(problem, *block.sequence, block.first_row / problem.group,
+                   (block.first_row + block.row_count - 1) / problem.group);
+}
+inline ChunkList chunks_of(const AttentionProblem& problem, const HeadRows& rows) {
+  return chunks_of(problem, *rows.sequence, rows.first, rows.first + rows.count - 1);
+}
 
 struct TileRows {
   static constexpr std::int64_t kMax = 48;
@@ -40,11 +95,18 @@ struct TileRows {
   std::int64_t query(std::int64_t lane) const {
     return sequence->query_begin + i[static_cast<std::size_t>(lane)];  // as a row of q
   }
+  // Whether every row sees all of these keys.
+  bool all_see(KeyRange keys) const { return keys.first >= all.first && keys.last <= all.last; }
+  // Those of `keys` that at least one of rows first … last sees, from the first to the last.
+  KeyRange seen_by(std::int64_t first, std::int64_t last, KeyRange keys) const {
+    return {std::max(keys.first, visible[static_cast<std::size_t>(first)].first),
+            std::min(keys.last, visible[static_cast<std::size_t>(last)].last)};
+  }
 
   const SequenceSpan* sequence = nullptr;
   std::int64_t count = 0;                  // rows that exist
   std::int64_t vectors = 0;                // of lanes, the last one possibly padded
-  KeyRange any{0, 0};                      // keys visible to at least one row
+  SeenKeys any;                            // keys visible to at least one row
   KeyRange all{0, 0};                      // keys visible to every row
   std::array<std::int64_t, kMax> i, head;  // for each lane; not set past the vectors in use
   std::array<KeyRange, kMax> visible;
@@ -58,7 +120,6 @@ struct TileRows {
   template <class RowOf>
   TileRows(const AttentionProblem& problem, const SequenceSpan& of, std::int64_t rows, std::int64_t lanes, RowOf row_of)
       : sequence(&of), count(rows), vectors((rows + lanes - 1) / lanes) {
-    any = {AttentionProblem::kOpen, 0};
     all = {0, AttentionProblem::kOpen};
     for (std::int64_t n = 0; n < vectors * lanes; ++n) {
       const auto lane = static_cast<std::size_t>(n);
@@ -70,11 +131,30 @@ struct TileRows {
       i[lane] = row.i;
       head[lane] = row.head;
       const KeyRange range = visible[lane] = problem.visible_keys(of, row.i);
-      if (range.first < range.last) any = {std::min(any.first, range.first), std::max(any.last, range.last)};
+      any.add(range);
       all = {std::max(all.first, range.first), std::min(all.last, range.last)};
     }
-    if (any.last == 0) any.first = 0;
   }
+};
+
+// Which rows of a tile may see some keys. The keys of each call come after those of the last one, so it finds rows as
+// it goes: both ends of what rows see ascend.
+class SeeingRows {
+ public:
+  explicit SeeingRows(const TileRows& rows) : rows_(rows) {}
+
+  // Rows first … last − 1.
+  KeyRange operator()(KeyRange keys) {
+    while (first_ < rows_.count && visible(first_).last <= keys.first) ++first_;
+    while (last_ < rows_.count && visible(last_).first < keys.last) ++last_;
+    return {first_, last_};
+  }
+
+ private:
+  KeyRange visible(std::int64_t row) const { return rows_.visible[static_cast<std::size_t>(row)]; }
+
+  const TileRows& rows_;
+  std::int64_t first_ = 0, last_ = 0;
 };
 
 // Rows are in ascending order, so under a causal mask or a window each vector of rows sees its own range of keys, and
