@@ -1,5 +1,7 @@
 """Options of attention that are more than a number: plain named tuples."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 
@@ -38,8 +40,8 @@ class Mask(NamedTuple):
 class Window(NamedTuple):
     """A query at position i sees keys i - left to i + right. None means no limit."""
 
-    left: object = None
-    right: object = None
+    left: int | None = None
+    right: int | None = None
 
 
 class PackedSequences(NamedTuple):
