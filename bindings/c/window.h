@@ -15,6 +15,7 @@ template <class AnyWindow, class Options, class Visit>
 void for_each_field(AnyWindow& window, Options& c, const Visit& visit) {
   visit(window.left, c.has_window_left, c.window_left);
   visit(window.right, c.has_window_right, c.window_right);
+  visit(window.first, c.window_first);
 }
 
 inline Window window_of(const rapt_attention_options& c) {

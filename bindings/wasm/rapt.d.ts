@@ -26,10 +26,11 @@ export type Mask =
   | {kind: 'keep' | 'drop' | 'add'; tensor: Tensor}
   | {kind: 'fill'; tensor: Tensor; value: number};
 
-/** A query at position i sees keys i - left to i + right; null means no limit. */
+/** A query at position i sees keys i - left to i + right; null means no limit. The first `first` keys stay visible. */
 export interface Window {
   left?: number | null;
   right?: number | null;
+  first?: number;
 }
 
 export interface AttentionOptions {

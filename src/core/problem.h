@@ -33,6 +33,11 @@ struct KeyRange {
   std::int64_t last;
 };
 
+// The keys that a query sees: a range, and before it, with a gap, the first `leading` keys of the sequence.
+struct VisibleKeys : KeyRange {
+  std::int64_t leading = 0;
+};
+
 // The page table of k and v. If each batch row is a single page of any size, `shift` exceeds all key indices.
 struct PagesInUse {
   static constexpr int kOnePage = 62;
@@ -96,17 +101,21 @@ struct AttentionProblem {
   bool hides_by_position() const { return causal || window.left || window.right; }
 
   // The keys that causal mask, window and key length leave visible to query i of a sequence; masks may hide more of
-  // them. Both ends ascend with i.
-  KeyRange visible_keys(const SequenceSpan& sequence, std::int64_t i) const {
+  // them. Both ends of the range ascend with i. The leading keys are part of it until it moves past them; then every
+  // query has the same ones.
+  VisibleKeys visible_keys(const SequenceSpan& sequence, std::int64_t i) const {
     const std::int64_t position = i + sequence.offset;
     const std::int64_t right = causal ? 0 : window.right.value_or(kOpen);  // a window's side is never negative
     const std::int64_t first = std::max<std::int64_t>(0, position - window.left.value_or(kOpen));
     const std::int64_t last = std::min(sequence.key_count, position + right + 1);
-    return {first, std::max(first, last)};
+    const std::int64_t existing = causal ? std::min(sequence.key_count, position + 1) : sequence.key_count;
+    const std::int64_t leading = std::clamp<std::int64_t>(existing, 0, window.first);
+    if (leading < first) return {{first, std::max(first, last)}, leading};
+    return {{0, std::max(leading, last)}, 0};
   }
   bool is_visible(const SequenceSpan& sequence, std::int64_t i, std::int64_t j) const {
-    const KeyRange keys = visible_keys(sequence, i);
-    return j >= keys.first && j < keys.last;
+    const VisibleKeys keys = visible_keys(sequence, i);
+    return j < keys.leading || (j >= keys.first && j < keys.last);
   }
 };
 
