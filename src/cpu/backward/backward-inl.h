@@ -30,7 +30,7 @@ inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const 
   std::fill_n(l, TileRows::kMax, 0.0F);
   const ChunkList chunks = rows.any.chunks();
   for (std::int64_t n = 0; n < chunks.count(); ++n) {
-    const KeyRange range = ChunkRange(*rows.sequence, chunks[n]);
+    const KeyRange range = rows.any.within_chunk(chunks[n]);
     const TileKeys keys = VisibleTileKeys(problem, rows, range);
     if (keys.range.first >= keys.range.last) continue;
     const KeyRows key_rows = LoadKeys(problem, *rows.sequence, kv_head, range, scratch.keys.data());
@@ -93,7 +93,7 @@ inline void SumDelta(const BackwardProblem& problem, const TileRows& rows, const
                      TileStats& stats) {
   const ChunkList chunks = rows.any.chunks();
   for (std::int64_t n = 0; n < chunks.count(); ++n) {
-    const KeyRange range = ChunkRange(*rows.sequence, chunks[n]);
+    const KeyRange range = rows.any.within_chunk(chunks[n]);
     const ChunkRows chunk_rows = LoadChunks(problem, *rows.sequence, rows.head[0] / problem.group, range, scratch);
     const TileKeys keys = ScoreTile(problem, rows, range, chunk_rows, scratch);
     if (keys.range.first >= keys.range.last) continue;
