@@ -54,7 +54,7 @@ C_STRUCTS = {
 
 # What takes a C++ struct's place in Python: functions by their keywords, classes by their fields.
 PYTHON = {
-    "AttentionOptions": ["attention", "attention_backward"],
+    "AttentionOptions": ["attention", "attention_backward", "Options"],
     "Mask": ["Mask"],
     "Alignment": ["attention"],
     "Window": ["attention"],

@@ -5,6 +5,27 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+class Options(NamedTuple):
+    """The options of a call, as the extension module takes them: the keywords of rapt.attention, in their order."""
+
+    mask: object = None
+    scale: float | None = None
+    softcap: float = 0.0
+    causal: bool = False
+    window: object = None
+    alignment: object = None
+    key_lengths: object = None
+    packed: object = None
+    pages: object = None
+    key_scales: object = None
+    value_scales: object = None
+    alibi_slopes: object = None
+    sinks: object = None
+    dropout: object = None
+    engine: str = "automatic"
+    threads: int = 0
+
+
 class Mask(NamedTuple):
     """A mask, with a defined meaning of True. Create one with Mask.keep, Mask.drop, Mask.add or Mask.fill.
 
