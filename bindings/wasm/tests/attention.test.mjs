@@ -25,6 +25,7 @@ test('both engines agree, with every option a page can pass', () => {
   const bias = heads(1, 4, 9, 9, 7);
   const all = [
     {}, {causal: true}, {scale: 0.3}, {softcap: 2}, {window: [2, 1]}, {window: [3, null], causal: true},
+    {window: {left: 1, right: 0, first: 2}},
     {keyLengths: [5, 9]}, {alibiSlopes: [0.5, 0.25, 0.125, 0.0625]}, {dropout: {rate: 0.3, seed: 5}},
     {sinks: rapt.tensor(new Float32Array([0, 1, 2, 3]), [4])}, {causal: true, alignment: 'bottomRight'},
     {causal: true, alignment: [3, 4]}, {masks: [{kind: 'keep', tensor: mask}]},
