@@ -15,16 +15,9 @@ import time
 import numpy as np
 import rapt
 from rapt import _rapt
+from rapt._options import Options
 
 CALLS = 500  # in one round: well under a slice of the scheduler
-
-
-def plain_options(**changes):
-    """The tuple that rapt.attention makes of its keywords."""
-    names = ("mask scale softcap causal window alignment key_lengths packed pages key_scales value_scales alibi_slopes "
-             "sinks dropout engine threads").split()
-    values = dict.fromkeys(names) | {"softcap": 0.0, "causal": False, "engine": "automatic", "threads": 0}
-    return tuple((values | changes).values())
 
 
 def python_seconds(call, calls=CALLS):
@@ -40,7 +33,7 @@ def overhead(query, call, rounds, **options):
     both = [[], []]
     for _ in range(rounds):
         both[0].append(python_seconds(call))
-        both[1].append(_rapt.time_attention(query, query, query, plain_options(**options), out, CALLS) / CALLS)
+        both[1].append(_rapt.time_attention(query, query, query, Options(**options), out, CALLS) / CALLS)
     return min(both[0]), min(both[1])
 
 

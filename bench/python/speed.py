@@ -13,8 +13,8 @@ import time
 
 import numpy as np
 import rapt
-from overhead import plain_options
 from rapt import _rapt
+from rapt._options import Options
 
 # Name, (B, H, Lq, D), Lk, options.
 CASES = [
@@ -32,7 +32,7 @@ def compare(shape, keys, options, rounds, clock):
     key, value = (rng.standard_normal((*shape[:2], keys, shape[3]), np.float32) for _ in range(2))
     out = np.empty_like(query)
     both = [[], []]
-    tuple_of_options = plain_options(**options)
+    tuple_of_options = Options(**options)
     for _ in range(rounds):
         began = clock()
         rapt.attention(query, key, value, out=out, **options)

@@ -19,17 +19,10 @@ import rapt.torch
 import torch
 import torch.nn.functional as F
 from rapt import _rapt
+from rapt._options import Options
 
 CALLS = 300  # of a tiny input in one round
 TINY_BAR, TINY_GOAL, RATIO_BAR = 40.0, 15.0, 1.05
-
-
-def options(**changes):
-    """The tuple that rapt.attention makes of its keywords."""
-    names = ("mask scale softcap causal window alignment key_lengths packed pages key_scales value_scales alibi_slopes "
-             "sinks dropout engine threads").split()
-    values = dict.fromkeys(names) | {"softcap": 0.0, "causal": False, "engine": "automatic", "threads": 1}
-    return tuple((values | changes).values())
 
 
 def tiny_calls():
@@ -69,7 +62,7 @@ def ratio(length, rounds, heads=8, size=64, causal=False):
     """(rapt.torch.sdpa's ms, the C++ call's ms), on one thread."""
     q, k, v = (torch.randn(1, heads, length, size) for _ in range(3))
     out = torch.empty_like(q)
-    given = options(causal=causal, alignment="top_left" if causal else None)
+    given = Options(causal=causal, alignment="top_left" if causal else None, threads=1)
     bridged, plain = [], []
     for _ in range(rounds):
         bridged.append(processor_seconds(lambda: rapt.torch.sdpa(q, k, v, is_causal=causal)))

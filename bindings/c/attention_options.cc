@@ -1,4 +1,5 @@
 #include "options.h"
+#include "window.h"
 
 namespace rapt::c {
 
@@ -65,8 +66,7 @@ AttentionOptions attention_options(const Caller& caller, const rapt_attention_op
   options.softcap = c.softcap;
   options.masks = masks(caller, c.masks, c.masks_count);
   options.causal = c.causal != 0;
-  if (c.has_window_left != 0) options.window.left = c.window_left;
-  if (c.has_window_right != 0) options.window.right = c.window_right;
+  options.window = window_of(c);
   options.alignment = {caller.choice({"options.alignment_kind"}, c.alignment_kind, Alignment::Kind::offset),
                        list("options.alignment_values", c.alignment_values, c.alignment_values_count)};
   options.key_lengths = list("options.key_lengths", c.key_lengths, c.key_lengths_count);

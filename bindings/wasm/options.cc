@@ -47,13 +47,22 @@ Mask mask_of(const val& mask) {
   throw Error("a mask's kind is \"" + kind + "\"; it must be keep, drop, add or fill");
 }
 
+// [left, right], or an object with the fields of Window.
 Window window_of(const val& window) {
-  if (!is_given(window["length"]) || window["length"].as<int>() != 2) {
-    throw Error("window must be [left, right], with null for no limit");
+  const bool list = window.isArray();
+  if (list ? window["length"].as<int>() != 2 : window.typeOf().as<std::string>() != "object") {
+    throw Error("window must be [left, right] or an object, {left, right}, with null for no limit");
   }
   Window result;
-  if (is_given(window[0])) result.left = static_cast<std::int64_t>(number_of(window[0], "window"));
-  if (is_given(window[1])) result.right = static_cast<std::int64_t>(number_of(window[1], "window"));
+  std::vector<std::string_view> names;
+  for_each_field(result, [&](std::string_view name, auto& field) {
+    const val given = list ? window[names.size()] : window[std::string(name)];
+    names.push_back(name);
+    if (is_given(given)) field = static_cast<std::int64_t>(number_of(given, "window"));
+  });
+  if (const auto key = list ? std::nullopt : unknown_key(window, names)) {
+    throw Error("window has no \"" + *key + "\"");
+  }
   return result;
 }
 

@@ -26,13 +26,20 @@ export type Mask =
   | {kind: 'keep' | 'drop' | 'add'; tensor: Tensor}
   | {kind: 'fill'; tensor: Tensor; value: number};
 
+/** A query at position i sees keys i - left to i + right; null means no limit. The first `first` keys stay visible. */
+export interface Window {
+  left?: number | null;
+  right?: number | null;
+  first?: number;
+}
+
 export interface AttentionOptions {
   scale?: number;
   softcap?: number;
   masks?: Mask[];
   causal?: boolean;
-  /** [left, right]; null means no limit. */
-  window?: [number | null, number | null];
+  /** [left, right] is short for {left, right}. */
+  window?: [number | null, number | null] | Window;
   alignment?: 'topLeft' | 'bottomRight' | number | number[];
   keyLengths?: number[];
   alibiSlopes?: number[];

@@ -1,10 +1,12 @@
 // The flags of `rapt run` that are options of attention itself; rapt/attention.h documents them.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/files/file_options.h"
 #include "cli/run/options.h"
+#include "rapt/option_table.h"
 
 namespace rapt::cli {
 namespace {
@@ -26,7 +29,7 @@ constexpr std::array<std::pair<std::string_view, Engine>, 3> kEngines{
     {{"auto", Engine::automatic}, {"cpu", Engine::cpu}, {"reference", Engine::reference}}};
 
 // 128,0: the number of keys to the left and to the right; an empty side is unlimited.
-Window window_of(const std::string& text) {
+void set_sides(Window& window, const std::string& text) {
   const std::vector<std::string> sides = split(text);
   if (sides.size() != 2) {
     throw BadValue(
@@ -37,7 +40,24 @@ Window window_of(const std::string& text) {
   const auto side = [](const std::string& part) {
     return part.empty() ? std::optional<std::int64_t>() : whole_number("--window", part, 0, kMostWhole);
   };
-  return {side(sides[0]), side(sides[1])};
+  window.left = side(sides[0]);
+  window.right = side(sides[1]);
+}
+
+// Flags for the fields of a window besides its sides, with the names and meanings of the option table.
+void add_window_fields(Command& command, Window& window) {
+  for_each_field(window, [&](std::string_view name, auto& field) {
+    if constexpr (std::is_same_v<decltype(field), std::int64_t&>) {
+      const auto row = std::find_if(option_table().begin(), option_table().end(), [&](const OptionRow& option) {
+        return option.of == "Window" && option.name == name;
+      });
+      const std::string flag(row->command.name);
+      std::string help(row->meaning);
+      help[0] = static_cast<char>(help[0] - 'a' + 'A');
+      command.one(flag, "N", help,
+                  [&field, flag](const std::string& text) { field = whole_number(flag, text, 0, kMostWhole); });
+    }
+  });
 }
 
 Alignment aligned(const std::string& option, const std::string& text) {
@@ -75,7 +95,8 @@ void add_masks(Command& command, RunOptions& options) {
   command.one("--key-starts", "LIST", "The same for the keys (default: as --query-starts)",
               [&](const std::string& text) { attention.packed.key_starts = whole_numbers("--key-starts", text, 0); });
   command.one("--window", "L,R", "Sliding window: each query sees L keys before and R keys after its own position",
-              [&](const std::string& text) { attention.window = window_of(text); });
+              [&](const std::string& text) { set_sides(attention.window, text); });
+  add_window_fields(command, attention.window);
   command.one("--align", "top-left|bottom-right",
               "Align the first query with the first key, or the last query with the last key",
               [&](const std::string& text) { attention.alignment = aligned("--align", text); });

@@ -23,10 +23,12 @@
 // NaN in its v still gives NaN.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -72,11 +74,24 @@ struct Alignment {
   std::vector<std::int64_t> values{};  // for Kind::offset: one for all batch rows, or one per row
 };
 
-// A query at position i attends to keys i − left … i + right. An absent side is unbounded.
+// A query at position i attends to keys i − left … i + right. An absent side is unbounded. The first keys of a
+// sequence, 0 … first − 1, stay visible whatever the window (the "attention sinks" of streaming models): it hides none
+// of them on either side. Causal mask, masks and key lengths still do.
 struct Window {
   std::optional<std::int64_t> left{};
   std::optional<std::int64_t> right{};
+  std::int64_t first = 0;
 };
+
+// Calls visit("left", window.left) and so on, for every field in order. Checks and conversions from other languages are
+// written with it, so that they need no change for a new field. `Of` is Window or const Window.
+template <class Of, class Visit>
+requires std::same_as<std::remove_const_t<Of>, Window>
+void for_each_field(Of& window, const Visit& visit) {
+  visit("left", window.left);
+  visit("right", window.right);
+  visit("first", window.first);
+}
 
 // Variable-length sequences concatenated along L in one batch row (B = 1). Sequence n holds queries query_starts[n] …
 // query_starts[n + 1] − 1, and keys likewise (cu_seqlens in FlashAttention). It behaves exactly like batch row n of a

@@ -178,6 +178,7 @@ typedef struct rapt_attention_options {
   void* parallel_for_context;
   void* workspace;
   size_t workspace_bytes;
+  int64_t window_first;
 } rapt_attention_options;
 
 typedef struct rapt_capture {

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
+#include <type_traits>
 
 #include "attention/storage.h"
 #include "core/call_counts.h"
@@ -116,8 +118,7 @@ void resolve_sequences(const Checks& checks, const AttentionOptions& options, At
 // The shared offset of causal, window and ALiBi, from lengths as they are before key_lengths shorten them.
 void resolve_alignment(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
   const Alignment& alignment = options.alignment;
-  const bool used = problem.left != AttentionProblem::kOpen || problem.right != AttentionProblem::kOpen ||
-                    !options.alibi_slopes.empty();
+  const bool used = problem.hides_by_position() || !options.alibi_slopes.empty();
   const std::size_t rows = problem.sequences.size();
 
   if (alignment.kind == Alignment::Kind::offset) {
@@ -159,15 +160,19 @@ void resolve_key_lengths(const Checks& checks, const AttentionOptions& options, 
 }
 
 void resolve_window(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
-  const auto side = [&](std::string_view name, std::optional<std::int64_t> width) {
-    if (!width) return AttentionProblem::kOpen;
-    checks.require(*width >= 0, "window.", name, " is ", *width,
-                   "; it must not be negative (leave it unset for no limit)");
-    return std::min(*width, AttentionProblem::kOpen);
+  const auto check = [&](std::string_view name, std::int64_t& keys, const char* advice) {
+    checks.require(keys >= 0, "window.", name, " is ", keys, "; it must not be negative", advice);
+    keys = std::min(keys, AttentionProblem::kOpen);
   };
-  problem.left = side("left", options.window.left);
-  problem.right = side("right", options.window.right);
-  if (options.causal) problem.right = 0;  // a window is never negative, so causal is the tighter limit
+  problem.causal = options.causal;
+  problem.window = options.window;
+  for_each_field(problem.window, [&](std::string_view name, auto& field) {
+    if constexpr (std::is_same_v<decltype(field), std::int64_t&>) {
+      check(name, field, "");
+    } else if (field) {
+      check(name, *field, " (leave it unset for no limit)");
+    }
+  });
 }
 
 void resolve_masks(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {

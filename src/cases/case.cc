@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 #include <sstream>
+#include <string_view>
+#include <type_traits>
 
 #include "rapt/random.h"
 
@@ -346,8 +348,13 @@ std::string describe(const CaseSpec& spec) {
   if (spec.has_scale) s << " scale=" << spec.scale;
   if (spec.softcap != 0.0) s << " softcap=" << spec.softcap;
   if (spec.causal) s << " causal";
-  if (spec.window.left) s << " left=" << *spec.window.left;
-  if (spec.window.right) s << " right=" << *spec.window.right;
+  for_each_field(spec.window, [&](std::string_view name, const auto& field) {
+    if constexpr (std::is_same_v<decltype(field), const std::int64_t&>) {
+      if (field != 0) s << ' ' << name << '=' << field;
+    } else if (field) {
+      s << ' ' << name << '=' << *field;
+    }
+  });
   s << " alignment=" << static_cast<int>(spec.alignment.kind);
   list("offsets", spec.alignment.values);
   list("key_lengths", spec.key_lengths);

@@ -299,6 +299,53 @@ void add_storage(List& list) {
   i8("I8Packed", 9, 14, [](CaseSpec& s) { s.batch = 1, s.packed = {{0, 4, 9}, {0, 6, 14}}, s.key_lengths = {5, 8}; });
 }
 
+// The first keys, which stay visible outside a window.
+void add_first_keys(List& list) {
+  const auto window = [&](const char* name, std::int64_t queries, std::int64_t keys, Window given, const auto& change) {
+    list.add(name, [&](CaseSpec& s) {
+      set_lengths(s, queries, keys), s.window = given, s.alignment = Alignment::bottom_right();
+      change(s);
+    });
+  };
+  const auto causal = [](CaseSpec& s) { s.causal = true; };
+  window("FirstKeysCausal", 33, 33, {.left = 3, .first = 2}, causal);
+  window("FirstKeysOnEitherSide", 20, 20, {.left = 1, .right = 1, .first = 5}, [](CaseSpec&) {});
+  window("FirstKeysUnboundedWindow", 9, 9, {.first = 3}, causal);
+  window("FirstKeysAreAll", 30, 30, {.left = 0, .first = 100}, causal);
+  window("FirstKeysWindowPastTheKeys", 30, 6, {.left = 1, .right = 1, .first = 2},
+         [](CaseSpec& s) { s.alignment = Alignment::top_left(); });
+  window("FirstKeysWindowBeforeTheKeys", 7, 7, {.right = 0, .first = 3},
+         [](CaseSpec& s) { s.alignment = Alignment::offset(-5); });
+  window("FirstKeysLengths", 7, 7, {.left = 1, .first = 4}, [](CaseSpec& s) { s.key_lengths = {2, 7}; });
+  window("FirstKeysPacked", 31, 31, {.left = 2, .first = 3}, [](CaseSpec& s) {
+    s.batch = 1, s.packed = {{0, 9, 9, 24, 31}, {0, 9, 12, 27, 31}}, s.causal = true;
+    s.captures = {{Stage::raw, {}}, {Stage::masked, {}}, {Stage::weights, {}}};
+  });
+  window("FirstKeysEveryOption", 40, 40, {.left = 4, .first = 6}, [](CaseSpec& s) {
+    s.causal = true, s.softcap = 5.0, s.alibi = true, s.sinks = true, s.dropout = {.rate = 0.3, .seed = 8};
+    s.masks = {{.kind = Mask::Kind::drop, .chance = 0.4}, {.kind = Mask::Kind::add, .one_head = true}};
+  });
+  // With whole chunks between the first keys and the window.
+  window("FirstKeysFarBehind", 900, 900, {.left = 70, .first = 4}, [](CaseSpec& s) {
+    s.batch = 1, s.causal = true, set_heads(s, 2, 1);
+    s.captures = {{Stage::weights, {.heads = {1}, .queries = {0, 6, 300, 899}}}};
+  });
+  window("FirstKeysOfTwoChunks", 700, 700, {.left = 50, .first = 270},
+         [](CaseSpec& s) { s.batch = 1, s.causal = true, s.head_size = s.value_size = 20; });
+  window("FirstKeysMeanWeights", 130, 900, {.left = 90, .first = 9}, [](CaseSpec& s) {
+    s.captures = {{Stage::dropped_weights, {.mean_over_heads = true}}}, s.causal = true, s.key_lengths = {900, 500};
+  });
+  window("FirstKeysDecode", 1, 1500, {.left = 299, .first = 4},
+         [](CaseSpec& s) { s.causal = true, set_heads(s, 8, 2); });
+  window("FirstKeysFewQueries", 6, 1500, {.left = 40, .first = 300}, causal);
+  window("FirstKeysPrefillOnACache", 64, 1200, {.left = 500, .right = 3, .first = 11}, [](CaseSpec&) {});
+  window("FirstKeysPages", 1, 900, {.left = 63, .first = 4},
+         [](CaseSpec& s) { s.causal = true, set_heads(s, 4, 2), s.put_in_pages(32); });
+  window("FirstKeysI8", 5, 700, {.left = 30, .first = 20}, [](CaseSpec& s) {
+    s.causal = true, s.kv_type = DType::i8, s.key_lengths = {700, 90};
+  });
+}
+
 }  // namespace
 
 std::vector<CaseSpec> all_cases() {
@@ -311,6 +358,7 @@ std::vector<CaseSpec> all_cases() {
   add_captures(list);
   add_decoding(list);
   add_storage(list);
+  add_first_keys(list);
   return list.take();
 }
 

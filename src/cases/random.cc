@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
+#include <type_traits>
 
 #include "cases/list.h"
 
@@ -97,6 +99,18 @@ Selection selection(Stream& stream, const CaseSpec& spec) {
   return of;
 }
 
+// Every other whole number of a window, each from a stream of its own: a new field changes no draw of the others.
+void draw_other_fields(std::uint64_t seed, CaseSpec& spec) {
+  std::uint32_t number = 200;
+  for_each_field(spec.window, [&](std::string_view, auto& field) {
+    ++number;
+    if constexpr (std::is_same_v<decltype(field), std::int64_t&>) {
+      Stream stream(seed, number);
+      if (stream.chance(0.3)) field = stream.integer(0, stream.chance(0.5) ? 4 : 300);
+    }
+  });
+}
+
 }  // namespace
 
 CaseSpec random_case(std::uint64_t seed) {
@@ -121,6 +135,7 @@ CaseSpec random_case(std::uint64_t seed) {
   spec.scale = (2.0 * stream.uniform() - 1.0) / std::sqrt(static_cast<double>(spec.head_size));
   spec.softcap = stream.chance(0.15) ? 0.5 + 30.0 * stream.uniform() : 0.0;
   draw_visibility(stream, spec);
+  draw_other_fields(seed, spec);
   if (decoding && stream.chance(0.7)) spec.alignment = Alignment::bottom_right();
   for (std::int64_t n = stream.chance(0.5) ? 0 : stream.integer(1, 3); n > 0; --n) spec.masks.push_back(mask(stream));
   spec.sinks = stream.chance(0.15);

@@ -33,6 +33,11 @@ struct KeyRange {
   std::int64_t last;
 };
 
+// The keys that a query sees: a range, and before it, with a gap, the first `leading` keys of the sequence.
+struct VisibleKeys : KeyRange {
+  std::int64_t leading = 0;
+};
+
 // The page table of k and v. If each batch row is a single page of any size, `shift` exceeds all key indices.
 struct PagesInUse {
   static constexpr int kOnePage = 62;
@@ -75,9 +80,9 @@ struct AttentionProblem {
   double scale = 1.0;
   double softcap = 0.0;
   std::span<Mask> masks;  // views of (B, Hq, Lq, Lk), broadcast by stride 0
-  // Causal and window combined: position p sees keys p − left … p + right.
-  static constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max() / 4;
-  std::int64_t left = kOpen, right = kOpen;
+  static constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max() / 4;  // more keys than there are
+  bool causal = false;
+  Window window{};  // no number in it exceeds kOpen
   std::span<const double> alibi_slopes;
   ConstTensorView sinks;
   ResolvedDropout dropout;
@@ -92,13 +97,25 @@ struct AttentionProblem {
   // score.
   bool sums_in_f64() const { return query.dtype() == DType::f64; }
 
+  // Whether causal mask or window hide some keys from some positions.
+  bool hides_by_position() const { return causal || window.left || window.right; }
+
   // The keys that causal mask, window and key length leave visible to query i of a sequence; masks may hide more of
-  // them.
-  KeyRange visible_keys(const SequenceSpan& sequence, std::int64_t i) const {
+  // them. Both ends of the range ascend with i. The leading keys are part of it until it moves past them; then every
+  // query has the same ones.
+  VisibleKeys visible_keys(const SequenceSpan& sequence, std::int64_t i) const {
     const std::int64_t position = i + sequence.offset;
-    const std::int64_t first = std::max<std::int64_t>(0, position - left);
+    const std::int64_t right = causal ? 0 : window.right.value_or(kOpen);  // a window's side is never negative
+    const std::int64_t first = std::max<std::int64_t>(0, position - window.left.value_or(kOpen));
     const std::int64_t last = std::min(sequence.key_count, position + right + 1);
-    return {first, std::max(first, last)};
+    const std::int64_t existing = causal ? std::min(sequence.key_count, position + 1) : sequence.key_count;
+    const std::int64_t leading = std::clamp<std::int64_t>(existing, 0, window.first);
+    if (leading < first) return {{first, std::max(first, last)}, leading};
+    return {{0, std::max(leading, last)}, 0};
+  }
+  bool is_visible(const SequenceSpan& sequence, std::int64_t i, std::int64_t j) const {
+    const VisibleKeys keys = visible_keys(sequence, i);
+    return j < keys.leading || (j >= keys.first && j < keys.last);
   }
 };
 

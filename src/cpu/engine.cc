@@ -9,6 +9,7 @@
 #include "cpu/backward/backward.h"
 #include "cpu/layer/layer_ops.h"
 #include "cpu/product/packed_product.h"
+#include "cpu/rows.h"
 #include "cpu/run_dynamic.h"
 
 namespace rapt {
@@ -35,7 +36,7 @@ std::int64_t rounds(std::int64_t blocks, int threads) { return (blocks + threads
 std::int64_t rows_per_block(const ForwardProblem& problem, const Kernels& kernels) {
   constexpr double kPacking = 0.5;  // relative to the time of a tile, per block
   // Under a causal mask or a window, block times differ, and the last worker to finish runs alone for a while.
-  const bool even = problem.left == AttentionProblem::kOpen && problem.right == AttentionProblem::kOpen;
+  const bool even = !problem.hides_by_position();
   std::int64_t best = kTilesPerBlock;
   double least = std::numeric_limits<double>::infinity();
   for (std::int64_t tiles = kTilesPerBlock; tiles > 0; --tiles) {
@@ -64,15 +65,6 @@ void for_each_block(const ForwardProblem& problem, std::int64_t rows_per_block, 
       }
     }
   }
-}
-
-// The chunks of keys that at least one row of a block sees. Both ends ascend from row to row.
-KeyRange chunks_of(const ForwardProblem& problem, const RowBlock& block) {
-  const std::int64_t first_query = block.first_row / problem.group;
-  const std::int64_t last_query = (block.first_row + block.row_count - 1) / problem.group;
-  const std::int64_t first = problem.visible_keys(*block.sequence, first_query).first / kChunk;
-  const std::int64_t last = (problem.visible_keys(*block.sequence, last_query).last + kChunk - 1) / kChunk;
-  return {first, std::max(first, last)};
 }
 
 // Blocks of so many queries each.
@@ -107,7 +99,7 @@ std::int64_t kept_queries(const ForwardProblem& problem, const Kernels& kernels)
   double least = kFirstPass * static_cast<double>(tiles) / problem.threads +
                  kSecondPass * static_cast<double>(rounds(tiles, problem.threads));
   const double all = static_cast<double>(query_count(problem)) / static_cast<double>(tile);
-  const bool even = problem.left == AttentionProblem::kOpen && problem.right == AttentionProblem::kOpen;
+  const bool even = !problem.hides_by_position();
   std::int64_t best = 0;
   for (std::int64_t queries = kTilesPerBlock * tile; queries > 0; queries -= kernels.lanes) {
     if (kernels.means_scratch_bytes(problem, queries) > kMostBytes) continue;
@@ -136,11 +128,11 @@ struct Division {
     std::int64_t chunks = 0;
     std::int64_t partials = 0;
     for_each_block(problem, rows_per_block, [&](const RowBlock& block) {
-      const KeyRange range = chunks_of(problem, block);
+      const std::int64_t count = chunks_of(problem, block).count();
       ++blocks;
-      chunks += range.last - range.first;
-      partials += (range.last - range.first) * block.row_count;
-      products += block.row_count * (range.last - range.first) * kChunk * (problem.head_size + problem.value_size);
+      chunks += count;
+      partials += count * block.row_count;
+      products += block.row_count * count * kChunk * (problem.head_size + problem.value_size);
     });
     if (kept_queries > 0) blocks = 0;
     constexpr std::int64_t kTiny = 1 << 19;  // multiply-adds; about the cost of waking a thread
@@ -154,7 +146,7 @@ struct Division {
         partials * partial_floats * static_cast<std::int64_t>(sizeof(float)) <= problem.threads * kPartialBytes;
     if (kept_queries == 0 && busy < kBusy && chunks > blocks && fits) {
       chunks_per_split = std::max<std::int64_t>(1, chunks / (std::int64_t{problem.threads} * 8));
-      for_each_split(problem, [&](const RowBlock&, KeyRange) { ++splits; });
+      for_each_split(problem, [&](const RowBlock&, PlaceRange) { ++splits; });
       partial_count = partials;
     }
     workers = std::min<std::int64_t>(problem.threads, std::max({blocks, splits, query_blocks}));
@@ -164,9 +156,9 @@ struct Division {
   template <class Visit>
   void for_each_split(const ForwardProblem& problem, const Visit& visit) const {
     for_each_block(problem, rows_per_block, [&](const RowBlock& block) {
-      const KeyRange range = chunks_of(problem, block);
-      for (std::int64_t first = range.first; first < range.last; first += chunks_per_split) {
-        visit(block, KeyRange{first, std::min(first + chunks_per_split, range.last)});
+      const std::int64_t count = chunks_of(problem, block).count();
+      for (std::int64_t first = 0; first < count; first += chunks_per_split) {
+        visit(block, PlaceRange{first, std::min(first + chunks_per_split, count)});
       }
     });
   }
@@ -209,20 +201,18 @@ class Workspace {
     std::size_t count = 0;
     float* partials = partials_.data();
     for_each_block(problem, division_.rows_per_block, [&](const RowBlock& block) {
-      blocks[count] = {block, chunks_of(problem, block), partials};
+      blocks[count] = {block, {0, chunks_of(problem, block).count()}, partials};
       if (split()) partials += partials_of(blocks[count]);
       ++count;
     });
-    const auto work = [](const ChunkBlock& block) {
-      return block.rows.row_count * (block.chunks.last - block.chunks.first);
-    };
+    const auto work = [](const ChunkBlock& block) { return block.rows.row_count * block.chunks.count(); };
     if (!split()) {
       std::sort(blocks.begin(), blocks.end(), [&](const auto& a, const auto& b) { return work(a) > work(b); });
       return;
     }
     count = 0;
     partials = partials_.data();
-    division_.for_each_split(problem, [&](const RowBlock& block, KeyRange chunks) {
+    division_.for_each_split(problem, [&](const RowBlock& block, PlaceRange chunks) {
       splits[count] = {block, chunks, partials};
       partials += partials_of(splits[count++]);
     });
@@ -270,7 +260,7 @@ class Workspace {
 
  private:
   std::int64_t partials_of(const ChunkBlock& block) const {
-    return (block.chunks.last - block.chunks.first) * block.rows.row_count * division_.partial_floats;
+    return block.chunks.count() * block.rows.row_count * division_.partial_floats;
   }
 
   const Division& division_;

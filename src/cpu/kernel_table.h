@@ -25,12 +25,20 @@ struct RowBlock {
   std::int64_t row_count = 0;
 };
 
+// Places first … last − 1 in a list of chunks.
+struct PlaceRange {
+  std::int64_t first;
+  std::int64_t last;
+
+  std::int64_t count() const { return last - first; }
+};
+
 // Split-KV: some chunks of a block, computed separately from the others, because few rows on many keys would otherwise
 // keep few workers busy. A partial is a row's state after one chunk alone: they go to `partials`, (chunk, row,
 // partial_floats), for `combine` to merge in order.
 struct ChunkBlock {
   RowBlock rows;
-  KeyRange chunks{0, 0};  // chunk indices; chunk n begins at key n · kChunk
+  PlaceRange chunks{0, 0};  // places in the list of the block's chunks: chunks_of() in cpu/rows.h
   float* partials = nullptr;
 };
 

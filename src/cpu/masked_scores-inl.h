@@ -79,7 +79,7 @@ struct TileKeys {
 };
 
 inline TileKeys VisibleTileKeys(const AttentionProblem& problem, const TileRows& rows, KeyRange chunk) {
-  TileKeys keys = {{std::max(chunk.first, rows.any.first), std::min(chunk.last, rows.any.last)}, false};
+  TileKeys keys = {rows.any.within(chunk), false};
   for (const Mask& mask : problem.masks) {
     if (mask.kind != Mask::Kind::keep && mask.kind != Mask::Kind::drop) continue;
     if (keys.range.first >= keys.range.last) break;
@@ -90,9 +90,7 @@ inline TileKeys VisibleTileKeys(const AttentionProblem& problem, const TileRows&
 }
 
 // Whether causal mask, window or key length hide some of these keys from some row.
-HWY_INLINE bool IsEdge(const TileRows& rows, KeyRange range) {
-  return range.first < rows.all.first || range.last > rows.all.last;
-}
+HWY_INLINE bool IsEdge(const TileRows& rows, KeyRange range) { return !rows.all_see(range); }
 
 // Steps 3 to 5: add, fill, hide.
 inline void ApplyMasks(const AttentionProblem& problem, const TileRows& rows, const TileKeys& keys, float* s) {

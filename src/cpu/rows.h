@@ -1,13 +1,86 @@
-// The rows of one tile: their heads, queries and visible keys.
+// The rows of one tile: their heads, queries and visible keys; and which chunks of keys they visit.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "cpu/kernel_table.h"
 
 namespace rapt::cpu {
+
+// The chunks of keys that some rows visit, ascending. What is numbered by chunk counts places in this list.
+class ChunkList {
+ public:
+  ChunkList(std::int64_t leading_keys, KeyRange keys)
+      : first_(keys.first / kChunk),
+        last_((keys.last + kChunk - 1) / kChunk),
+        leading_((leading_keys + kChunk - 1) / kChunk) {
+    if (keys.first >= keys.last) first_ = last_ = leading_;
+    if (leading_ > 0 && leading_ >= first_) first_ = 0, last_ = std::max(last_, std::exchange(leading_, 0));
+  }
+
+  std::int64_t count() const { return leading_ + last_ - first_; }
+  std::int64_t operator[](std::int64_t place) const { return place < leading_ ? place : place - leading_ + first_; }
+  bool contains(std::int64_t chunk) const { return chunk < leading_ || (chunk >= first_ && chunk < last_); }
+  std::int64_t place_of(std::int64_t chunk) const { return chunk < leading_ ? chunk : chunk - first_ + leading_; }
+  // Of `count` places from `place` on, how many have consecutive chunks.
+  std::int64_t run(std::int64_t place, std::int64_t count) const {
+    return place < leading_ ? std::min(count, leading_ - place) : count;
+  }
+
+ private:
+  std::int64_t first_, last_;
+  std::int64_t leading_;  // chunks 0 … leading − 1 come first, before a gap
+};
+
+// The keys that at least one of some rows sees, as few others as possible included.
+class SeenKeys {
+ public:
+  SeenKeys() = default;
+  // Of all rows between two: both ends of what rows see ascend.
+  SeenKeys(VisibleKeys of_first, VisibleKeys of_last)
+      : range_{of_first.first, of_last.last}, leading_(std::max(of_first.leading, of_last.leading)) {}
+
+  void add(VisibleKeys keys) { add(SeenKeys(keys, keys)); }
+  void add(const SeenKeys& other) {
+    leading_ = std::max(leading_, other.leading_);
+    if (other.range_.first >= other.range_.last) return;
+    if (range_.first >= range_.last) return void(range_ = other.range_);
+    range_ = {std::min(range_.first, other.range_.first), std::max(range_.last, other.range_.last)};
+  }
+
+  // Those among `keys`, from the first to the last.
+  KeyRange within(KeyRange keys) const {
+    const std::int64_t first = std::max(keys.first, range_.first);
+    const std::int64_t last = std::min(keys.last, range_.last);
+    if (!has_leading(keys)) return {first, std::max(first, last)};
+    return {keys.first, std::max(first < last ? last : 0, std::min(keys.last, leading_))};
+  }
+  // Whether some of `keys` are leading keys. They are seen by rows that are apart from those that see the others, so it
+  // is not true for these keys that both ends of what rows see ascend.
+  bool has_leading(KeyRange keys) const { return keys.first < leading_; }
+  KeyRange within_chunk(std::int64_t chunk) const { return within({chunk * kChunk, (chunk + 1) * kChunk}); }
+  ChunkList chunks() const { return {leading_, range_}; }
+
+ private:
+  KeyRange range_{0, 0};
+  std::int64_t leading_ = 0;
+};
+
+// The chunks that a block of rows visits.
+inline ChunkList chunks_of(const AttentionProblem& problem, const SequenceSpan& sequence, std::int64_t first_query,
+                           std::int64_t last_query) {
+  return SeenKeys(problem.visible_keys(sequence, first_query), problem.visible_keys(sequence, last_query)).chunks();
+}
+inline ChunkList chunks_of(const AttentionProblem& problem, const RowBlock& block) {
+  return chunks_of(problem, *block.sequence, block.first_row / problem.group,
+                   (block.first_row + block.row_count - 1) / problem.group);
+}
+inline ChunkList chunks_of(const AttentionProblem& problem, const HeadRows& rows) {
+  return chunks_of(problem, *rows.sequence, rows.first, rows.first + rows.count - 1);
+}
 
 struct TileRows {
   static constexpr std::int64_t kMax = 48;
@@ -40,14 +113,25 @@ struct TileRows {
   std::int64_t query(std::int64_t lane) const {
     return sequence->query_begin + i[static_cast<std::size_t>(lane)];  // as a row of q
   }
+  // Whether every row sees all of these keys.
+  bool all_see(KeyRange keys) const {
+    return keys.last <= all_leading || (keys.first >= all.first && keys.last <= all.last);
+  }
+  // Those of `keys` that at least one of rows first … last sees, from the first to the last.
+  KeyRange seen_by(std::int64_t first, std::int64_t last, KeyRange keys) const {
+    if (any.has_leading(keys)) return keys;
+    return {std::max(keys.first, visible[static_cast<std::size_t>(first)].first),
+            std::min(keys.last, visible[static_cast<std::size_t>(last)].last)};
+  }
 
   const SequenceSpan* sequence = nullptr;
   std::int64_t count = 0;                  // rows that exist
   std::int64_t vectors = 0;                // of lanes, the last one possibly padded
-  KeyRange any{0, 0};                      // keys visible to at least one row
-  KeyRange all{0, 0};                      // keys visible to every row
+  SeenKeys any;                            // keys visible to at least one row
+  KeyRange all{0, 0};                      // keys visible to every row,
+  std::int64_t all_leading = 0;            // and the first ones, up to here
   std::array<std::int64_t, kMax> i, head;  // for each lane; not set past the vectors in use
-  std::array<KeyRange, kMax> visible;
+  std::array<VisibleKeys, kMax> visible;
 
  private:
   struct Row {
@@ -58,8 +142,8 @@ struct TileRows {
   template <class RowOf>
   TileRows(const AttentionProblem& problem, const SequenceSpan& of, std::int64_t rows, std::int64_t lanes, RowOf row_of)
       : sequence(&of), count(rows), vectors((rows + lanes - 1) / lanes) {
-    any = {AttentionProblem::kOpen, 0};
     all = {0, AttentionProblem::kOpen};
+    all_leading = AttentionProblem::kOpen;
     for (std::int64_t n = 0; n < vectors * lanes; ++n) {
       const auto lane = static_cast<std::size_t>(n);
       if (n >= rows && n > 0) {
@@ -69,12 +153,33 @@ struct TileRows {
       const Row row = row_of(std::min(n, rows - 1));
       i[lane] = row.i;
       head[lane] = row.head;
-      const KeyRange range = visible[lane] = problem.visible_keys(of, row.i);
-      if (range.first < range.last) any = {std::min(any.first, range.first), std::max(any.last, range.last)};
+      const VisibleKeys range = visible[lane] = problem.visible_keys(of, row.i);
+      any.add(range);
       all = {std::max(all.first, range.first), std::min(all.last, range.last)};
+      all_leading = std::min(all_leading, range.leading);
     }
-    if (any.last == 0) any.first = 0;
   }
+};
+
+// Which rows of a tile may see some keys. The keys of each call come after those of the last one, so it finds rows as
+// it goes: both ends of what rows see ascend.
+class SeeingRows {
+ public:
+  explicit SeeingRows(const TileRows& rows) : rows_(rows) {}
+
+  // Rows first … last − 1.
+  KeyRange operator()(KeyRange keys) {
+    if (rows_.any.has_leading(keys)) return {0, rows_.count};
+    while (first_ < rows_.count && visible(first_).last <= keys.first) ++first_;
+    while (last_ < rows_.count && visible(last_).first < keys.last) ++last_;
+    return {first_, last_};
+  }
+
+ private:
+  KeyRange visible(std::int64_t row) const { return rows_.visible[static_cast<std::size_t>(row)]; }
+
+  const TileRows& rows_;
+  std::int64_t first_ = 0, last_ = 0;
 };
 
 // Rows are in ascending order, so under a causal mask or a window each vector of rows sees its own range of keys, and
@@ -90,8 +195,8 @@ struct Stretches {
       begin[v] = relative(rows.visible[static_cast<std::size_t>(v * lanes)].first);
       end[v] = relative(rows.visible[static_cast<std::size_t>((v + 1) * lanes - 1)].last);
     }
-    if (begin[rows.vectors - 1] <= end[0]) return;
-    for (std::int64_t v = 0; v < rows.vectors; ++v) {  // no key is visible to all: use all keys for each
+    if (begin[rows.vectors - 1] <= end[0] && !rows.any.has_leading(range)) return;
+    for (std::int64_t v = 0; v < rows.vectors; ++v) {  // no key is visible to all, or leading keys: use all for each
       begin[v] = 0;
       end[v] = range.last - range.first;
     }

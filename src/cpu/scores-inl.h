@@ -91,9 +91,20 @@ HWY_NOINLINE inline void HideOutside(const TileRows& rows, std::int64_t first, s
     begin[n] = relative(rows.visible[static_cast<std::size_t>(n)].first);
     end[n] = relative(rows.visible[static_cast<std::size_t>(n)].last);
   }
+  const auto in_range = [&](Vec j, std::int64_t lane)
+                            HWY_ATTR { return hn::And(hn::Ge(j, Load(begin + lane)), hn::Lt(j, Load(end + lane))); };
+  if (!rows.any.has_leading({first, first + count})) {
+    return ForEachVector(rows.vectors, count, s, [&](Vec x, std::int64_t key, std::int64_t lane) HWY_ATTR {
+      return hn::IfThenElse(in_range(Set(static_cast<float>(key)), lane), x, NegativeInfinity());
+    });
+  }
+  HWY_ALIGN float leading[TileRows::kMax];
+  for (std::int64_t n = 0; n < rows.vectors * kLanes; ++n) {
+    leading[n] = relative(rows.visible[static_cast<std::size_t>(n)].leading);
+  }
   ForEachVector(rows.vectors, count, s, [&](Vec x, std::int64_t key, std::int64_t lane) HWY_ATTR {
     const Vec j = Set(static_cast<float>(key));
-    const VecMask seen = hn::And(hn::Ge(j, Load(begin + lane)), hn::Lt(j, Load(end + lane)));
+    const VecMask seen = hn::Or(hn::Lt(j, Load(leading + lane)), in_range(j, lane));
     return hn::IfThenElse(seen, x, NegativeInfinity());
   });
 }

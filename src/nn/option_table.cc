@@ -34,7 +34,7 @@ constexpr OptionRow kTable[] = {
      "mask", "--mask"},
     {kAttention, "causal", "false", "a query sees no key after its own position", "causal", "causal", "--causal"},
     {kAttention, "window", "no limit", "sliding window: a query sees only keys near its own position",
-     "window_left window_right", "window", "--window"},
+     "window_left window_right window_first", "window", "--window --window-first"},
     {kAttention, "alignment", "unnamed", "position of query 0 among the keys", "alignment_kind alignment_values",
      "alignment", "--align --offset"},
     {kAttention, "key_lengths", "all keys", "number of valid keys in each batch row; the rest is never read",
@@ -74,6 +74,8 @@ constexpr OptionRow kTable[] = {
      "--window"},
     {"Window", "right", "no limit", "number of keys that a query sees after its own position", "window_right", "window",
      "--window"},
+    {"Window", "first", "0", "number of first keys that stay visible outside the window (attention sinks)",
+     "window_first", "window", "--window-first"},
 
     {"PackedSequences", "query_starts", "none", "where the queries of each sequence start, then where the last ends",
      "packed_query_starts", "packed", "--query-starts"},

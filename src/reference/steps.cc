@@ -33,8 +33,7 @@ double alibi(const Row& row, std::size_t j) {
 
 bool is_hidden(const Row& row, std::size_t j) {
   const auto key = static_cast<std::int64_t>(j);
-  const KeyRange visible = row.problem.visible_keys(row.sequence, row.i);
-  if (key < visible.first || key >= visible.last) return true;
+  if (!row.problem.is_visible(row.sequence, row.i, key)) return true;
   return std::any_of(row.problem.masks.begin(), row.problem.masks.end(), [&](const Mask& mask) {
     if (mask.kind == Mask::Kind::keep) return mask_value(row, mask, j) == 0.0;
     if (mask.kind == Mask::Kind::drop) return mask_value(row, mask, j) != 0.0;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -39,6 +40,19 @@ TEST(BadCalls, AreManyAndTheGoodOneIsGood) {
   AttentionCall call;
   attention(call.outputs, call.query, call.key, call.value, call.options);
   attention_backward(call.gradients, call.upstream, call.query, call.key, call.value, call.options);
+}
+
+TEST(BadCalls, EveryFieldOfAWindowIsNotNegative) {
+  Window names;
+  for_each_field(names, [](std::string_view name, const auto&) {
+    AttentionCall call;
+    call.options.alignment = Alignment::top_left();
+    for_each_field(call.options.window, [&](std::string_view other, auto& field) {
+      if (other == name) field = -1;
+    });
+    const std::string said = refusal([&] { attention(call.outputs, call.query, call.key, call.value, call.options); });
+    EXPECT_EQ(said.find("attention: window." + std::string(name) + " is -1; it must not be negative"), 0U) << said;
+  });
 }
 
 TEST(BadCalls, GetTheirErrorFromTheAllocatingCallToo) {

@@ -37,6 +37,7 @@ std::vector<CaseSpec> decodings(std::int64_t length, const std::string& instruct
   const std::function<void(CaseSpec&)> changes[] = {
       [](CaseSpec&) {},
       [](CaseSpec& s) { s.window.left = 300; },
+      [](CaseSpec& s) { s.window = {.left = 50, .first = 4}; },
       [](CaseSpec& s) { s.softcap = 3.0, s.spread = 3.0; },
       [](CaseSpec& s) { s.alibi = true; },
       [](CaseSpec& s) { s.sinks = true; },
@@ -144,6 +145,7 @@ std::vector<CaseSpec> long_caches() {
       [](CaseSpec& s) { s.query_heads = 8, s.queries = 64, s.causal = true, s.head_size = s.value_size = 16; },
       [](CaseSpec& s) { s.query_heads = 8, s.kv_heads = 2, s.queries = 3, s.head_size = 40, s.value_size = 24; },
       [](CaseSpec& s) { s.query_heads = 8, s.causal = true, s.window.left = 3000, s.softcap = 5.0, s.alibi = true; },
+      [](CaseSpec& s) { s.query_heads = 8, s.causal = true, s.window = {.left = 1700, .first = 600}; },
       [](CaseSpec& s) { s.query_heads = 3, s.sinks = true, s.dropout = {.rate = 0.25, .seed = 8}; },
       [](CaseSpec& s) {
         s.query_heads = 4, s.batch = 4, s.key_lengths = {5000, 1, 0, 2600};

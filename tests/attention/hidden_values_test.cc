@@ -38,6 +38,7 @@ std::vector<std::string> ways_to_hide(const CaseSpec& spec) {
   };
   add(spec.causal, "causal");
   add(spec.window.left || spec.window.right, "window");
+  add(spec.window.left.value_or(spec.keys) < spec.keys && spec.window.first > 0, "window but for the first keys");
   add(!spec.key_lengths.empty() && spec.page_size == 0, "key lengths");
   add(!spec.packed.key_starts.empty(), "packed sequences");
   add(spec.page_size > 0, "pages");
@@ -83,7 +84,7 @@ TEST(HiddenValues, LeaveNoTraceIn2000RandomCases) {
     }
   }
   EXPECT_GT(backward, wanted / 2);
-  EXPECT_EQ(ways.size(), 10U);
+  EXPECT_EQ(ways.size(), 11U);
   for (const auto& [way, count] : ways) {
     EXPECT_GE(count, wanted / 50) << way;
     RecordProperty(way, static_cast<int>(count));
@@ -129,6 +130,38 @@ TEST_P(HiddenValuesOnEverySet, LeaveNoTraceInAnyPath) {
         };
         EXPECT_EQ(leaks(test, seen, spoilt), "") << path.threads << " threads: " << describe(spec);
       }
+    }
+  }
+}
+
+// The same between the first keys and a window: in a chunk that has keys of both, and in chunks that are skipped.
+TEST_P(HiddenValuesOnEverySet, LeaveNoTraceBetweenTheFirstKeysAndTheWindow) {
+  struct Path {
+    std::int64_t queries, keys;
+    int threads;
+    std::vector<std::pair<Stage, Selection>> captures;
+  };
+  const std::vector<Path> paths = {
+      {200, 200, 1, {}}, {70, 700, 1, {{Stage::weights, {}}}},
+      {6, 1500, 1, {}},  {6, 3000, 3, {}},
+      {60, 900, 7, {}},  {100, 900, 1, {{Stage::dropped_weights, {.mean_over_heads = true}}}},
+  };
+  for (const Path& path : paths) {
+    for (const std::int64_t left : {std::int64_t{3}, path.keys - path.queries - 30}) {
+      CaseSpec spec{.name = "Path", .batch = 1, .query_heads = 2, .kv_heads = 1};
+      spec.queries = path.queries, spec.keys = path.keys, spec.captures = path.captures;
+      spec.head_size = 16, spec.value_size = 20, spec.causal = true, spec.alignment = Alignment::bottom_right();
+      spec.window = {.left = std::max<std::int64_t>(left, 0), .first = 5};
+      cases::Case test(spec);
+      test.options.threads = path.threads;
+      const cases::SeenKeys seen(test);
+      const std::vector<cases::Spoilt> spoilt = {
+          {true, 0, 0, 5, 3, std::nan("")},
+          {true, 0, 0, 11, 19, std::numeric_limits<double>::infinity()},
+          {false, 0, 0, 6, 5, std::nan("")},
+          {false, 0, 0, 9, 0, -std::numeric_limits<double>::infinity()},
+      };
+      EXPECT_EQ(leaks(test, seen, spoilt), "") << path.threads << " threads: " << describe(spec);
     }
   }
 }

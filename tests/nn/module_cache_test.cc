@@ -107,10 +107,13 @@ TEST_P(LayerWithCache, WindowSoftcapAndSlopesToo) {
   options.attention.window.left = 70;
   options.attention.softcap = 2.0;
   options.attention.alibi_slopes = {0.5, 0.25, 0.1, 0.05};
-  const Tensor whole = layer.forward(x, options).out;
-  for (const std::int64_t page_size : {0, 16}) {
-    KvCache cache = cache_with(cache_config(page_size), 1);
-    EXPECT_TRUE(same_bits(in_pieces(layer, x, cache, singles(300), options), whole));
+  for (const std::int64_t first : {0, 4}) {
+    options.attention.window.first = first;
+    const Tensor whole = layer.forward(x, options).out;
+    for (const std::int64_t page_size : {0, 16}) {
+      KvCache cache = cache_with(cache_config(page_size), 1);
+      EXPECT_TRUE(same_bits(in_pieces(layer, x, cache, singles(300), options), whole)) << first << " first keys";
+    }
   }
 }
 

@@ -84,6 +84,16 @@ TEST(OptionTable, HasARowForEveryFieldOfEveryStruct) {
   EXPECT_EQ(rows.size(), fields().size()) << "a struct of the table that is not counted here";
 }
 
+TEST(OptionTable, HasTheFieldsThatAWindowShows) {
+  std::vector<std::string_view> rows, shown;
+  for (const OptionRow& option : option_table()) {
+    if (option.of == "Window") rows.push_back(option.name);
+  }
+  const Window window;
+  for_each_field(window, [&](std::string_view name, const auto&) { shown.push_back(name); });
+  EXPECT_EQ(shown, rows);
+}
+
 TEST(OptionTable, NamesEachFieldOnce) {
   std::set<std::pair<std::string_view, std::string_view>> seen;
   for (const OptionRow& option : option_table()) {

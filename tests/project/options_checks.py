@@ -54,7 +54,7 @@ C_STRUCTS = {
 
 # What takes a C++ struct's place in Python: functions by their keywords, classes by their fields.
 PYTHON = {
-    "AttentionOptions": ["attention", "attention_backward"],
+    "AttentionOptions": ["attention", "attention_backward", "Options"],
     "Mask": ["Mask"],
     "Alignment": ["attention"],
     "Window": ["attention"],
@@ -77,6 +77,12 @@ SAME_IN_PYTHON = {
     "PackedSequences": "PackedSequences",
     "HeadSlice": "HeadSlice",
     "MultiHeadAttentionConfig": "LayerConfig",
+}
+
+# The interfaces of rapt.d.ts that take a C++ struct's place, and which of its fields they have not.
+JAVASCRIPT = {
+    "AttentionOptions": {"packed", "pages", "key_scales", "value_scales", "threads", "parallel_for", "workspace"},
+    "Window": set(),
 }
 
 # Arguments that are no options: what is read, what is written, what else there is to say.
@@ -308,6 +314,25 @@ def wrong_in_python(table, files):
             for fields in signatures.get(name, [[]])
             if set(fields) != set(wanted)
         ]
+    return wrong
+
+
+def javascript_fields(text, name):
+    """The fields of an interface, without comments."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
+    start = re.search(rf"\binterface {name} \{{(.*?)\n\}}", text, re.S)
+    return re.findall(r"^  (\w+)\??:", start[1], re.M) if start else []
+
+
+def wrong_in_javascript(table, text):
+    """Names there are the C++ names in camelCase: `key_lengths` is `keyLengths`."""
+    wrong = []
+    for of, missing in JAVASCRIPT.items():
+        wanted = [row["name"] for row in table if row["of"] == of and row["name"] not in missing]
+        wanted = {re.sub(r"_(\w)", lambda found: found[1].upper(), name) for name in wanted}
+        fields = set(javascript_fields(text, of))
+        wrong += [f"the table has {of}::{name}, {of} of rapt.d.ts has not" for name in sorted(wanted - fields)]
+        wrong += [f"{of} of rapt.d.ts has {name}, the table has not" for name in sorted(fields - wanted)]
     return wrong
 
 

@@ -18,6 +18,7 @@ from options_checks import (
     wrong_in_c,
     wrong_in_command,
     wrong_in_cpp,
+    wrong_in_javascript,
     wrong_in_page,
     wrong_in_python,
 )
@@ -133,7 +134,7 @@ class Options(unittest.TestCase):
             ("        output_dropout: float = 0.0,\n", ""),
             ('        family: str = "torch",\n', ""),
             ("    head_start: int = 0\n", ""),
-            ("    left: object = None\n", ""),
+            ("    left: int | None = None\n", ""),
             ("    max_positions: int = 0\n", "    max_positions: int = 0\n    more: int = 0\n"),
             ("    context_length: int = 0\n", ""),
         ]:
@@ -143,6 +144,20 @@ class Options(unittest.TestCase):
                 self.notices(
                     lambda table, text: wrong_in_python(table, {**files, name: text}), files[name], [(was, becomes)]
                 )
+
+    def test_javascript_has_the_names_of_the_table(self):
+        types = (ROOT / "bindings" / "wasm" / "rapt.d.ts").read_text(encoding="utf-8")
+        self.notices(
+            wrong_in_javascript,
+            types,
+            [
+                ("  softcap?: number;\n", ""),
+                ("  softcap?: number;\n", "  softCap?: number;\n"),
+                ("  softcap?: number;\n", "  softcap?: number;\n  sharpness?: number;\n"),
+                ("  left?: number | null;\n", ""),
+                ("export interface Window {", "export interface Windows {"),
+            ],
+        )
 
     def test_the_command_has_the_flags_of_the_table(self):
         self.notices(
@@ -170,6 +185,7 @@ class Options(unittest.TestCase):
             (wrong_in_cpp, texts),
             (wrong_in_c, header),
             (wrong_in_python, python_files()),
+            (wrong_in_javascript, (ROOT / "bindings" / "wasm" / "rapt.d.ts").read_text(encoding="utf-8")),
             (wrong_in_command, run("run", "--help")),
             (wrong_in_page, page),
         ):

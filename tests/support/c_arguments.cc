@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "bindings/c/window.h"
+
 namespace rapt::test {
 
 namespace {
@@ -97,8 +99,7 @@ const rapt_attention_options* CArguments::options(const AttentionOptions& from) 
   to.softcap = from.softcap;
   to.masks = masks.data(), to.masks_count = masks.size();
   to.causal = from.causal ? 1 : 0;
-  to.has_window_left = from.window.left ? 1 : 0, to.window_left = from.window.left.value_or(0);
-  to.has_window_right = from.window.right ? 1 : 0, to.window_right = from.window.right.value_or(0);
+  c::set_window(to, from.window);
   to.alignment_kind = kind_of(from.alignment.kind);
   to.alignment_values = from.alignment.values.data(), to.alignment_values_count = from.alignment.values.size();
   to.key_lengths = from.key_lengths.data(), to.key_lengths_count = from.key_lengths.size();

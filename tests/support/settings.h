@@ -40,6 +40,8 @@ inline std::vector<cases::CaseSpec> settings_of_many_heads(std::int64_t batch, s
       },
       [](CaseSpec& s) { s.causal = true, s.query_type = s.kv_type = DType::bf16, s.value_size = 9; },
       [](CaseSpec& s) { s.causal = true, s.kv_type = DType::f16, s.layout = cases::MemoryLayout::gaps; },
+      [](CaseSpec& s) { s.causal = true, s.window = {.left = 30, .first = 5}; },
+      [](CaseSpec& s) { s.window = {.left = 20, .right = 3, .first = 270}, s.sinks = true; },
   };
   changes.insert(changes.end(), more.begin(), more.end());
   return settings_of({.name = "Plain", .batch = batch, .query_heads = 6, .queries = queries, .keys = keys, .seed = 50},

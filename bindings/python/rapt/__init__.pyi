@@ -17,6 +17,7 @@ from ._layer_options import ParameterGradients as ParameterGradients
 from ._layer_options import RotaryOptions as RotaryOptions
 from ._layer_options import RotaryScaling as RotaryScaling
 from ._layer_options import StateDictError as StateDictError
+from ._options import Window as Window
 from ._picture import Picture as Picture
 from ._picture import show as show
 from ._rapt import Array as Array
@@ -104,10 +105,6 @@ class Mask(NamedTuple):
     def fill(where: _ArrayLike, value: float) -> Mask: ...
 
 _Masks: TypeAlias = Mask | _ArrayLike | Sequence[Mask | _ArrayLike]
-
-class Window(NamedTuple):
-    left: int | None = None
-    right: int | None = None
 
 class PackedSequences(NamedTuple):
     query_starts: _Integers

@@ -17,6 +17,7 @@ from ._layer_options import (
     RotaryOptions,
 )
 from ._layer_parameters import LayerParameters, detached
+from ._options import Options
 
 
 def _rotary(rotary):
@@ -264,8 +265,8 @@ class MultiheadAttention(LayerParameters):
             alignment = "top_left" if alignment is None and cache is None else alignment
         if dropout is None and self._training and self._config.dropout + self._config.output_dropout > 0.0:
             dropout = (0.0, next(self._seeds))
-        options = (mask, scale, softcap, causal, window, alignment, key_lengths, packed, None, None, None, alibi_slopes,
-                   sinks, dropout, engine, threads)
+        options = Options(mask, scale, softcap, causal, window, alignment, key_lengths, packed,
+                          alibi_slopes=alibi_slopes, sinks=sinks, dropout=dropout, engine=engine, threads=threads)
         weights = "none" if not need_weights else "mean" if average_attn_weights else "per_head"
         if key is query and (value is query or value is None):
             key = value = None  # self-attention: one product instead of three

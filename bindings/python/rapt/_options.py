@@ -1,6 +1,29 @@
 """Options of attention that are more than a number: plain named tuples."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
+
+
+class Options(NamedTuple):
+    """The options of a call, as the extension module takes them: the keywords of rapt.attention, in their order."""
+
+    mask: object = None
+    scale: float | None = None
+    softcap: float = 0.0
+    causal: bool = False
+    window: object = None
+    alignment: object = None
+    key_lengths: object = None
+    packed: object = None
+    pages: object = None
+    key_scales: object = None
+    value_scales: object = None
+    alibi_slopes: object = None
+    sinks: object = None
+    dropout: object = None
+    engine: str = "automatic"
+    threads: int = 0
 
 
 class Mask(NamedTuple):
@@ -36,10 +59,15 @@ class Mask(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A query at position i sees keys i - left to i + right. None means no limit."""
+    """A query at position i sees keys i - left to i + right. None means no limit.
 
-    left: object = None
-    right: object = None
+    The first keys of a sequence, 0 to first - 1, stay visible whatever the window ("attention sinks" of streaming models):
+    it hides none of them on either side. A causal mask, other masks and key lengths still do.
+    """
+
+    left: int | None = None
+    right: int | None = None
+    first: int = 0
 
 
 class PackedSequences(NamedTuple):

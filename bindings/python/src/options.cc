@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,15 +12,24 @@ namespace rapt::python {
 
 namespace {
 
-std::optional<std::int64_t> optional_integer(nb::handle object, const Argument& argument) {
-  if (object.is_none()) return std::nullopt;
-  return integer(object, argument);
+void read_into(std::int64_t& field, nb::handle object, const Argument& argument) { field = integer(object, argument); }
+
+void read_into(std::optional<std::int64_t>& field, nb::handle object, const Argument& argument) {
+  if (!object.is_none()) field = integer(object, argument);
 }
 
 Window window(nb::handle object, const Argument& argument) {
-  if (object.is_none()) return {};
-  const nb::tuple sides = tuple(object, argument, 2, 2, "a rapt.Window or (left, right), with None for no limit");
-  return {optional_integer(sides[0], argument), optional_integer(sides[1], argument)};
+  Window result;
+  if (object.is_none()) return result;
+  std::size_t fields = 0;
+  for_each_field(result, [&](std::string_view, const auto&) { ++fields; });
+  const nb::tuple given = tuple(object, argument, 2, fields, "a rapt.Window or (left, right), with None for no limit");
+  std::size_t n = 0;
+  for_each_field(result, [&](std::string_view, auto& field) {
+    if (n < given.size()) read_into(field, given[n], argument);
+    ++n;
+  });
+  return result;
 }
 
 // "top_left", "bottom_right", one offset for all, or one for each batch row.

@@ -12,7 +12,7 @@
 
 namespace rapt::python {
 
-// The places in the tuple: rapt/_attention.py writes it in this order.
+// The places in the tuple: the order of rapt/_options.py's Options.
 enum class Option : std::size_t {
   mask,
   scale,

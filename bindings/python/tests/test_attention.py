@@ -1,10 +1,13 @@
 """What rapt.attention takes and gives beyond the cases that PyTorch answered (test_torch_vectors.py)."""
 
+import inspect
+
 import formula
 import ml_dtypes
 import numpy as np
 import pytest
 import rapt
+from rapt._options import Options
 
 
 def test_more_than_out_comes_as_a_named_tuple(qkv):
@@ -18,6 +21,14 @@ def test_more_than_out_comes_as_a_named_tuple(qkv):
     np.testing.assert_allclose(result.lse, np.log(np.exp(scores).sum(-1)), atol=1e-6)
     np.testing.assert_allclose(result.weights, weights, atol=1e-6)
     assert result.captures == ()
+
+
+@pytest.mark.parametrize("function", [rapt.attention, rapt.attention_backward, rapt.MultiheadAttention.forward])
+def test_options_have_the_keywords_of_a_call_in_their_order_with_their_defaults(function):
+    of_caches = {"pages", "key_scales", "value_scales"} if function is rapt.MultiheadAttention.forward else set()
+    keywords = inspect.signature(function).parameters
+    wanted = {name: value for name, value in Options()._asdict().items() if name not in of_caches}
+    assert [(name, each.default) for name, each in keywords.items() if name in wanted] == list(wanted.items())
 
 
 def test_what_was_not_asked_for_is_none(qkv):

@@ -9,6 +9,7 @@ import pytest
 import rapt
 from conftest import ROOT
 from rapt import _rapt
+from rapt._options import Options
 
 sys.path.insert(0, str(ROOT / "bench/python"))
 import overhead  # noqa: E402
@@ -40,7 +41,7 @@ def test_eight_threads_are_as_fast_as_the_librarys_own_loop():
     rng = np.random.default_rng(3)
     q, k, v = (rng.standard_normal((1, 2, 128, 32), np.float32) for _ in range(3))
     outs = [np.empty_like(q) for _ in range(80)]
-    options = overhead.plain_options(threads=1)
+    options = Options(threads=1)
 
     def from_python(n):
         for _ in range(10):

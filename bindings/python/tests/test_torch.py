@@ -63,6 +63,44 @@ def test_gradients_are_those_of_autograd(tensors):
         assert (mine - x.grad).abs().max() < 1e-12
 
 
+WINDOWS = {
+    "causal": (rapt.Window(left=3, first=2), True),
+    "both sides": (rapt.Window(left=2, right=1, first=3), False),
+    "right only": (rapt.Window(right=1, first=5), False),
+    "all first": (rapt.Window(left=0, first=100), True),
+    "no limit": (rapt.Window(first=4), True),
+    "a chunk and more": (rapt.Window(left=20, first=300), True),
+}
+
+
+@pytest.mark.parametrize("lengths", [(11, 11), (1, 30), (7, 12), (400, 700)])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_first_keys_of_a_window_are_those_of_a_mask(name, lengths):
+    """Output and gradients beside PyTorch's, given the same keys as a mask, in float64; and on the CPU engine in float32."""
+    window, causal = WINDOWS[name]
+    torch.manual_seed(5)
+    q, k, v = (torch.randn(2, 4, n, 8, dtype=torch.float64, requires_grad=True) for n in (lengths[0], *2 * lengths[1:]))
+    i = torch.arange(lengths[0])[:, None] + lengths[1] - lengths[0]
+    j = torch.arange(lengths[1])
+    seen = torch.ones(lengths, dtype=torch.bool)
+    if window.left is not None:
+        seen &= j >= i - window.left
+    if window.right is not None:
+        seen &= j <= i + window.right
+    seen |= j < window.first
+    if causal:
+        seen &= j <= i
+    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+    dout = torch.randn_like(expected)
+    expected.backward(dout)
+    for dtype, bound in ((torch.float64, 1e-12), (torch.float32, 2e-5)):
+        mine = [x.detach().to(dtype) for x in (q, k, v, dout)]
+        options = {"window": window, "causal": causal, "alignment": "bottom_right"}
+        assert (rapt.attention(*mine[:3], **options) - expected).abs().max() < bound
+        for gradient, x in zip(rapt.attention_backward(*mine, **options), (q, k, v)):
+            assert (gradient - x.grad).abs().max() < bound
+
+
 def test_what_requires_grad_is_refused_with_the_way_out(tensors):
     q, k, v = tensors
     for name, changed in (("query", q), ("key", k)):

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
 import {test} from 'node:test';
 
-import {heads, largestDifference, rapt} from './support.mjs';
+import {ROOT, heads, largestDifference, rapt} from './support.mjs';
 
 const same = (a, b) => assert.deepEqual([...a.values()], [...b.values()]);
 
@@ -23,6 +25,7 @@ test('both engines agree, with every option a page can pass', () => {
   const bias = heads(1, 4, 9, 9, 7);
   const all = [
     {}, {causal: true}, {scale: 0.3}, {softcap: 2}, {window: [2, 1]}, {window: [3, null], causal: true},
+    {window: {left: 1, right: 0, first: 2}},
     {keyLengths: [5, 9]}, {alibiSlopes: [0.5, 0.25, 0.125, 0.0625]}, {dropout: {rate: 0.3, seed: 5}},
     {sinks: rapt.tensor(new Float32Array([0, 1, 2, 3]), [4])}, {causal: true, alignment: 'bottomRight'},
     {causal: true, alignment: [3, 4]}, {masks: [{kind: 'keep', tensor: mask}]},
@@ -39,6 +42,28 @@ test('both engines agree, with every option a page can pass', () => {
     return [...one.out.values()].join();
   });
   assert.equal(new Set(outputs).size, all.length - 1, 'each option changes the result, but that an alignment of equals');
+});
+
+test('the engine knows the options that its types declare, and no other', () => {
+  const types = fs.readFileSync(path.join(ROOT, 'bindings/wasm/rapt.d.ts'), 'utf8').replace(/\/\*\*.*?\*\//gs, '');
+  const fields = (name) => [...types.match(new RegExp(`interface ${name} \\{(.*?)\\n\\}`, 's'))[1]
+    .matchAll(/^  (\w+)\??:/gm)].map((found) => found[1]);
+  const [q, k, v] = [1, 2, 3].map((seed) => heads(1, 2, 5, 4, seed));
+  const values = {
+    scale: 0.3, softcap: 2, masks: [], causal: true, window: [1, 1], alignment: 0, keyLengths: [4],
+    alibiSlopes: [1, 0.5], sinks: rapt.tensor(new Float32Array(2), [2]), dropout: {rate: 0.5}, engine: 'reference',
+  };
+  assert.deepEqual(fields('AttentionOptions').sort(), Object.keys(values).sort());
+  for (const [name, value] of Object.entries(values)) rapt.attention(q, k, v, {[name]: value});
+  assert.throws(() => rapt.attention(q, k, v, {sharpness: 1}), /unknown option "sharpness"/);
+
+  const window = Object.fromEntries(fields('Window').map((name) => [name, 1]));
+  same(rapt.attention(q, k, v, {window: {left: 1, right: 1}}).out, rapt.attention(q, k, v, {window: [1, 1]}).out);
+  rapt.attention(q, k, v, {window});
+  for (const name of Object.keys(window)) {
+    assert.throws(() => rapt.attention(q, k, v, {window: {[name]: -1}}), new RegExp(`window\\.${name} is -1`));
+  }
+  assert.throws(() => rapt.attention(q, k, v, {window: {width: 1}}), /window has no "width"/);
 });
 
 test('captures: stages, heads, queries, and a mean', () => {

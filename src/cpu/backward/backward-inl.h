@@ -18,13 +18,6 @@ HWY_INLINE KeyRange ChunkRange(const SequenceSpan& sequence, std::int64_t chunk)
   return {chunk * kChunk, std::min((chunk + 1) * kChunk, sequence.key_count)};
 }
 
-// The chunks that are visible to a tile under causal mask, window and key length.
-HWY_INLINE KeyRange ChunksOf(const BackwardProblem& problem, const HeadRows& rows) {
-  const KeyRange first = problem.visible_keys(*rows.sequence, rows.first);
-  const KeyRange last = problem.visible_keys(*rows.sequence, rows.first + rows.count - 1);
-  return {first.first / kChunk, (last.last + kChunk - 1) / kChunk};
-}
-
 // ---------------------------------------------------------------- what must be known of each row
 
 // m and l of each row, as in forward.
@@ -35,8 +28,9 @@ inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const 
   HWY_ALIGN float sum[TileRows::kMax];
   std::fill_n(m, TileRows::kMax, -std::numeric_limits<float>::infinity());
   std::fill_n(l, TileRows::kMax, 0.0F);
-  for (std::int64_t chunk = rows.any.first / kChunk; chunk * kChunk < rows.any.last; ++chunk) {
-    const KeyRange range = ChunkRange(*rows.sequence, chunk);
+  const ChunkList chunks = rows.any.chunks();
+  for (std::int64_t n = 0; n < chunks.count(); ++n) {
+    const KeyRange range = rows.any.within_chunk(chunks[n]);
     const TileKeys keys = VisibleTileKeys(problem, rows, range);
     if (keys.range.first >= keys.range.last) continue;
     const KeyRows key_rows = LoadKeys(problem, *rows.sequence, kv_head, range, scratch.keys.data());
@@ -97,8 +91,9 @@ inline void DeltaFromOut(const BackwardProblem& problem, const TileRows& rows, c
 // delta += Σ_j p_j g_j, keys ascending, each chunk a chain of its own.
 inline void SumDelta(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch,
                      TileStats& stats) {
-  for (std::int64_t chunk = rows.any.first / kChunk; chunk * kChunk < rows.any.last; ++chunk) {
-    const KeyRange range = ChunkRange(*rows.sequence, chunk);
+  const ChunkList chunks = rows.any.chunks();
+  for (std::int64_t n = 0; n < chunks.count(); ++n) {
+    const KeyRange range = rows.any.within_chunk(chunks[n]);
     const ChunkRows chunk_rows = LoadChunks(problem, *rows.sequence, rows.head[0] / problem.group, range, scratch);
     const TileKeys keys = ScoreTile(problem, rows, range, chunk_rows, scratch);
     if (keys.range.first >= keys.range.last) continue;
@@ -184,7 +179,7 @@ inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::
                       rows.query(lane) * state.dquery_strides[2],
                   state.dquery_in_place ? problem.head_size : scratch.key_stride, 0.0F);
     }
-    state.next_chunks[tile].store(ChunksOf(problem, where).first, std::memory_order_relaxed);
+    state.next_chunks[tile].store(0, std::memory_order_relaxed);
   }
 
   TileStats stats;
@@ -265,15 +260,12 @@ void AddOuterRows(const float* a, KeyRange steps, const float* b, std::int64_t b
 inline void AddToKeys(const TileRows& rows, KeyRange range, const float* w, const float* b, std::int64_t stride,
                       float* to) {
   const std::int64_t count = range.last - range.first;
-  std::int64_t first = 0;
-  std::int64_t last = 0;
+  SeeingRows seeing(rows);
   for (std::int64_t j = 0; j < count; j += kMR) {
     const std::int64_t keys = std::min(kMR, count - j);
-    const auto seen = [&](std::int64_t row) { return rows.visible[static_cast<std::size_t>(row)]; };
-    while (first < rows.count && seen(first).last <= range.first + j) ++first;
-    while (last < rows.count && seen(last).first < range.first + j + keys) ++last;
-    if (first >= last) continue;
-    AddOuterRows<kTileRows, 1>(w + j * kTileRows, {first, last}, b, stride, to + j * stride, stride, keys);
+    const KeyRange some = seeing({range.first + j, range.first + j + keys});
+    if (some.first >= some.last) continue;
+    AddOuterRows<kTileRows, 1>(w + j * kTileRows, some, b, stride, to + j * stride, stride, keys);
   }
 }
 
@@ -298,11 +290,10 @@ inline void AddToQueries(const TileRows& rows, KeyRange range, const float* w, c
                          float* to, std::int64_t to_stride) {
   for (std::int64_t r = 0; r < rows.count; r += kMR) {
     const std::int64_t count = std::min(kMR, rows.count - r);
-    const std::int64_t first = std::max(range.first, rows.visible[static_cast<std::size_t>(r)].first);
-    const std::int64_t last = std::min(range.last, rows.visible[static_cast<std::size_t>(r + count - 1)].last);
-    if (first >= last) continue;
-    AddOuterRows<1, kTileRows>(w + r, {first - range.first, last - range.first}, b, stride, to + r * to_stride,
-                               to_stride, count);
+    const KeyRange seen = rows.seen_by(r, r + count - 1, range);
+    if (seen.first >= seen.last) continue;
+    AddOuterRows<1, kTileRows>(w + r, {seen.first - range.first, seen.last - range.first}, b, stride,
+                               to + r * to_stride, to_stride, count);
   }
 }
 
@@ -361,10 +352,10 @@ inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block,
   for (std::int64_t head = 0; head < heads; ++head) {
     for (std::int64_t tile = 0; tile < tiles.count; ++tile) {
       const HeadRows where = tiles(sequence, block.kv_head * problem.group + head, tile);
-      const KeyRange seen = ChunksOf(problem, where);
-      const std::int64_t first = std::max(block.chunks.first, seen.first);
-      const std::int64_t last = std::min(block.chunks.last, seen.last);
-      if (first >= last) continue;
+      const ChunkList seen = chunks_of(problem, where);
+      std::int64_t next = block.chunks.first;
+      while (next < block.chunks.last && !seen.contains(next)) ++next;
+      if (next == block.chunks.last) continue;
       const TileRows rows(problem, where, kLanes);
       TileStats stats(rows, state);
       stats.finite_dout = LoadTile(problem, rows, scratch);
@@ -374,8 +365,9 @@ inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block,
         part.to = state.dquery + sequence.batch * state.dquery_strides[0] + where.head * state.dquery_strides[1] +
                   rows.query(0) * state.dquery_strides[2];
       }
-      for (part.chunk = first; part.chunk < last; ++part.chunk) {
-        DifferentiateTile(problem, rows, ChunkRange(sequence, part.chunk), chunks, stats, part, pending, scratch);
+      for (; next < block.chunks.last && seen.contains(next); ++next) {
+        part.chunk = seen.place_of(next);
+        DifferentiateTile(problem, rows, ChunkRange(sequence, next), chunks, stats, part, pending, scratch);
       }
     }
   }

@@ -64,7 +64,7 @@ std::int64_t chunks_at_once(const BackwardProblem& problem) {
   // chunks, which also wait less for each other.
   const auto rounds = [&](std::int64_t items) { return (items + problem.threads - 1) / problem.threads; };
   const auto heads = static_cast<std::int64_t>(problem.sequences.size()) * problem.kv_heads;
-  const bool same_work = problem.left == AttentionProblem::kOpen && problem.right == AttentionProblem::kOpen;
+  const bool same_work = !problem.hides_by_position();
   const bool even_heads = heads % problem.threads == 0 && least == most;
   return even_heads || (same_work && 2 * rounds(pairs) <= rounds(chunks)) ? 2 : 1;
 }

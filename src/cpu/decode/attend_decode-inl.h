@@ -195,28 +195,32 @@ class DecodeBlock {
 
   const TileRows& rows() const { return rows_; }
 
-  // Works on some chunks, in order: partial_of(chunk, r) becomes row r's partial of this chunk, then done(chunk)
-  // is called. Keys of several chunks are read before their values: alternating between them is slower, because the
-  // hardware prefetcher has to detect each stream again.
+  // Works on the chunks at some places of a list, in order: partial_of(place, r) becomes row r's partial of this chunk,
+  // then done(place) is called. Keys of several chunks are read before their values: alternating between them is
+  // slower, because the hardware prefetcher has to detect each stream again.
   template <class PartialOf, class Done>
-  void attend(KeyRange chunks, const PartialOf& partial_of, const Done& done) const {
-    fetch_first(chunks.first);
+  void attend(const ChunkList& chunks, PlaceRange places, const PartialOf& partial_of, const Done& done) const {
     const std::int64_t at_once = rows_.count <= 8 ? kChunksAtOnce : 1;  // with more rows, bandwidth is not the limit
-    for (std::int64_t first = chunks.first; first < chunks.last; first += at_once) {
-      const KeyRange some = {first, std::min(first + at_once, chunks.last)};
+    const auto together = [&](std::int64_t place) {                     // the keys that are read together from here on
+      const std::int64_t count = chunks.run(place, std::min(at_once, places.last - place));
+      return count > 0 ? Together{count, keys_of(chunks[place], count)} : Together{};
+    };
+    Together some = together(places.first);
+    fetch_first(chunks[places.first]);
+    for (std::int64_t first = places.first; first < places.last;) {
       ChunkWeights weights[kChunksAtOnce];
-      const ReadingOrder keys = {keys_, keys_of(some), &values_, keys_of(some)};
-      for (std::int64_t chunk = first; chunk < some.last; ++chunk) {
-        weights[chunk - first].p = scratch_.decode_s.data() + (chunk - first) * 8 * kScoreRow;
-        weigh(chunk, keys, weights[chunk - first]);
+      const ReadingOrder keys = {keys_, some.keys, &values_, some.keys};
+      for (std::int64_t n = 0; n < some.chunks; ++n) {
+        weights[n].p = scratch_.decode_s.data() + n * 8 * kScoreRow;
+        weigh(chunks[first + n], keys, weights[n]);
       }
-      const std::int64_t after = std::min(some.last + at_once, chunks.last);
-      const ReadingOrder values = {values_, keys_of(some), &keys_, keys_of({some.last, after})};
-      for (std::int64_t chunk = first; chunk < some.last; ++chunk) {
-        const ChunkWeights& chunk_weights = weights[chunk - first];
+      const Together after = together(first + some.chunks);
+      const ReadingOrder values = {values_, some.keys, &keys_, after.keys};
+      for (std::int64_t n = 0; n < some.chunks; ++n) {
+        const ChunkWeights& chunk_weights = weights[n];
         float* o[kDecodeRows];
         for (std::int64_t r = 0; r < rows_.count; ++r) {
-          const RowState state = partial_of(chunk, r);
+          const RowState state = partial_of(first + n, r);
           state.clear();
           state.m() = chunk_weights.max[r];
           state.l() = chunk_weights.sum[r];
@@ -224,12 +228,19 @@ class DecodeBlock {
         }
         DecodeChunkSums(chunk_weights.p, problem_.value_size, rows_.count, chunk_weights.keys, values,
                         scratch_.rows_in.data(), o);
-        done(chunk);
+        done(first + n);
       }
+      first += some.chunks;
+      some = after;
     }
   }
 
  private:
+  struct Together {
+    std::int64_t chunks = 0;
+    KeyRange keys{0, 0};
+  };
+
   // A single row needs no transpose: the same products as in LoadQueries.
   void load_query() const {
     const ConstTensorView& query = problem_.query;
@@ -249,7 +260,7 @@ class DecodeBlock {
   };
 
   void weigh(std::int64_t chunk, const ReadingOrder& order, ChunkWeights& weights) const {
-    const TileKeys keys = VisibleTileKeys(problem_, rows_, keys_of({chunk, chunk + 1}));
+    const TileKeys keys = VisibleTileKeys(problem_, rows_, keys_of(chunk, 1));
     weights.keys = keys.range;
     std::fill_n(weights.max, rows_.count, -std::numeric_limits<float>::infinity());
     std::fill_n(weights.sum, rows_.count, 0.0F);
@@ -299,14 +310,13 @@ class DecodeBlock {
     }
   }
 
-  // The keys of some chunks that at least one row sees.
-  KeyRange keys_of(KeyRange chunks) const {
-    const std::int64_t first = std::max(chunks.first * kChunk, rows_.any.first);
-    return {first, std::max(first, std::min(chunks.last * kChunk, rows_.any.last))};
+  // The keys of some consecutive chunks that at least one row sees.
+  KeyRange keys_of(std::int64_t chunk, std::int64_t count) const {
+    return rows_.any.within({chunk * kChunk, (chunk + count) * kChunk});
   }
 
   void fetch_first(std::int64_t chunk) const {
-    const KeyRange range = keys_of({chunk, chunk + 1});
+    const KeyRange range = keys_of(chunk, 1);
     keys_.prefetcher(range.first, std::min(keys_.prefetch_distance(), range.last - range.first), range.last)
         .fetch_all();
   }
@@ -331,9 +341,9 @@ inline void AttendDecode(const ForwardProblem& problem, const RowBlock& block, c
     return RowState(scratch.row_states.data() + (kDecodeRows + r) * floats, problem.value_size);
   };
   for (std::int64_t r = 0; r < rows.count; ++r) whole(r).clear();
+  const ChunkList chunks = rows.any.chunks();
   decode.attend(
-      {rows.any.first / kChunk, (rows.any.last + kChunk - 1) / kChunk},
-      [&](std::int64_t, std::int64_t r) { return part(r); },
+      chunks, {0, chunks.count()}, [&](std::int64_t, std::int64_t r) { return part(r); },
       [&](std::int64_t) {
         for (std::int64_t r = 0; r < rows.count; ++r) whole(r).merge(part(r));
       });
@@ -342,17 +352,17 @@ inline void AttendDecode(const ForwardProblem& problem, const RowBlock& block, c
   if (!finite) RepeatRows(problem, rows, 0, scratch, sums);
 }
 
-// Where a split block stores the partial of row r and a chunk.
-inline RowState PartialOf(const ForwardProblem& problem, const ChunkBlock& block, std::int64_t chunk, std::int64_t r) {
-  const std::int64_t place = (chunk - block.chunks.first) * block.rows.row_count + r;
-  return {block.partials + place * RowState::floats(problem.value_size), problem.value_size};
+// Where a split block stores the partial of row r and the chunk at a place of its list.
+inline RowState PartialOf(const ForwardProblem& problem, const ChunkBlock& block, std::int64_t place, std::int64_t r) {
+  const std::int64_t partial = (place - block.chunks.first) * block.rows.row_count + r;
+  return {block.partials + partial * RowState::floats(problem.value_size), problem.value_size};
 }
 
 inline void AttendDecodeChunks(const ForwardProblem& problem, const ChunkBlock& block, const Scratch& scratch) {
   DecodeBlock(problem, block.rows, scratch)
       .attend(
-          block.chunks, [&](std::int64_t chunk, std::int64_t r) { return PartialOf(problem, block, chunk, r); },
-          [](std::int64_t) {});
+          chunks_of(problem, block.rows), block.chunks,
+          [&](std::int64_t place, std::int64_t r) { return PartialOf(problem, block, place, r); }, [](std::int64_t) {});
 }
 
 // Merges the chunks of a split block in order, and writes its rows.
@@ -367,8 +377,8 @@ inline void Combine(const ForwardProblem& problem, const ChunkBlock& block, cons
     for (std::int64_t r = 0; r < count; ++r) {
       const RowState whole(scratch.row_states.data(), problem.value_size);
       whole.clear();
-      for (std::int64_t chunk = block.chunks.first; chunk < block.chunks.last; ++chunk) {
-        whole.merge(PartialOf(problem, block, chunk, first + r));
+      for (std::int64_t place = block.chunks.first; place < block.chunks.last; ++place) {
+        whole.merge(PartialOf(problem, block, place, first + r));
       }
       finite = FinishRow(problem, rows, r, whole, sums) && finite;
     }

@@ -109,8 +109,8 @@ struct Tiles {
 
   std::int64_t count = 0;
   TileRows rows[kTilesPerBlock];
-  std::int64_t first_row[kTilesPerBlock];       // within the block
-  KeyRange any = {AttentionProblem::kOpen, 0};  // keys visible to at least one row
+  std::int64_t first_row[kTilesPerBlock];  // within the block
+  SeenKeys any;                            // keys visible to at least one row
 
  private:
   // Tiles of similar width: a last tile of one vector would leave FMA units idle.
@@ -123,9 +123,7 @@ struct Tiles {
       first_row[t] = first;
       rows[t] = rows_of(first, std::min(width, row_count - first));
       first += rows[t].count;
-      if (rows[t].any.first < rows[t].any.last) {
-        any = {std::min(any.first, rows[t].any.first), std::max(any.last, rows[t].any.last)};
-      }
+      any.add(rows[t].any);
       LoadQueries(problem, rows[t], scratch.rows_in.data(), scratch.queries(t));
     }
   }
@@ -135,7 +133,7 @@ struct Tiles {
 template <class WeightsOf>
 void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Tiles& tiles, std::int64_t chunk,
                  const Scratch& scratch, const WeightsOf& weights_of) {
-  const KeyRange range = {std::max(chunk * kChunk, tiles.any.first), std::min((chunk + 1) * kChunk, tiles.any.last)};
+  const KeyRange range = tiles.any.within_chunk(chunk);
   if (range.first >= range.last) return;
   const KeyRows keys = LoadKeys(problem, *block.sequence, block.kv_head, range, scratch.keys.data());
   const ValueRows values = LoadValues(problem, block, range, scratch);
@@ -171,9 +169,8 @@ inline void Attend(const ForwardProblem& problem, const RowBlock& block, const R
 
   const Tiles tiles(problem, block, scratch);
   for (std::int64_t t = 0; t < tiles.count; ++t) scratch.clear(t);
-  for (std::int64_t chunk = tiles.any.first / kChunk; chunk * kChunk < tiles.any.last; ++chunk) {
-    AttendTiles(problem, block, tiles, chunk, scratch);
-  }
+  const ChunkList chunks = tiles.any.chunks();
+  for (std::int64_t n = 0; n < chunks.count(); ++n) AttendTiles(problem, block, tiles, chunks[n], scratch);
   StoreTiles(problem, tiles, scratch, sums);
 }
 
@@ -183,12 +180,13 @@ inline void AttendChunks(const ForwardProblem& problem, const ChunkBlock& block,
   if (IsDecode(block.rows)) return AttendDecodeChunks(problem, block, scratch);
 
   const Tiles tiles(problem, block.rows, scratch);
-  for (std::int64_t chunk = block.chunks.first; chunk < block.chunks.last; ++chunk) {
+  const ChunkList chunks = chunks_of(problem, block.rows);
+  for (std::int64_t place = block.chunks.first; place < block.chunks.last; ++place) {
     for (std::int64_t t = 0; t < tiles.count; ++t) scratch.clear(t);
-    AttendTiles(problem, block.rows, tiles, chunk, scratch);
+    AttendTiles(problem, block.rows, tiles, chunks[place], scratch);
     for (std::int64_t t = 0; t < tiles.count; ++t) {
       StorePartials(tiles.rows[t], scratch.state(t), problem.value_size, scratch.rows_in.data(),
-                    [&](std::int64_t r) { return PartialOf(problem, block, chunk, tiles.first_row[t] + r); });
+                    [&](std::int64_t r) { return PartialOf(problem, block, place, tiles.first_row[t] + r); });
     }
   }
 }

@@ -87,8 +87,9 @@ inline void SpoilMean(const TileRows& rows, const float* l, std::int64_t count, 
 // Adds the weights of the current head, whose sums are now known, to the mean of a tile.
 inline void AddHead(const TileRows& rows, const TileState& state, std::int64_t tile, float share,
                     const KeptWeights& kept) {
-  for (std::int64_t chunk = rows.any.first / kChunk; chunk * kChunk < rows.any.last; ++chunk) {
-    const TileWeights& weights = kept.of(tile, chunk);
+  const ChunkList chunks = rows.any.chunks();
+  for (std::int64_t n = 0; n < chunks.count(); ++n) {
+    const TileWeights& weights = kept.of(tile, chunks[n]);
     if (weights.keys.first >= weights.keys.last) continue;
     HWY_ALIGN float factor[TileRows::kMax];
     for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {
@@ -125,9 +126,10 @@ inline void AttendMeans(const ForwardProblem& problem, const QueryBlock& block, 
     const Tiles tiles(problem, block, head, scratch);
     const RowBlock rows{block.sequence, head / problem.group};
     for (std::int64_t t = 0; t < tiles.count; ++t) scratch.clear(t);
-    for (std::int64_t chunk = tiles.any.first / kChunk; chunk * kChunk < tiles.any.last; ++chunk) {
-      AttendTiles(problem, rows, tiles, chunk, scratch,
-                  [&](std::int64_t t) -> TileWeights& { return kept.of(t, chunk); });
+    const ChunkList chunks = tiles.any.chunks();
+    for (std::int64_t n = 0; n < chunks.count(); ++n) {
+      AttendTiles(problem, rows, tiles, chunks[n], scratch,
+                  [&](std::int64_t t) -> TileWeights& { return kept.of(t, chunks[n]); });
     }
     StoreTiles(problem, tiles, scratch, {});
     for_each_place(capture.of.heads, head, [&](std::int64_t) {

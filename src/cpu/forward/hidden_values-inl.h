@@ -51,9 +51,9 @@ HWY_NOINLINE inline void RepeatRows(const ForwardProblem& problem, const TileRow
 
   LoadQueries(problem, rows, scratch.rows_in.data(), scratch.queries(tile));
   scratch.clear(tile);
-  for (std::int64_t chunk = rows.any.first / kChunk; chunk * kChunk < rows.any.last; ++chunk) {
-    const KeyRange range = {std::max(chunk * kChunk, rows.any.first), std::min((chunk + 1) * kChunk, rows.any.last)};
-    const TileKeys keys = VisibleTileKeys(problem, rows, range);
+  const ChunkList chunks = rows.any.chunks();
+  for (std::int64_t n = 0; n < chunks.count(); ++n) {
+    const TileKeys keys = VisibleTileKeys(problem, rows, rows.any.within_chunk(chunks[n]));
     if (keys.range.first >= keys.range.last) continue;
     const std::int64_t count = keys.range.last - keys.range.first;
     const KeyRows key_rows = LoadKeys(problem, *rows.sequence, kv_head, keys.range, scratch.keys.data());
