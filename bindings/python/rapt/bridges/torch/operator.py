@@ -26,6 +26,7 @@ _INPUTS = (
 )
 _OPTIONS = "float dropout_p, bool is_causal, float? scale, str weights, float softcap, int? left, int? right"
 _DIFFERENTIABLE, _TENSORS = 6, 9  # of the inputs
+_WEIGHTS = -4  # the place of `weights` among the arguments
 _library = torch.library.Library("rapt", "DEF")
 _library.define(f"attention({_INPUTS}, {_OPTIONS}) -> (Tensor out, Tensor lse, Tensor weights)")
 _library.define(
@@ -87,7 +88,7 @@ def compute(
     query: Tensor, key: Tensor, value: Tensor, *rest: Any, want_lse: bool = True
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """(out, lse, weights) by rapt, from the operator's arguments; None for what is not wanted."""
-    options, weights = _options(*rest), rest[9]
+    options, weights = _options(*rest), rest[_WEIGHTS]
     query = _lent(query)
     place = _new_out(query, value) if _tokens_first(query) else None
     wanted = None if weights == "none" else (Capture(mean_over_heads=weights == "mean"),)
@@ -111,7 +112,8 @@ def _attention_backward(
 ) -> _Backward:  # fmt: skip
     names = [name for name, want in zip(("dquery", "dkey", "dvalue"), wanted) if want]
     names += ["dmasks"] * (wanted[3] or wanted[4]) + ["dsinks"] * wanted[5]
-    at_weights = () if dweights is None else (WeightsGradient(_lent(dweights), mean_over_heads=rest[9] == "mean"),)
+    mean = rest[_WEIGHTS] == "mean"
+    at_weights = () if dweights is None else (WeightsGradient(_lent(dweights), mean_over_heads=mean),)
     arrived = [None if x is None else _lent(x) for x in (dout, dlse)]
     *gradients, dsinks, at_masks = _rapt.attention_backward(
         _lent(query), _lent(key), _lent(value), _options(*rest), (*arrived, at_weights, _lent(out), _lent(lse)), names
@@ -137,7 +139,7 @@ def _attention_shapes(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> 
     keys = key.shape[2]
     lse = query.new_empty((batch, heads, queries), dtype=torch.promote_types(query.dtype, torch.float32))
     shapes = {"none": (0,), "mean": (batch, queries, keys), "per_head": (batch, heads, queries, keys)}
-    return _new_out(query, value), lse, query.new_empty(shapes[rest[9]])
+    return _new_out(query, value), lse, query.new_empty(shapes[rest[_WEIGHTS]])
 
 
 @torch.library.register_fake("rapt::attention_backward", lib=_library)
@@ -158,7 +160,7 @@ def _keep(ctx: Any, inputs: tuple, output: tuple[Tensor, Any, Any]) -> None:
     ctx.options = inputs[_TENSORS:]
     ctx.save_for_backward(*inputs[:_TENSORS], output[0], output[1])
     ctx.set_materialize_grads(False)
-    if ctx.options[3] == "none" and output[2] is not None:
+    if ctx.options[_WEIGHTS] == "none" and output[2] is not None:
         ctx.mark_non_differentiable(output[2])
 
 
@@ -172,7 +174,7 @@ def _gradients(
     """
     *inputs, out, lse = ctx.saved_tensors
     wanted = [*ctx.needs_input_grad[:_DIFFERENTIABLE]]
-    if ctx.options[3] == "none":
+    if ctx.options[_WEIGHTS] == "none":
         dweights = None
     arrived = (dout, dlse, dweights)
     if all(x is None for x in arrived):
