@@ -26,7 +26,7 @@ WINDOWED = [
                  max_window_layers=1)),
 ]  # fmt: skip
 COMPILED = [*(tiny for tiny in MODELS if tiny.name in ("Llama", "GPT-2")), *WINDOWED]
-BREAKS_BY_ITSELF = {"gpt-oss": "its experts are a loop over what a tensor holds", "Llama 4": "so are its experts"}
+BREAKS_BY_ITSELF = ("gpt-oss",)  # its experts are a loop over what a tensor holds
 # PyTorch warns of its own look at what a broken graph hands on.
 pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 windowed = pytest.mark.parametrize("tiny", WINDOWED, ids=lambda tiny: tiny.name)
