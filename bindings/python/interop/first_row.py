@@ -17,17 +17,17 @@ def follow(model, batch):
     """(what the model answers, {(module, number of its call): Step} in the order in which they end)."""
     steps, numbers = {}, collections.Counter()
     tokens = batch["input_ids"].shape
-    compute = attention_module.differentiable_attention
+    compute = attention_module.attend
 
     def note(module, inputs, outputs):
         if inputs and outputs:
             steps[module, numbers[module]] = Step(module, inputs, outputs)
         numbers[module] += 1
 
-    def attention(query, key, value, **options):
-        found = compute(query, key, value, **options)
+    def attention(query, key, value, *masks, **options):
+        found = compute(query, key, value, *masks, **options)
         # Row 0 sees key 0 and no other.
-        note(None, [x[:, :, 0].clone() for x in (query, key, value)], [found[0][:, 0].clone()])
+        note(None, [x[:, :, 0].clone() for x in (query, key, value)], [found[0][:, :, 0].clone()])
         return found
 
     def after(module, args, named, outputs):
@@ -35,7 +35,7 @@ def follow(model, batch):
 
     hooks = [x.register_forward_hook(after, with_kwargs=True) for x in model.modules()]
     try:
-        with unittest.mock.patch.object(attention_module, "differentiable_attention", attention):
+        with unittest.mock.patch.object(attention_module, "attend", attention):
             return any_model.answer(model, batch), steps
     finally:
         for hook in hooks:

@@ -200,7 +200,7 @@ WRONG = {
     "must have at least two dimensions": lambda q: ((q[0, 0, 0], q, q), {}),
     "key is torch.float32": lambda q: ((q, q.float(), q), {}),
     "query is torch.int64": lambda q: ((q.long(), q.long(), q.long(), q[0, 0, :, :3]), {}),
-    "query holds int64": lambda q: ((q.long(), q.long(), q.long()), {}),
+    "query is torch.int64; rapt computes": lambda q: ((q.long(), q.long(), q.long()), {}),
     "attn_mask is torch.int64": lambda q: ((q, q, q, torch.ones(3, 3).long()), {}),
     "attn_mask has 5 dimensions": lambda q: ((q, q, q, torch.ones(1, 1, 1, 3, 3)), {}),
     "does not broadcast to": lambda q: ((q, q, q, torch.ones(2, 3)), {}),
@@ -351,10 +351,11 @@ def test_the_result_lies_as_pytorchs_does():
 
 def test_the_result_has_the_bits_of_rapt_attention():
     q, k = torch.randn(2, 4, 33, 16), torch.randn(2, 4, 70, 16)
+    operands = (q, k, k, None, None, None, None, None, None)
     plain = rapt.attention(q, k, k)
     assert torch.equal(sdpa(q, k, k), plain)
     assert torch.equal(sdpa(q.clone().requires_grad_(), k, k), plain)
-    assert torch.equal(torch.ops.rapt.attention(q, k, k, None, None, None, 0.0, False, None, "none")[0], plain)
+    assert torch.equal(torch.ops.rapt.attention(*operands, 0.0, False, None, "none", 0.0, None, None)[0], plain)
     turned = q.transpose(1, 2).contiguous().transpose(1, 2)
     assert torch.equal(sdpa(turned, k, k), plain)
 

@@ -7,6 +7,7 @@ import pytest
 import rapt.torch
 import torch
 from rapt.torch import sdpa
+from rapt.bridges.torch.operator import Attention
 from torch.autograd import gradcheck, gradgradcheck
 
 attention = torch.ops.rapt.attention.default
@@ -16,6 +17,14 @@ attention_backward = torch.ops.rapt.attention_backward.default
 @pytest.fixture(autouse=True)
 def seeded():
     torch.manual_seed(21)
+
+
+def arguments(query, key, value, **given):
+    """All arguments of the operator, in order: those that are not given are left out of the computation."""
+    rest = dict(attn_mask=None, key_mask=None, sinks=None, seed=None, alignment=None, key_lengths=None, dropout_p=0.0,
+                is_causal=False, scale=None, weights="none", softcap=0.0, left=None, right=None)  # fmt: skip
+    assert given.keys() <= rest.keys()
+    return query, key, value, *(rest | given).values()
 
 
 def inputs(dtype=torch.float64, grad=True):
@@ -53,11 +62,70 @@ def test_gradients_that_arrive_at_lse_and_weights(weights):
     padding = torch.tensor([True, True, False, True]).view(1, 1, 1, 4).expand(2, 1, 1, 4)
 
     def call(q, k, v, m):
-        results = attention(q, k, v, m.view(1, 1, 3, 4), padding, None, 0.0, False, None, weights)
+        results = attention(*arguments(q, k, v, attn_mask=m.view(1, 1, 3, 4), key_mask=padding, weights=weights))
         return results[: 2 if weights == "none" else 3]
 
     assert gradcheck(call, (*qkv, mask))
     assert gradgradcheck(call, (*qkv, mask))
+
+
+OPTIONS = {
+    "causal from a position on": {"is_causal": True, "alignment": torch.tensor(1)},
+    "window": {"left": 1, "right": 1, "alignment": torch.tensor(1)},
+    "key lengths": {"key_lengths": torch.tensor([4, 2])},
+    "softcap": {"softcap": 1.5, "scale": -0.7},
+    "sinks": {"sinks": torch.randn(4, dtype=torch.float64)},
+    "sinks of rows that see nothing": {"sinks": torch.randn(4, dtype=torch.float64),
+                                       "key_lengths": torch.tensor([4, 0])},
+    "dropout": {"dropout_p": 0.3, "seed": torch.tensor(9)},
+    "all": {"is_causal": True, "left": 2, "alignment": torch.tensor(1), "key_lengths": torch.tensor([4, 3]),
+            "softcap": 2.0, "sinks": torch.randn(4, dtype=torch.float64)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("eager", [True, False], ids=["function", "operator"])
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_gradients_of_every_option(options, eager):
+    """Of attention and of its gradients, from the function that eager calls take and from the operator."""
+    *qkv, bias = inputs()
+    bias = bias.detach().view(1, 1, 3, 4).requires_grad_()
+    keep = (torch.rand(2, 1, 1, 4) > 0.3).expand(2, 1, 3, 4)
+    sinks = [options["sinks"].requires_grad_()] if "sinks" in options else []
+
+    def call(q, k, v, bias, *sinks):
+        given = arguments(q, k, v, **options | {"attn_mask": bias, "key_mask": keep, "weights": "per_head"}
+                          | ({"sinks": sinks[0]} if sinks else {}))  # fmt: skip
+        return Attention.apply(*given) if eager else attention(*given)
+
+    assert gradcheck(call, (*qkv, bias, *sinks))
+    if eager:  # both go the same way from here
+        assert gradgradcheck(call, (*qkv, bias, *sinks))
+
+
+def test_one_function_and_one_operator_are_differentiable():
+    """sdpa, the layer, transformers and compilers share them."""
+    import rapt.transformers  # noqa: F401
+
+    found, left = set(), [torch.autograd.Function]
+    while left:
+        for kind in left.pop().__subclasses__():
+            left.append(kind)
+            found.add(f"{kind.__module__}.{kind.__name__}")
+    assert {x for x in found if x.startswith("rapt.")} == {"rapt.bridges.torch.operator.Attention"}
+    schemas = [str(x) for x in torch._C._jit_get_all_schemas() if x.name.startswith("rapt::")]
+    assert sorted(x.partition("(")[0] for x in schemas) == ["rapt::attention", "rapt::attention_backward"]
+    q, k, v, _ = inputs()
+    results = {
+        "sdpa": sdpa(q, k, v, enable_gqa=True),
+        "transformers": rapt.transformers.attention_forward(torch.nn.Module(), q, k, v, None)[0],
+    }
+    for name, out in results.items():
+        steps, nodes = [out.grad_fn], set()
+        while steps:
+            step = steps.pop()
+            nodes.add(step.name())
+            steps += [x for x, _ in step.next_functions if x is not None]
+        assert "AttentionBackward" in nodes, name
 
 
 def test_gradients_are_computed_for_what_asks_for_them_alone(monkeypatch):
@@ -92,28 +160,32 @@ def test_opcheck_of_attention():
     seed = torch.tensor(5)
     plain = [x.detach() for x in (q, k, v)]
     turned = q.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
-    for arguments in (
-        (q, k, v, None, None, None, 0.0, True, None, "none"),
-        (q, k, v, mask, padding, seed, 0.3, False, 0.2, "per_head"),
-        (q, k, v, padding, mask, None, 0.0, False, None, "mean"),
-        (turned, k, v, mask, None, None, 0.0, False, None, "none"),
-        (*plain, None, None, None, 0.0, False, None, "mean"),
-        (*[x.bfloat16().requires_grad_() for x in plain], None, None, None, 0.0, False, None, "none"),
+    sinks = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    at, lengths = torch.tensor(2), torch.tensor([4, 3])
+    for call in (
+        arguments(q, k, v, is_causal=True),
+        arguments(q, k, v, attn_mask=mask, key_mask=padding, seed=seed, dropout_p=0.3, scale=0.2, weights="per_head"),
+        arguments(q, k, v, attn_mask=padding, key_mask=mask, weights="mean"),
+        arguments(q, k, v, sinks=sinks, alignment=at, key_lengths=lengths, is_causal=True, softcap=2.0, left=1),
+        arguments(turned, k, v, attn_mask=mask),
+        arguments(*plain, alignment=at, left=2, right=0, weights="mean"),
+        arguments(*[x.bfloat16().requires_grad_() for x in plain]),
     ):
-        assert set(torch.library.opcheck(attention, arguments).values()) == {"SUCCESS"}
+        assert set(torch.library.opcheck(attention, call).values()) == {"SUCCESS"}
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # opcheck reads it itself
 def test_opcheck_of_attention_backward():
     q, k, v, m = inputs(grad=False)
     mask = m.view(1, 1, 3, 4)
-    out, lse, weights = attention(q, k, v, mask, None, None, 0.0, False, None, "per_head")
-    rest = (q, k, v, mask, None, None, out, lse, 0.0, False, None, "per_head")
+    call = arguments(q, k, v, attn_mask=mask, sinks=torch.randn(4, dtype=torch.float64), weights="per_head")
+    out, lse, weights = attention(*call)
     for arrived, wanted in (
-        ((out, lse, weights), [True, True, True, True, False]),
-        ((out, None, None), [False, True, False, False, False]),
+        ((out, lse, weights), [True, True, True, True, False, True]),
+        ((out, None, None), [False, True, False, False, False, False]),
     ):
-        assert set(torch.library.opcheck(attention_backward, (*arrived, *rest, wanted)).values()) == {"SUCCESS"}
+        checked = torch.library.opcheck(attention_backward, (*arrived, out, lse, wanted, *call))
+        assert set(checked.values()) == {"SUCCESS"}
 
 
 # ---------------------------------------------------------------- torch.compile

@@ -67,14 +67,14 @@ class Spy:
 
     def __init__(self, monkeypatch):
         self.calls = self.matrices = 0
-        compute = attention_module.differentiable_attention
+        compute = attention_module.attend
 
-        def counted(query, key, value, masks=(), **options):
+        def counted(query, key, value, *masks, **options):
             self.calls += 1
-            self.matrices += any(mask.kind == "keep" and mask.array.shape[2] > 1 for mask in masks)
-            return compute(query, key, value, masks=masks, **options)
+            self.matrices += any(mask.dtype == torch.bool and mask.shape[2] > 1 for mask in masks)
+            return compute(query, key, value, *masks, **options)
 
-        monkeypatch.setattr(attention_module, "differentiable_attention", counted)
+        monkeypatch.setattr(attention_module, "attend", counted)
 
 
 @pytest.fixture
@@ -318,13 +318,13 @@ def test_a_mask_hides_what_transformers_own_hides(name, padding, place):
     expected, _ = rapt.transformers.attention_forward(module, q, k, v, matrix.contiguous())
     assert torch.equal(found, expected)
     if pattern is not None:
-        assert mask.is_untouched
+        assert mask.matrix is None
     assert torch.equal(mask, matrix)
 
 
 def test_a_mask_that_is_changed_is_what_it_was_changed_to():
     mask = rapt.transformers.attention_mask(batch_size=1, q_length=5, kv_length=5)
-    assert "StructuredMask((1, 1, 5, 5)" in repr(mask) and mask.is_untouched
+    assert "StructuredMask((1, 1, 5, 5)" in repr(mask) and mask.matrix is None
     x = torch.randn(1, 1, 5, 8)
     expected = torch.ones(5, 5, dtype=torch.bool).tril()
     expected[3, :2] = False
@@ -342,43 +342,4 @@ def test_a_mask_is_of_the_moment_it_was_made_in():
     mask = rapt.transformers.attention_mask(**arguments, q_offset=count)
     expected = masking_utils.sdpa_mask(**arguments, q_offset=3, allow_is_causal_skip=False)
     count += 2
-    assert mask.is_untouched and torch.equal(mask, expected)
-
-
-# ---------------------------------------------------------------- the step that autograd records
-
-
-@pytest.mark.parametrize("options", [
-    {}, {"causal": True, "alignment": 2}, {"window": (3, 1), "alignment": 2}, {"softcap": 2.0, "scale": -0.7},
-    {"key_lengths": [7, 4]}, {"alibi_slopes": [0.1, 0.2, 0.3, 0.4], "alignment": 0}, {"dropout": rapt.Dropout(0.3, 9)},
-], ids=lambda options: "+".join(options) or "plain")  # fmt: skip
-@pytest.mark.parametrize("heads_first", [True, False])
-@pytest.mark.parametrize("return_weights", [False, True])
-def test_gradients_agree_with_differences(options, heads_first, return_weights):
-    from rapt.bridges.torch.autograd import differentiable_attention
-
-    torch.manual_seed(4)
-    shapes = [(2, 4, 5, 6), (2, 2, 7, 6), (2, 2, 7, 3), (4,), (1, 4, 5, 7), (2, 1, 1, 7)]
-    tensors = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
-    keep = rapt.Mask.keep(torch.rand(2, 1, 5, 7) > 0.2)
-
-    def compute(query, key, value, sinks, bias, of_keys):
-        found = differentiable_attention(
-            query, key, value, masks=(rapt.Mask.add(bias), keep, rapt.Mask.add(of_keys)), sinks=sinks,
-            heads_first=heads_first, return_weights=return_weights, **options,
-        )  # fmt: skip
-        return tuple(x for x in found if x is not None)
-
-    assert torch.autograd.gradcheck(compute, tensors)
-
-
-def test_nothing_is_kept_where_no_gradient_is_wanted():
-    from rapt.bridges.torch.autograd import differentiable_attention
-
-    x = torch.randn(1, 2, 3, 8, requires_grad=True)
-    with torch.no_grad():
-        assert not differentiable_attention(x, x, x)[0].requires_grad
-    assert not differentiable_attention(x.detach(), x.detach(), x.detach())[0].requires_grad
-    only_value, _ = differentiable_attention(x.detach(), x.detach(), x)
-    only_value.sum().backward()
-    assert x.grad is not None
+    assert mask.matrix is None and torch.equal(mask, expected)

@@ -142,10 +142,8 @@ def check_that_the_last_token_leaves_the_first_alone(ours, theirs, batch):
 def calls(monkeypatch):
     """One entry for each call of rapt's attention."""
     found = []
-    compute = attention_module.differentiable_attention
-    monkeypatch.setattr(
-        attention_module, "differentiable_attention", lambda *x, **options: found.append(1) or compute(*x, **options)
-    )
+    compute = attention_module.attend
+    monkeypatch.setattr(attention_module, "attend", lambda *x, **options: found.append(1) or compute(*x, **options))
     return found
 
 
@@ -264,15 +262,15 @@ def test_other_implementations_are_asked_for_as_before(bloom):
 
 @pytest.mark.parametrize("model_class", [transformers.LlamaForCausalLM, transformers.GptOssForCausalLM])
 def test_a_trace_of_the_last_token_in_the_first_one_s_attention_is_found(model_class, monkeypatch):
-    compute = attention_module.differentiable_attention
+    compute = attention_module.attend
 
-    def leaking(query, key, value, **options):
-        out, weights = compute(query, key, value, **options)
+    def leaking(query, key, value, *masks, **options):
+        out, weights = compute(query, key, value, *masks, **options)
         return out + 1e-6 * value[:, :, -1].sum(), weights
 
     theirs, ours, batch, _ = pair(model_class, model_class.config_class)
     check_that_the_last_token_leaves_the_first_alone(ours, theirs, batch)
-    monkeypatch.setattr(attention_module, "differentiable_attention", leaking)
+    monkeypatch.setattr(attention_module, "attend", leaking)
     with pytest.raises(AssertionError, match="rapt's attention gives the first token other bits"):
         check_that_the_last_token_leaves_the_first_alone(ours, theirs, batch)
 

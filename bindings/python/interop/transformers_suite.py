@@ -19,8 +19,7 @@ import sys
 import suite_support
 
 MODELS = ["llama", "mistral", "bert", "t5", "gemma2", "whisper", "gpt2", "bloom"]
-# Tests that pass with sdpa and may fail with rapt: a pattern of the name, and why.
-EXPECTED = {"*fullgraph*": "compiles the whole model as one graph; attention on rapt is a break in the graph"}
+EXPECTED = {}  # tests that pass with sdpa and may fail with rapt: a pattern of the name, and why
 _ON_RAPT = "RAPT_SUITE_ON_RAPT"
 
 
@@ -76,12 +75,12 @@ class _Finder(importlib.abc.MetaPathFinder):
 def _make_rapt_the_default():
     from transformers import PreTrainedModel
 
+    import rapt.torch
     import rapt.transformers  # noqa: F401
-    from rapt.bridges.transformers import attention as attention_module
     from rapt.bridges.transformers.models import why_not
 
-    check, compute = PreTrainedModel.get_correct_attn_implementation, attention_module.differentiable_attention
-    calls, models = [], collections.Counter()
+    check = PreTrainedModel.get_correct_attn_implementation
+    models = collections.Counter()
 
     def with_default(self, requested_attention, *args, **kwargs):
         asked, why = requested_attention, why_not(type(self))
@@ -92,13 +91,8 @@ def _make_rapt_the_default():
             models[f"models on {used}: {f'asked for {asked}' if asked else why}"] += 1
         return used
 
-    def counted(*args, **kwargs):
-        calls.append(1)
-        return compute(*args, **kwargs)
-
     PreTrainedModel.get_correct_attn_implementation = with_default
-    attention_module.differentiable_attention = counted
-    suite_support.counts = lambda: (len(calls), models)
+    suite_support.counts = lambda: (rapt.torch.calls().rapt, models)
 
 
 if _ON_RAPT in os.environ:

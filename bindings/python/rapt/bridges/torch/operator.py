@@ -1,8 +1,10 @@
 """attention as operators of PyTorch, rapt::attention and rapt::attention_backward: what compilers and autograd see.
 
 Tensors have four dimensions here: query (B, Hq, Lq, D), key (B, Hkv, Lk, D), value (B, Hkv, Lk, Dv). The two masks
-broadcast to (B, Hq, Lq, Lk); a bool one is True where a key is seen, another one is added. The seed of dropout is a
-tensor, so that a compiler sees where it comes from. `weights` is "none", "mean" or "per_head".
+broadcast to (B, Hq, Lq, Lk); a bool one is True where a key is seen, another one is added. sinks is (Hq). What may
+change from call to call of a compiled model is a tensor, read when the operator runs: the seed of dropout, alignment
+(the position of query 0 among the keys; None: 0) and key_lengths, (B). left and right are the window, None for no
+limit. `weights` is "none", "mean" or "per_head".
 """
 
 from collections.abc import Sequence
@@ -17,100 +19,110 @@ from .calls import count_rapt
 from .reach import plain, transformed, watched
 from .twice import differentiable_gradients
 
-_INPUTS = "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Tensor? key_mask, Tensor? seed"
-_OPTIONS = "float dropout_p, bool is_causal, float? scale, str weights"
+# No argument has a default: every implementation gets all of them, in this order.
+_INPUTS = (
+    "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Tensor? key_mask, Tensor? sinks, "
+    "Tensor? seed, Tensor? alignment, Tensor? key_lengths"
+)
+_OPTIONS = "float dropout_p, bool is_causal, float? scale, str weights, float softcap, int? left, int? right"
+_DIFFERENTIABLE, _TENSORS = 6, 9  # of the inputs
+_WEIGHTS = -4  # the place of `weights` among the arguments
 _library = torch.library.Library("rapt", "DEF")
 _library.define(f"attention({_INPUTS}, {_OPTIONS}) -> (Tensor out, Tensor lse, Tensor weights)")
 _library.define(
-    f"attention_backward(Tensor? dout, Tensor? dlse, Tensor? dweights, {_INPUTS}, Tensor out, Tensor lse, {_OPTIONS}, "
-    "bool[5] wanted) -> (Tensor dquery, Tensor dkey, Tensor dvalue, Tensor dattn_mask, Tensor dkey_mask)"
+    f"attention_backward(Tensor? dout, Tensor? dlse, Tensor? dweights, Tensor out, Tensor lse, bool[6] wanted, "
+    f"{_INPUTS}, {_OPTIONS}) -> (Tensor dquery, Tensor dkey, Tensor dvalue, Tensor dattn_mask, Tensor dkey_mask, "
+    "Tensor dsinks)"
 )
 
 _Forward = tuple[Tensor, Tensor, Tensor]
-_Backward = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+_Backward = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 # ---------------------------------------------------------------- the calls
 
 
-def lent(x: Tensor) -> Tensor:
+def _lent(x: Tensor) -> Tensor:
     """The same memory, as rapt reads it: without a graph, and with its signs in it."""
     return x.resolve_neg().detach()
 
 
-def threads() -> int:
-    """As many as both libraries are allowed."""
-    return min(torch.get_num_threads(), _rapt.thread_count())
-
-
-def _options(masks: Sequence[Mask], seed: Tensor | None, dropout_p: float, causal: bool, scale: float | None) -> tuple:
+def _options(
+    attn_mask: Tensor | None, key_mask: Tensor | None, sinks: Tensor | None, seed: Tensor | None,
+    alignment: Tensor | None, key_lengths: Tensor | None, dropout_p: float, is_causal: bool, scale: float | None,
+    weights: str, softcap: float, left: int | None, right: int | None,
+) -> tuple:  # fmt: skip
     """The tuple that rapt.attention makes of its keywords."""
+    masks = [_as_mask(mask) for mask in (attn_mask, key_mask) if mask is not None]
+    window = None if left is None and right is None else (left, right)
+    position: Any = None
+    if is_causal or window is not None:
+        position = "top_left" if alignment is None else int(alignment)
+    lengths = None if key_lengths is None else key_lengths.tolist()
     dropout = None if seed is None else (dropout_p, int(seed))
-    alignment = "top_left" if causal else None
-    return (masks or None, scale, 0.0, causal, None, alignment, None, None, None, None, None, None, None, dropout,
-            "automatic", threads())  # fmt: skip
+    threads = min(torch.get_num_threads(), _rapt.thread_count())  # as many as both libraries are allowed
+    return (masks or None, scale, softcap, is_causal, window, position, lengths, None, None, None, None, None,
+            None if sinks is None else _lent(sinks), dropout, "automatic", threads)  # fmt: skip
 
 
-def as_mask(mask: Tensor) -> Mask:
+def _as_mask(mask: Tensor) -> Mask:
     """A mask that says what it means."""
-    return Mask("keep" if mask.dtype == torch.bool else "add", lent(mask))
+    return Mask("keep" if mask.dtype == torch.bool else "add", _lent(mask))
 
 
-def tokens_first(query: Tensor) -> bool:
+def _tokens_first(query: Tensor) -> bool:
     """Whether the memory layout is (B, L, H, D): then the result has the same layout."""
     return 0 < query.stride(1) < query.stride(2)
 
 
-def new_out(query: Tensor, value: Tensor) -> Tensor:
+def _new_out(query: Tensor, value: Tensor) -> Tensor:
     """Memory for the result, (B, Hq, Lq, Dv), laid out as the query."""
     batch, heads, queries, _ = query.shape
     size = value.shape[3]
-    if tokens_first(query):
+    if _tokens_first(query):
         return query.new_empty((batch, queries, heads, size)).transpose(1, 2)
     return query.new_empty((batch, heads, queries, size))
 
 
-def _call(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, key_mask: Tensor | None, seed: Tensor | None,
-    dropout_p: float, is_causal: bool, scale: float | None, weights: str,
-) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
-    """(out, lse, weights): None for weights that are not wanted."""
-    masks = [as_mask(mask) for mask in (attn_mask, key_mask) if mask is not None]
-    options = _options(masks, seed, dropout_p, is_causal, scale)
-    query = lent(query)
-    place = new_out(query, value) if tokens_first(query) else None
-    wanted = () if weights == "none" else (Capture(mean_over_heads=weights == "mean"),)
-    out, lse, captured = _rapt.attention(query, lent(key), lent(value), None, options, place, True, wanted)
+def compute(
+    query: Tensor, key: Tensor, value: Tensor, *rest: Any, want_lse: bool = True
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """(out, lse, weights) by rapt, from the operator's arguments; None for what is not wanted."""
+    options, weights = _options(*rest), rest[_WEIGHTS]
+    query = _lent(query)
+    place = _new_out(query, value) if _tokens_first(query) else None
+    wanted = None if weights == "none" else (Capture(mean_over_heads=weights == "mean"),)
+    found: Any = _rapt.attention(query, _lent(key), _lent(value), None, options, place, want_lse, wanted)
+    count_rapt()
+    if not want_lse and wanted is None:
+        return found, None, None
+    out, lse, captured = found
     return out, lse, captured[0] if captured else None
 
 
 def _attention(query: Tensor, *rest: Any) -> _Forward:
     """The operator, which must give three tensors."""
-    out, lse, weights = _call(query, *rest)
-    count_rapt()
-    return out, lse, query.new_empty(0) if weights is None else weights
+    out, lse, weights = compute(query, *rest)
+    return out, lse, query.new_empty(0) if weights is None else weights  # type: ignore[return-value]
 
 
 def _attention_backward(
-    dout: Tensor | None, dlse: Tensor | None, dweights: Tensor | None,
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, key_mask: Tensor | None, seed: Tensor | None,
-    out: Tensor, lse: Tensor, dropout_p: float, is_causal: bool, scale: float | None, weights: str,
-    wanted: Sequence[bool],
+    dout: Tensor | None, dlse: Tensor | None, dweights: Tensor | None, out: Tensor, lse: Tensor, wanted: Sequence[bool],
+    query: Tensor, key: Tensor, value: Tensor, *rest: Any,
 ) -> _Backward:  # fmt: skip
-    given = [mask for mask in (attn_mask, key_mask) if mask is not None]
-    options = _options([as_mask(mask) for mask in given], seed, dropout_p, is_causal, scale)
     names = [name for name, want in zip(("dquery", "dkey", "dvalue"), wanted) if want]
-    if wanted[3] or wanted[4]:
-        names.append("dmasks")
-    at_weights = () if dweights is None else (WeightsGradient(lent(dweights), mean_over_heads=weights == "mean"),)
-    arrived = [None if x is None else lent(x) for x in (dout, dlse)]
-    *gradients, _, at_masks = _rapt.attention_backward(
-        lent(query), lent(key), lent(value), options, (*arrived, at_weights, lent(out), lent(lse)), names
+    names += ["dmasks"] * (wanted[3] or wanted[4]) + ["dsinks"] * wanted[5]
+    mean = rest[_WEIGHTS] == "mean"
+    at_weights = () if dweights is None else (WeightsGradient(_lent(dweights), mean_over_heads=mean),)
+    arrived = [None if x is None else _lent(x) for x in (dout, dlse)]
+    *gradients, dsinks, at_masks = _rapt.attention_backward(
+        _lent(query), _lent(key), _lent(value), _options(*rest), (*arrived, at_weights, _lent(out), _lent(lse)), names
     )
     of_masks = iter(at_masks)
-    gradients += [None if mask is None else next(of_masks, None) for mask in (attn_mask, key_mask)]
+    gradients += [None if mask is None else next(of_masks, None) for mask in rest[:2]]
     return tuple(
-        gradient if want and gradient is not None else query.new_empty(0) for gradient, want in zip(gradients, wanted)
+        gradient if want and gradient is not None else query.new_empty(0)
+        for gradient, want in zip((*gradients, dsinks), wanted)
     )  # type: ignore[return-value]
 
 
@@ -122,37 +134,33 @@ _library.impl("attention_backward", _attention_backward, "CPU")
 
 
 @torch.library.register_fake("rapt::attention", lib=_library)
-def _attention_shapes(
-    query, key, value, attn_mask, key_mask, seed, dropout_p, is_causal, scale, weights
-) -> _Forward:  # fmt: skip
+def _attention_shapes(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> _Forward:
     batch, heads, queries, _ = query.shape
     keys = key.shape[2]
     lse = query.new_empty((batch, heads, queries), dtype=torch.promote_types(query.dtype, torch.float32))
     shapes = {"none": (0,), "mean": (batch, queries, keys), "per_head": (batch, heads, queries, keys)}
-    return new_out(query, value), lse, query.new_empty(shapes[weights])
+    return _new_out(query, value), lse, query.new_empty(shapes[rest[_WEIGHTS]])
 
 
 @torch.library.register_fake("rapt::attention_backward", lib=_library)
 def _attention_backward_shapes(
-    dout, dlse, dweights, query, key, value, attn_mask, key_mask, seed, out, lse, dropout_p, is_causal, scale, weights,
-    wanted,
-) -> _Backward:  # fmt: skip
-    like = (query, key, value, attn_mask, key_mask)
+    dout: Any, dlse: Any, dweights: Any, out: Any, lse: Any, wanted: Sequence[bool], query: Tensor, *rest: Any
+) -> _Backward:
     return tuple(
-        query.new_empty(0) if x is None or not want or x.dtype == torch.bool else x.new_empty(x.shape)
-        for x, want in zip(like, wanted)
+        x.new_empty(x.shape) if want and x is not None and x.dtype != torch.bool else query.new_empty(0)
+        for x, want in zip((query, *rest), wanted)
     )  # type: ignore[return-value]
 
 
 # ---------------------------------------------------------------- autograd
 
 
-def _keep(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor, Tensor | None]) -> None:
+def _keep(ctx: Any, inputs: tuple, output: tuple[Tensor, Any, Any]) -> None:
     """Saves what backward needs."""
-    *tensors, ctx.dropout_p, ctx.is_causal, ctx.scale, ctx.weights = inputs
-    ctx.save_for_backward(*tensors, output[0], output[1])
+    ctx.options = inputs[_TENSORS:]
+    ctx.save_for_backward(*inputs[:_TENSORS], output[0], output[1])
     ctx.set_materialize_grads(False)
-    if ctx.weights == "none" and output[2] is not None:
+    if ctx.options[_WEIGHTS] == "none" and output[2] is not None:
         ctx.mark_non_differentiable(output[2])
 
 
@@ -165,17 +173,16 @@ def _gradients(
     batches (is_grads_batched) or with tangents, and where `by_rapt` says that rapt cannot read what arrived.
     """
     *inputs, out, lse = ctx.saved_tensors
-    wanted = [*ctx.needs_input_grad[:5]]
-    if ctx.weights == "none":
+    wanted = [*ctx.needs_input_grad[:_DIFFERENTIABLE]]
+    if ctx.options[_WEIGHTS] == "none":
         dweights = None
     arrived = (dout, dlse, dweights)
     if all(x is None for x in arrived):
         return (None,) * len(ctx.needs_input_grad)
-    options = (ctx.dropout_p, ctx.is_causal, ctx.scale, ctx.weights)
     if not torch.compiler.is_compiling() and (torch.is_grad_enabled() or transformed() or not by_rapt(arrived)):
-        gradients = differentiable_gradients(arrived, inputs, options, wanted, _call)
+        gradients = differentiable_gradients(arrived, inputs, ctx.options, wanted)
     else:
-        gradients = call(*arrived, *inputs, out, lse, *options, wanted)
+        gradients = call(*arrived, out, lse, wanted, *inputs, *ctx.options)
     padding = [None] * (len(ctx.needs_input_grad) - len(wanted))
     return *(gradient if want else None for gradient, want in zip(gradients, wanted)), *padding
 
@@ -204,10 +211,9 @@ class Attention(torch.autograd.Function):
     """rapt::attention for tensors that require gradients, without the dispatcher: the same code, in less time."""
 
     @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor, Tensor | None]:
+    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Any, Any]:
         """The results of the operator. (A setup_context apart would double the time of a small call.)"""
-        output = _call(*arguments)
-        count_rapt()
+        output = compute(*arguments)
         _keep(ctx, arguments, output)
         return output
 
@@ -232,17 +238,25 @@ def attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    attn_mask: Tensor | None,
-    key_mask: Tensor | None,
-    dropout_p: float,
-    is_causal: bool,
-    scale: float | None,
+    attn_mask: Tensor | None = None,
+    key_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
     weights: str = "none",
+    *,
+    sinks: Tensor | None = None,
+    alignment: Tensor | None = None,
+    key_lengths: Tensor | None = None,
+    softcap: float = 0.0,
+    left: int | None = None,
+    right: int | None = None,
 ) -> tuple[Tensor, Any]:
     """(out, weights), by the fastest path that records what autograd needs. Seeds come from PyTorch's generator."""
     seed = torch.randint(2**63 - 1, (), device="cpu") if dropout_p > 0.0 else None
-    arguments = (query, key, value, attn_mask, key_mask, seed, dropout_p, is_causal, scale, weights)
-    tensors = [x for x in arguments[:5] if x is not None]
+    arguments = (query, key, value, attn_mask, key_mask, sinks, seed, alignment, key_lengths, dropout_p, is_causal,
+                 scale, weights, softcap, left, right)  # fmt: skip
+    tensors = [x for x in arguments[:_DIFFERENTIABLE] if x is not None]
     if watched():
         _refuse_tangents(tensors)
         out, _, captured = torch.ops.rapt.attention(*arguments)
@@ -251,6 +265,5 @@ def attend(
     elif torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
         out, _, captured = Attention.apply(*arguments)
     else:
-        out, _, captured = _call(*arguments)
-        count_rapt()
+        out, _, captured = compute(*arguments, want_lse=False)
     return out, captured

@@ -7,10 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ... import _rapt
-from .calls import count_rapt
-from .operator import Attention, as_mask, attend, lent, new_out, threads, tokens_first
-from .reach import is_causal_bias, watched
+from .operator import attend
+from .reach import is_causal_bias
 
 DTYPES = frozenset((torch.float32, torch.float64, torch.float16, torch.bfloat16))
 
@@ -43,61 +41,35 @@ def sdpa(
 
     A row that sees no key gives 0. attn_mask may be a torch.nn.attention.bias.CausalBias.
     """
+    alignment = None
     if attn_mask is not None and type(attn_mask) is not Tensor and is_causal_bias(attn_mask):
-        attn_mask, is_causal = _causal(attn_mask, query, key, is_causal)
+        alignment = _alignment(attn_mask, query, key, is_causal)
+        attn_mask, is_causal = None, True
     if torch.is_autocast_enabled("cpu"):
         query, key, value, attn_mask = (_cast(x) for x in (query, key, value, attn_mask))
-    shape, sizes = query.shape, value.shape
-    if dropout_p == 0.0 and len(shape) == 4 and shape[:2] == key.shape[:2] == sizes[:2] and shape[3] and sizes[3]:
-        if attn_mask is None:
-            return _plain(query, key, value, None, is_causal, scale)
-        rank = attn_mask.dim()
-        if rank == 4 or rank == 2:
-            check(query, key, value, attn_mask, is_causal)
-            return _plain(query, key, value, attn_mask if rank == 4 else attn_mask[None, None], False, scale)
     check(query, key, value, attn_mask, is_causal)
+    shape, sizes, rank = query.shape, value.shape, 4 if attn_mask is None else attn_mask.dim()
+    whole = len(shape) == 4 and shape[:2] == key.shape[:2] == sizes[:2] and shape[3] and sizes[3]
+    if whole and dropout_p == 0.0 and (rank == 4 or rank == 2):  # nothing to broadcast: a few microseconds less
+        mask = attn_mask[None, None] if attn_mask is not None and rank == 2 else attn_mask
+        return attend(query, key, value, mask, None, 0.0, is_causal, scale, alignment=alignment)[0]
     views = Views(query, key, value, attn_mask, enable_gqa)
-    out, _ = attend(*views.tensors, None, _rate(dropout_p), is_causal, scale)
+    out, _ = attend(*views.tensors, None, _rate(dropout_p), is_causal, scale, alignment=alignment)
     if dropout_p >= 1.0:
         out = out * 0.0
     return out[..., : value.shape[-1]].reshape(views.shape)
 
 
-def _plain(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float | None
-) -> Tensor:
-    """Fast path for calls without dropout or broadcasting (except of the mask): a few microseconds of overhead."""
-    ordinary = type(query) is type(key) is type(value) is Tensor and query.is_cpu and key.is_cpu and value.is_cpu
-    if not ordinary or watched() or (mask is not None and not (type(mask) is Tensor and mask.is_cpu)):
-        check(query, key, value, mask, is_causal)
-        return attend(query, key, value, mask, None, 0.0, is_causal, scale)[0]
-    records = query.requires_grad or key.requires_grad or value.requires_grad
-    if (records or (mask is not None and mask.requires_grad)) and torch.is_grad_enabled():
-        check(query, key, value, mask, is_causal)
-        return Attention.apply(query, key, value, mask, None, None, 0.0, is_causal, scale, "none")[0]
-    if not query.dtype == key.dtype == value.dtype:
-        check(query, key, value, mask, is_causal)
-    masks = None if mask is None else (as_mask(mask),)
-    alignment = "top_left" if is_causal else None
-    options = (masks, scale, 0.0, is_causal, None, alignment, None, None, None, None, None, None, None, None,
-               "automatic", threads())  # fmt: skip
-    query = lent(query)
-    place = new_out(query, value) if tokens_first(query) else None
-    out = _rapt.attention(query, lent(key), lent(value), None, options, place, False, None)
-    count_rapt()
-    return out
-
-
-def _causal(bias: Any, query: Tensor, key: Tensor, is_causal: bool) -> tuple[Tensor | None, bool]:
-    """(attn_mask, is_causal) that mean the same. A CausalBias says all in its attributes; its memory is never set."""
+def _alignment(bias: Any, query: Tensor, key: Tensor, is_causal: bool) -> Tensor | None:
+    """Where a CausalBias puts query 0 among the keys. It says all in its attributes; its memory is never set."""
     if is_causal:
         raise ValueError("sdpa: attn_mask is a CausalBias, which cannot be combined with is_causal=True")
     if bias.variant.name == "UPPER_LEFT" or bias.seq_len_q == bias.seq_len_kv:
-        return None, True
+        return None
     if (bias.seq_len_q, bias.seq_len_kv) != (query.shape[-2], key.shape[-2]):
         raise ValueError(f"sdpa: attn_mask is causal for {bias.seq_len_q} queries and {bias.seq_len_kv} keys; it must "
                          f"be for the {query.shape[-2]} queries and {key.shape[-2]} keys of this call")
-    return bias._lower_right(query.device), False
+    return torch.tensor(bias.seq_len_kv - bias.seq_len_q, device="cpu")
 
 
 def _cast(x: Tensor | None) -> Tensor | None:

@@ -1,65 +1,67 @@
 """Gradients by PyTorch's own operators: they can be differentiated again, batched, and followed by transforms."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..._attention import attention
+from .positions import seen_by_position
 
-def _scores(query: Tensor, key: Tensor, masks: Sequence[Tensor | None], is_causal: bool, scale: float | None) -> Tensor:
+
+def _scores(
+    query: Tensor, key: Tensor, masks: Sequence[Tensor | None], scale: float | None, softcap: float
+) -> Tensor:  # fmt: skip
     """What softmax is taken of, (B, Hq, Lq, Lk)."""
     size = query.shape[-1]
     factor = scale if scale is not None else 1.0 / math.sqrt(size) if size else 1.0
     scores = query @ key.transpose(-2, -1) * factor
-    if is_causal:
-        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
+    if softcap > 0.0:
+        scores = softcap * torch.tanh(scores / softcap)
     for mask in masks:
         if mask is not None:
             scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
     return scores
 
 
-def _kept(
-    attention: Callable[..., Any],
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    seed: Tensor,
-    dropout_p: float,
-) -> Tensor:
+def _kept(query: Tensor, key: Tensor, value: Tensor, seed: Tensor, dropout_p: float) -> Tensor:
     """True where rapt keeps a weight. Which ones is a matter of the seed alone, so weights that are all equal tell."""
-    zeros = torch.zeros_like(query)
-    return attention(zeros, key.detach(), value.detach(), None, None, seed, dropout_p, False, 0.0, "per_head")[2] > 0.0
+    zeros = [torch.zeros_like(x) for x in (query, key, value)]
+    return attention(*zeros, dropout=(dropout_p, int(seed)), return_weights=True).weights > 0.0
 
 
 def differentiable_gradients(
-    arrived: Sequence[Tensor | None],
-    inputs: Sequence[Any],
-    options: tuple,
-    wanted: Sequence[bool],
-    attention: Callable[..., Any],
+    arrived: Sequence[Tensor | None], inputs: Sequence[Any], options: tuple, wanted: Sequence[bool]
 ) -> list[Tensor | None]:
     """The gradients of rapt::attention as PyTorch's operators compute them, with a graph where gradients are recorded.
 
-    It holds all weights at once, (B, Hq, Lq, Lk): rapt's own way back does not.
+    It holds all weights at once, (B, Hq, Lq, Lk): rapt's own backward does not.
     """
-    query, key, value, attn_mask, key_mask, seed = inputs
-    dropout_p, is_causal, scale, kind = options
+    query, key, value, attn_mask, key_mask, sinks, seed, alignment, key_lengths = inputs
+    dropout_p, is_causal, scale, kind, softcap, left, right = options
     again = torch.is_grad_enabled()
     with torch.enable_grad():
         groups = query.shape[1] // max(key.shape[1], 1)
         keys, values = (x.repeat_interleave(groups, 1) if groups > 1 else x for x in (key, value))
-        scores = _scores(query, keys, (attn_mask, key_mask), is_causal, scale)
-        top = scores.detach().amax(-1, keepdim=True) if scores.shape[-1] else scores.new_zeros((*scores.shape[:-1], 1))
+        seen = seen_by_position(query.shape[2], key.shape[2], is_causal, left, right, alignment, key_lengths)
+        scores = _scores(query, keys, (seen, attn_mask, key_mask), scale, softcap)
+        top = scores.detach().amax(-1, keepdim=True) if scores.shape[-1] else scores.new_full(
+            (*scores.shape[:-1], 1), -math.inf
+        )  # fmt: skip
+        if sinks is not None:
+            sinks = sinks[:, None, None]
+            top = torch.maximum(top, sinks.detach())
         sees = top > -math.inf
         raised = torch.where(sees, scores - torch.where(sees, top, 0.0), -math.inf).exp()
         total = raised.sum(-1, keepdim=True)
+        if sinks is not None:
+            total = total + torch.where(sees, sinks - top, -math.inf).exp()
         weights = raised / torch.where(sees, total, 1.0)
         lse = torch.where(sees, torch.where(sees, total, 1.0).log() + top, -math.inf).squeeze(-1)
         if seed is not None:
-            weights = weights * _kept(attention, query, key, value, seed, dropout_p) / (1.0 - dropout_p)
+            weights = weights * _kept(query, key, value, seed, dropout_p) / (1.0 - dropout_p)
         results = [weights @ values, lse, weights.mean(1) if kind == "mean" else weights]
         pairs = [(result, gradient) for result, gradient in zip(results, arrived) if gradient is not None]
         chosen = [x for x, want in zip(inputs, wanted) if want]

@@ -3,9 +3,8 @@
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from ..._options import Dropout, Mask, Window
-from ..torch.autograd import differentiable_attention
-from .masks import StructuredMask, attention_mask
+from ..torch.operator import attend
+from .masks import StructuredMask, attention_mask, matrix_of
 
 
 def register(name="rapt"):
@@ -14,7 +13,6 @@ def register(name="rapt"):
     AttentionMaskInterface.register(name, attention_mask)
 
 
-@torch.compiler.disable
 def attention_forward(
     module,
     query,
@@ -45,14 +43,13 @@ def attention_forward(
     query, key, value = _of_types_that_go_together(query, key, value)
     masks, options = _masks(module, query, key, attention_mask, is_causal, sliding_window)
     if position_bias is not None:
-        masks = (*masks, Mask.add(position_bias[..., : key.shape[2]]))
-    if dropout:
-        # From PyTorch's generator: torch.manual_seed makes it the same again, and so does gradient checkpointing.
-        options["dropout"] = Dropout(dropout, int(torch.randint(2**63 - 1, ())))
-    return differentiable_attention(
-        query, key, value, masks=masks, sinks=s_aux, scale=scaling, softcap=softcap or 0.0,
-        return_weights=bool(output_attentions), heads_first=False, **options,
+        masks = (position_bias[..., : key.shape[2]], *masks)
+    # The seed of dropout is PyTorch's: torch.manual_seed makes it the same again, and so does gradient checkpointing.
+    out, weights = attend(
+        query, key, value, *masks, dropout_p=dropout, scale=scaling, sinks=s_aux, softcap=softcap or 0.0,
+        weights="per_head" if output_attentions else "none", **options,
     )  # fmt: skip
+    return out.transpose(1, 2).contiguous(), weights
 
 
 def _of_types_that_go_together(query, key, value):
@@ -67,17 +64,23 @@ def _of_types_that_go_together(query, key, value):
 
 
 def _masks(module, query, key, mask, is_causal, sliding_window):
-    """(masks, options) for rapt.attention that stand for what the model handed over as its mask."""
+    """(at most one mask, options) for `attend` that stand for what the model handed over as its mask."""
     queries, keys = query.shape[2], key.shape[2]
     if mask is None:
         causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
         if not causal or queries == 1:
             return (), {}
-        window = None if sliding_window is None else Window(sliding_window - 1, None)
-        return (), {"causal": True, "window": window, "alignment": "top_left"}
-    if isinstance(mask, StructuredMask):
-        if mask.is_untouched and mask.shape == (query.shape[0], 1, queries, keys):
-            return mask.masks, dict(mask.options)
-        mask = mask.matrix()
-    mask = mask[..., :keys]
-    return (Mask.keep(mask) if mask.dtype == torch.bool else Mask.add(mask),), {}
+        return (), {"is_causal": True, "left": None if sliding_window is None else sliding_window - 1}
+    if isinstance(mask, StructuredMask) and mask.shape == (query.shape[0], 1, queries, keys):
+        return _parts(mask)
+    return (mask[..., :keys],), {}
+
+
+def _parts(mask):
+    """The same for a StructuredMask."""
+    if mask.is_read:
+        return (matrix_of(mask),), {}
+    pattern = mask.pattern
+    options = {"is_causal": pattern.causal, "left": pattern.left, "right": pattern.right}
+    options |= {"alignment": mask.alignment, "key_lengths": mask.key_lengths}
+    return () if mask.key_mask is None else (mask.key_mask,), options

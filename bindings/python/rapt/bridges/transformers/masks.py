@@ -6,14 +6,13 @@ time. What cannot be read that way is made as transformers makes it for PyTorch'
 """
 
 import functools
-import inspect
 from typing import NamedTuple
 
 import torch
 from torch.utils import _pytree
 from transformers import masking_utils
 
-from ..._options import Mask, Window
+from ..torch.positions import seen_by_position
 
 
 class Pattern(NamedTuple):
@@ -26,12 +25,6 @@ class Pattern(NamedTuple):
     def and_also(self, other):
         """The intersection of both."""
         return Pattern(self.causal or other.causal, _nearer(self.left, other.left), _nearer(self.right, other.right))
-
-    @property
-    def window(self):
-        """As rapt.attention takes it."""
-        return None if self.left is None and self.right is None else Window(self.left, self.right)
-
 
 def _nearer(one, other):
     return min((x for x in (one, other) if x is not None), default=None)
@@ -51,7 +44,8 @@ def read_pattern(function):
     maker = function.__qualname__.partition(".<locals>.")[0]
     if maker not in ("and_masks", "sliding_window_overlay", "sliding_window_bidirectional_overlay"):
         return None
-    held = inspect.getclosurevars(function).nonlocals
+    # What inspect.getclosurevars says, in words that a compiler can follow.
+    held = dict(zip(function.__code__.co_freevars, [cell.cell_contents for cell in function.__closure__]))
     if maker == "and_masks":
         parts = [read_pattern(part) for part in held.get("mask_functions", (None,))]
         return None if None in parts else functools.reduce(Pattern.and_also, parts, Pattern())
@@ -64,42 +58,63 @@ def read_pattern(function):
 class StructuredMask(torch.Tensor):
     """A mask (B, 1, Lq, Lk), True where a key is seen, that is built only when it is read.
 
-    rapt reads `options` and `masks` instead. To anything else it is a tensor: whatever is computed with it is computed
-    with the matrix, which is made then; and since that might change it, the matrix is what counts from there on.
+    rapt reads its parts instead: the pattern, the position of query 0 among the keys, and of the keys those that are
+    tokens. To anything else it is a tensor: whatever is computed with it is computed with the matrix, which is made
+    then; and since that might change it, the matrix is what counts from there on. A compiler sees the tensors that it
+    holds; the pattern is a constant.
     """
 
     @staticmethod
-    def __new__(cls, shape, device, options, masks, make):
-        return torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.bool, device=device)
+    def __new__(cls, shape, pattern, alignment, key_lengths=None, key_mask=None, matrix=None):
+        return torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.bool, device=alignment.device)
 
-    def __init__(self, shape, device, options, masks, make):
-        self.options = options  # keywords of rapt.attention
-        self.masks = masks
-        self._make = make
-        self._matrix = None
+    def __init__(self, shape, pattern, alignment, key_lengths=None, key_mask=None, matrix=None):
+        self.pattern = pattern
+        self.alignment = alignment
+        self.key_lengths = key_lengths
+        self.key_mask = key_mask
+        self.matrix = matrix  # once it has been read
 
     @property
-    def is_untouched(self):
-        """Whether `options` and `masks` still say all."""
-        return self._matrix is None
+    def is_read(self):
+        """Whether the matrix counts."""
+        return self.matrix is not None
 
-    def matrix(self):
+    def __tensor_flatten__(self):
+        names = ["alignment", "key_lengths", "key_mask"]
+        if type(self.alignment) is torch.Tensor:  # a compiler follows the matrix by itself
+            names.append("matrix")
+        return [name for name in names if getattr(self, name) is not None], self.pattern
+
+    @staticmethod
+    def __tensor_unflatten__(tensors, pattern, shape, strides):
+        return StructuredMask(shape, pattern, **tensors)
+
+    def as_matrix(self):
         """The mask as a plain tensor."""
-        if self._matrix is None:
-            self._matrix = self._make().contiguous()
-        return self._matrix
+        if self.matrix is None:
+            seen = seen_by_position(*self.shape[2:], *self.pattern, self.alignment, self.key_lengths)
+            parts = [x for x in (seen, self.key_mask) if x is not None]
+            whole = functools.reduce(torch.logical_and, parts, torch.ones((), dtype=torch.bool, device=self.device))
+            self.matrix = whole.expand(self.shape).contiguous()
+        return self.matrix
 
     def __repr__(self, **kwargs):
-        return f"StructuredMask({tuple(self.shape)}, {self.options})"
+        return f"StructuredMask({tuple(self.shape)}, {self.pattern})"
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     @classmethod
     def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
         def plain(x):
-            return x.matrix() if isinstance(x, StructuredMask) else x
+            return x.as_matrix() if isinstance(x, StructuredMask) else x
 
         return function(*_pytree.tree_map(plain, args), **_pytree.tree_map(plain, kwargs or {}))
+
+
+# To a compiler each is one step: the tensor that goes in or comes out is taken apart later.
+structured_mask = torch.compiler.allow_in_graph(lambda *parts: StructuredMask(*parts))
+matrix_of = torch.compiler.allow_in_graph(lambda mask: mask.as_matrix())
 
 
 def attention_mask(
@@ -119,42 +134,39 @@ def attention_mask(
     Its arguments are those of transformers.masking_utils.sdpa_mask, and so is its meaning.
     """
 
-    def make():
+    pattern = read_pattern(mask_function)
+    odd = attention_mask is not None and attention_mask.ndim != 2
+    if pattern is None or odd:
         return masking_utils.sdpa_mask(
             batch_size, q_length, kv_length, q_offset, kv_offset, mask_function, attention_mask, device=device,
             **kwargs | {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False},
         )  # fmt: skip
-
-    if torch.compiler.is_compiling():  # which can neither look into a closure nor carry a StructuredMask
-        return make()
-    pattern = read_pattern(mask_function)
-    odd = attention_mask is not None and attention_mask.ndim != 2
-    if pattern is None or odd:
-        return make()
-    # For a static cache it is a tensor that changes with the cache: a matrix built later reflects the current length.
-    q_offset = int(q_offset)
-    options, masks = _padding(attention_mask, kv_length, kv_offset)
-    if pattern != Pattern():
-        # Query i has position i + q_offset, key j has position j + kv_offset.
-        options |= {"causal": pattern.causal, "window": pattern.window, "alignment": q_offset - int(kv_offset)}
-    elif allow_is_bidirectional_skip and not options and not masks:
+    # transformers allows no skip where a compiled model is to get this mask: its parts must be the same every time.
+    fixed = torch.compiler.is_compiling() or not kwargs.get("allow_is_causal_skip", True)
+    key_lengths, key_mask = _padding(attention_mask, kv_length, kv_offset, fixed)
+    if allow_is_bidirectional_skip and pattern == Pattern() and key_lengths is None:
         return None
-    return StructuredMask((batch_size, 1, q_length, kv_length), device, options, masks, make)
+    # Query i has position i + q_offset, key j has position j + kv_offset. A static cache counts in a tensor, and goes
+    # on counting before a layer may look at the mask: the difference is of the moment it is made in.
+    alignment = q_offset - kv_offset
+    if not isinstance(alignment, torch.Tensor):
+        alignment = torch.full((), alignment, device=device)
+    return structured_mask((batch_size, 1, q_length, kv_length), pattern, alignment, key_lengths, key_mask)
 
 
-def _padding(tokens, kv_length, kv_offset):
-    """(options, masks) that hide the keys which are no tokens. tokens: (B, at most all positions), True is a token."""
+def _padding(tokens, kv_length, kv_offset, fixed):
+    """(key_lengths, mask of the keys) that hide the keys which are no tokens.
+
+    tokens: (B, at most all positions), True is a token. What hides nothing is None, unless `fixed`.
+    """
     if tokens is None:
-        return {}, ()
+        return None, None
     seen = tokens[:, kv_offset : kv_offset + kv_length]
-    if seen.shape[1] == kv_length and bool(seen.all()):
-        return {}, ()
+    if not fixed and seen.shape[1] == kv_length and bool(seen.all()):
+        return None, None
     # Up to the last token of each row; keys past that are never read.
     positions = torch.arange(1, seen.shape[1] + 1, device=seen.device)
     lengths = (seen * positions).amax(1) if seen.shape[1] else seen.sum(1)
-    options = {"key_lengths": lengths.tolist()}
-    if torch.equal(seen.sum(1), lengths):
-        return options, ()
-    missing = kv_length - seen.shape[1]
-    keys = torch.nn.functional.pad(seen, (0, missing)) if missing else seen
-    return options, (Mask.keep(keys[:, None, None, :]),)
+    if not fixed and torch.equal(seen.sum(1), lengths):
+        return lengths, None
+    return lengths, torch.nn.functional.pad(seen, (0, kv_length - seen.shape[1]))[:, None, None, :]
