@@ -8,7 +8,7 @@
 int main() {
   const std::int64_t batch = 1, tokens = 4, heads = 2, size = 8;
 
-  // Your memory, in your layout: here (B, L, E), as a projection leaves it, with E = heads · size.
+  // Your memory, in your layout: here (B, L, E), the output of a projection, with E = heads · size.
   std::vector<float> x(static_cast<std::size_t>(batch * tokens * heads * size));
   for (std::size_t n = 0; n < x.size(); ++n) x[n] = static_cast<float>((n * 37) % 17) / 17.0F;
 

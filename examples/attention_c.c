@@ -20,7 +20,7 @@ static DLTensor tensor(float* data, int32_t ndim, int64_t* shape, int64_t* strid
 }
 
 static void attend(float* x) {
-  // x is (B, L, E), as a projection leaves it; attention takes (B, H, L, D): only the strides differ.
+  // x is (B, L, E), the output of a projection; attention takes (B, H, L, D): only the strides differ.
   int64_t shape[] = {1, kHeads, kTokens, kSize}, strides[] = {kTokens * kEmbed, kSize, kEmbed, 1};
   const DLTensor qkv = tensor(x, 4, shape, strides);
   float out_memory[kTokens * kEmbed], weights_memory[kHeads * kTokens * kTokens];

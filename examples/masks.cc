@@ -47,8 +47,8 @@ int main() {
   const std::array<float, kTokens> bias = {1.0986123F, 0.0F, 0.0F, hidden};
   show("add: 0 changes nothing, -inf hides", {.masks = {rapt::Mask::add({bias.data(), {1, 1, 1, kTokens}})}});
 
-  // fill: the score becomes the number. −1e9 is an ordinary number and masks nothing by itself: filled keys lose
-  // against others, and a completely filled row attends uniformly. Here row 0 is completely filled.
+  // fill: the score becomes the number. −1e9 is an ordinary number and masks nothing by itself: filled keys get no
+  // weight next to others, and a completely filled row attends uniformly. Here row 0 is completely filled.
   const std::array<bool, kTokens* kTokens> filled = {true,  true,  true,  true,  //
                                                      false, false, true,  true,  //
                                                      false, false, false, true,  //
@@ -56,7 +56,7 @@ int main() {
   show("fill with -1e9: true means replaced", {.masks = {rapt::Mask::fill({filled.data(), {kTokens, kTokens}}, -1e9)}});
 
   // Masks combine with each other, with causal and with a window. Token 0 is masked here, and there is none before it:
-  // a row that sees nothing gives zeros, never NaN.
+  // a row that sees no key gives zeros, never NaN.
   const std::array<bool, kTokens> not_first = {false, true, true, true};
   show("causal, token 0 hidden", {.masks = {rapt::Mask::keep({not_first.data(), {1, 1, 1, kTokens}})}, .causal = true});
 }

@@ -27,7 +27,7 @@ function colors(value, {paint, largest, group}) {
 /**
  * {title, rows, columns, values: [[…]], paint: 'weight' | 'number' | 'group' | 'none', groups?: [[…]], legend?,
  *  decimals?, largest?, read(i, j) → sentence, point?(i, j) with i undefined when no cell is pointed at, mood?,
- *  every?: a gap after every so many columns}
+ * every?: a gap after that many columns}
  */
 export function matrix(options) {
   const {title, rows, columns, values, paint = 'number', decimals = 2, read, point, mood, every} = options;

@@ -21,7 +21,7 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
 }
 
-// The elements in row-major order. A float goes as its bits: NaNs are kept.
+// The elements in row-major order. Floats are converted to their bits, so NaNs are preserved.
 std::vector<std::byte> elements_of(const ConstTensorView& view) {
   const std::size_t size = size_of(view.dtype());
   std::vector<std::byte> result(static_cast<std::size_t>(view.count()) * size);
@@ -113,7 +113,7 @@ void check_npz(Bytes bytes) {
   std::vector<NamedTensor> tensors;
   for (std::size_t i = 0; i < names.size(); ++i) tensors.push_back({names[i], arrays[i].view()});
   for (const bool compress : {false, true}) {
-    // A name of an archive may be one that cannot be written, with a zero byte in it.
+    // A name in an archive may be impossible to write, such as one with a zero byte.
     std::vector<std::byte> again;
     if (!accepted([&] { again = npz_bytes(tensors, {.compress = compress}); })) return;
     const NpzFile second(again, "again");

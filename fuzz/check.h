@@ -1,5 +1,5 @@
-// What must hold for any input: it is rejected with rapt::Error, or read in full, and what was read and written again
-// reads the same. Each function throws std::logic_error where that does not hold.
+// What must hold for any input: it is either rejected with rapt::Error or read completely, and after writing and
+// reading it again the result is the same. Each function throws std::logic_error if this does not hold.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
-"""Makes the first seeds of fuzz/corpus out of tests/data/files: the smallest file of each kind, and small broken ones.
+"""Creates the first seeds of fuzz/corpus from tests/data/files: the smallest file of each kind, and small broken ones.
 
     python3 fuzz/make_seeds.py
 
-What fuzzers found interesting lies beside them, and stays: see scripts/fuzz.sh.
+Inputs that fuzzers found interesting are kept beside them: see scripts/fuzz.sh.
 """
 
 import pathlib

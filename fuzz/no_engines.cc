@@ -1,5 +1,5 @@
-// The readers of files keep tensors in host memory, and need no engine: with this table of none, the fuzzers link
-// src/core and src/io alone, and build in a fifth of the time.
+// File readers keep tensors in host memory and need no engine. With this empty table, the fuzzers link only src/core
+// and src/io, and build in a fifth of the time.
 #include "core/engine.h"
 #include "rapt/error.h"
 

@@ -20,7 +20,7 @@ package, the command and this page against that table. `rapt options window` pri
 If an interface lacks an option, its column gives the reason.
 """
 
-# What each struct is, and where it goes.
+# The description of each struct, in the order of the page.
 SECTIONS = {
     "AttentionOptions": "Options of `attention` and `attention_backward`.",
     "Mask": "A mask. [Masks](masks.md) compares the conventions of other libraries.",

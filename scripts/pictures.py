@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the pictures of the READMEs: the explorer and the terminal, in both languages.
+"""Creates the pictures of the READMEs: the explorer and the terminal, in both languages.
 
     build/explorer-venv/bin/python scripts/pictures.py build/explorer/rapt.html build/release/rapt docs/pictures
 
@@ -15,7 +15,7 @@ import sys
 
 from playwright.sync_api import sync_playwright
 
-# What xterm's first 16 colours are; then come a cube of 6 × 6 × 6, and 24 greys.
+# The first 16 of xterm's colours; a cube of 6 × 6 × 6 and 24 greys follow.
 BASIC = "000000 cd0000 00cd00 cdcd00 0000ee cd00cd 00cdcd e5e5e5 7f7f7f ff0000 00ff00 ffff00 5c5cff ff00ff 00ffff ffffff".split()
 CUBE = (0, 95, 135, 175, 215, 255)
 LINES = 46
@@ -31,7 +31,7 @@ def color(number):
 
 
 def style_of(codes):
-    """CSS of one escape sequence; every one of the command's stands for itself alone."""
+    """The CSS of one escape sequence; in the command's output, sequences are independent of each other."""
     numbers = [int(each or 0) for each in codes.split(";")]
     style = []
     while numbers:
@@ -60,7 +60,7 @@ def as_html(text):
 def terminal_page(command, lang):
     result = subprocess.run([command, "explain", "--lang", lang, "--color", "always"], capture_output=True, text=True,
                             check=True, env={**os.environ, "COLUMNS": "100", "TERM": "xterm-256color"})
-    # The middle of the walk: scores, softmax and what each head looks at.
+    # The middle of the walk: scores, softmax and what each head attends to.
     lines = result.stdout.splitlines()
     begin = next(n for n, line in enumerate(lines) if "softmax" in line and "──" in line)
     shown = lines[begin:begin + LINES]

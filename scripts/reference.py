@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The API reference, out of the headers' comments and the Python package: pages of HTML with an index.
+"""Generates the API reference from the headers' comments and the Python package: HTML pages with an index.
 
     reference.py ROOT FOLDER     writes FOLDER/index.html and what it links to
 
@@ -52,7 +52,7 @@ def pages_of(root):
     bodies = {page: reference_pages.header_body(header, links, page) for header, (_, page, _) in zip(headers, rows)}
 
     if functions or classes:
-        own = reference_pages.Links()  # in Python a name is Python's, where there is one
+        own = reference_pages.Links()  # on Python pages, a name refers to Python's, if there is one
         for each in [*functions, *classes]:
             own.add(each.name, "python.html")
             names["Python"][each.name] = f"python.html#{each.name}"

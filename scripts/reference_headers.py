@@ -1,8 +1,8 @@
-"""Reads a header of include/rapt: its declarations, each with the comment above it, in the groups they stand in.
+"""Reads a header of include/rapt: its declarations, each with the comment above it, in their groups.
 
-The headers are written for people, in one style, and that is what is read here: a comment belongs to what follows it,
-and declarations without an empty line between them belong together. What a caller cannot use is left out: bodies of
-functions, private parts, and the namespace detail.
+The headers are written in one style, which this script relies on: a comment belongs to the declaration that follows,
+and declarations without an empty line between them form a group. Parts that a caller cannot use are left out: function
+bodies, private members, and the namespace detail.
 """
 
 import dataclasses
@@ -44,7 +44,7 @@ def uncommented(line):
 
 
 def body_lines(lines):
-    """What is between the braces of namespace rapt; everything, where there is none, but the lines for C++ alone."""
+    """The text between the braces of namespace rapt; without a namespace, everything except lines for C++ only."""
     inside, left_out, found = not any(line.startswith("namespace rapt {") for line in lines), False, []
     for line in lines:
         if line.startswith(("namespace detail {", "#if defined(__cplusplus)")):
@@ -61,7 +61,7 @@ def body_lines(lines):
 
 
 def closing(text, at):
-    """Where the bracket that opens at `at` is closed."""
+    """The index of the bracket that closes the one at `at`."""
     pairs, depth = {"(": ")", "{": "}"}, 0
     opens, closes = text[at], pairs[text[at]]
     for place in range(at, len(text)):
@@ -77,7 +77,7 @@ def masked(text):
 
 
 def signature_end(head):
-    """Where a function's declaration ends in `head`, which comes before a brace; None where that is no function's."""
+    """The end of a function's declaration in `head`, the text before a brace; None if it is not a function."""
     plain = re.sub(r"<[^<>]*(?:<[^<>]*(?:<[^<>]*>[^<>]*)*>[^<>]*)*>", lambda found: "_" * len(found[0]), head)
     start = 0
     wanted = re.search(r"\brequires\s*\(", plain)
@@ -93,7 +93,7 @@ def signature_end(head):
 
 
 def without_bodies(code):
-    """Functions that are defined where they are declared, as declarations."""
+    """Turns functions that are defined in the header into declarations."""
     hidden, result, kept, begin, at, depth = masked(code), "", 0, 0, 0, 0
     while at < len(code):
         letter = hidden[at]
@@ -127,7 +127,7 @@ def without_private(code):
 
 
 def aligned(code):
-    """Comments after neighbouring lines are aligned."""
+    """Aligns the trailing comments of adjacent lines."""
     lines, run = code.split("\n"), []
     for number, line in enumerate([*lines, ""]):
         found = re.match(r"(\s*[^\s/].*?)\s*(// .*)$", line)
@@ -142,7 +142,7 @@ def aligned(code):
 
 
 def shown(code):
-    """A declaration for the page: no bodies, nothing private, no remarks to tools."""
+    """A declaration for the page: without bodies, private members and remarks for tools."""
     code = re.sub(r"[ \t]*// NOLINT[^\n]*", "", re.sub(r"^[ \t]*// NOLINT[^\n]*\n", "", code, flags=re.M))
     code = re.sub(r"\[\[gnu::[^\]]*\]\] ", "", code)
     code = re.sub(r"= \[\] \{.*?\}\(\);", "= …;", code, flags=re.S)  # a value that a function makes
@@ -153,11 +153,11 @@ def shown(code):
 
 
 def declared(code):
-    """The names that a piece of a header declares at its outermost level."""
+    """The names that a part of a header declares at its outermost level."""
     plain = masked(without_bodies(code))
     flat = ""
     depth = 0
-    for letter in plain:  # what is in braces is not at that level
+    for letter in plain:  # text in braces is not at that level
         depth -= letter == "}"
         flat += letter if depth == 0 else (" " if letter != "\n" else "\n")
         depth += letter == "{"
@@ -193,7 +193,7 @@ def read_header(name, text):
         nonlocal comment, code
         group = Group(comment, shown(code), declared(code))
         comment, code = [], ""
-        # What only announces a class, repeats an earlier declaration, or checks something, tells a reader nothing.
+        # Skips forward declarations, repeated declarations and static assertions.
         lines = set(group.code.splitlines())
         announces = all(re.match(r"(class|struct) \w+;|static_assert", line) for line in lines)
         if group.code and not announces and not lines <= seen:

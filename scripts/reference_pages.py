@@ -1,4 +1,4 @@
-"""The pages of the reference: declarations with their comments, as HTML that needs nothing beside it but its style."""
+"""The pages of the reference: declarations with their comments, as HTML that needs only its style sheet."""
 
 import html
 import re
@@ -63,7 +63,7 @@ PAGE = """<!DOCTYPE html>
 
 
 class Links:
-    """Where each name is explained. The last part of a name after :: or . counts too, where only one has it."""
+    """The page of each name. The last part of a name after :: or . is also an entry, if it is unique."""
 
     def __init__(self):
         self.places = {}
@@ -72,7 +72,7 @@ class Links:
         self.places.setdefault(name, f"{page}#{name}")
 
     def linked(self, text):
-        """HTML of code, with a link on every name that has a place."""
+        """Code as HTML, with a link on every name that has an entry."""
 
         def link(found):
             place = self.places.get(found[0])
@@ -102,7 +102,7 @@ def inline_html(text, links):
             continue
         escaped = html.escape(part, quote=False)
         escaped = re.sub(r"\brapt/(\w+)\.h\b", r'<a href="\1.html">rapt/\1.h</a>', escaped)
-        # Only names that no English word is: with a capital inside, an underscore or ::.
+        # Only names that cannot be English words: with an inner capital, an underscore or ::.
         escaped = re.sub(
             r"(?<![\w/>#.])(?:[A-Za-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w*)(?![\w./])",
             lambda found: links.linked(found[0]),
@@ -113,7 +113,8 @@ def inline_html(text, links):
 
 
 def arguments_html(block, links):
-    """Lines as `name: what it is`, with what goes on in deeper lines; None where they are something else."""
+    """Parses lines of the form `name: description`, with indented continuation lines; None if they have another
+    form."""
     indent = min(len(line) - len(line.lstrip()) for line in block if line.strip())
     entries = []
     for line in block:
@@ -129,7 +130,7 @@ def arguments_html(block, links):
 
 
 def prose_html(lines, links, comment="//"):
-    """A comment: paragraphs, and code where it is indented; in Python, what is indented may be arguments."""
+    """A comment: paragraphs, and indented code; in Python, indented text may be a list of arguments."""
     out, paragraph, block = [], [], []
 
     def flush():

@@ -1,7 +1,7 @@
-"""Reads the Python package: what `import rapt` offers, with signatures and docstrings, without importing it.
+"""Reads the public names of the Python package, with signatures and docstrings, without importing it.
 
-Names are those of __all__. What is declared in a stub (.pyi) is shown as the stub has it; docstrings may stand in the
-stub or in the module beside it.
+Names are those of __all__. Declarations in a stub (.pyi) are shown as in the stub; docstrings may be in the stub or in
+the module beside it.
 """
 
 import ast
@@ -30,7 +30,7 @@ def documented(node):
 
 
 def signature_of(node, width=100):
-    """A function's signature, one argument a line where it is long."""
+    """A function's signature, with one argument per line if it is long."""
     head = f"def {node.name}("
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     one = head + ast.unparse(node.args) + ")" + returns

@@ -34,7 +34,7 @@ Dims weights_shape(const BenchCase& c) {
 
 std::int64_t count_of(const Dims& shape) { return Layout::contiguous(shape).count(); }
 
-// The first elements of `memory` under a shape.
+// The first elements of `memory`, viewed with a shape.
 TensorView front(const TensorView& memory, const Dims& shape) {
   return memory.slice(0, 0, count_of(shape)).reshape(shape);
 }
@@ -80,7 +80,7 @@ double row_error(const BenchCase& c, const BenchCall& call, std::int64_t b, std:
 
 }  // namespace
 
-// f32: the sum of Lk products rounded to 24 bits; 16-bit types: the one rounding of the answer.
+// f32: the sum of Lk products rounded to 24 bits; 16-bit types: the single rounding of the result.
 double error_limit(DType dtype) {
   switch (dtype) {
     case DType::f64: return 1e-12;

@@ -1,4 +1,4 @@
-// A benchmark case as a call: the memory it reads and writes, the call itself, and the check of its answer.
+// A benchmark case as a call: the memory it reads and writes, the call itself, and the check of its result.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace rapt::bench {
 
-// Memory that all cases share, each as large as the largest case needs: cases run one at a time, and a sweep of twenty
-// must not need twenty times the memory of one.
+// Memory that all cases share, each as large as the largest case needs: cases run one at a time, so a sweep of twenty
+// cases does not need twenty times the memory.
 class BenchMemory {
  public:
   explicit BenchMemory(const std::vector<BenchCase>& cases);
@@ -19,10 +19,10 @@ class BenchMemory {
   ConstTensorView query(const BenchCase& c) const;
   ConstTensorView key(const BenchCase& c) const;
   ConstTensorView value(const BenchCase& c) const;
-  ConstTensorView mask(const BenchCase& c) const;  // undefined where the case has none
+  ConstTensorView mask(const BenchCase& c) const;  // undefined if the case has none
   TensorView out(const BenchCase& c);
-  TensorView weights(const BenchCase& c);  // undefined where the case has none
-  // Of a case that goes backward.
+  TensorView weights(const BenchCase& c);  // undefined if the case has none
+  // For backward cases.
   ConstTensorView dout(const BenchCase& c) const;
   TensorView dquery(const BenchCase& c);
   TensorView dkey(const BenchCase& c);
@@ -42,7 +42,7 @@ class BenchMemory {
   Tensor float_mask_;
 };
 
-// What a case asks of the library. The views point into `memory`.
+// The library call of a case. The views point into `memory`.
 struct BenchCall {
   BenchCall(const BenchCase& c, BenchMemory& memory, Engine engine);
 
@@ -52,15 +52,15 @@ struct BenchCall {
 
   bool backward;
   ConstTensorView query, key, value;
-  Tensor own_out, own_lse;  // of a case that goes backward: no other case may write there
+  Tensor own_out, own_lse;  // for a backward case: no other case may write to them
   AttentionOutputs outputs;
   AttentionUpstream upstream;
   AttentionGradients gradients;
   AttentionOptions options;
 };
 
-// Runs the case and compares some of its rows, those at the edges among them, with the reference engine; for backward
-// see backward.h.
+// Runs the case and compares some of its rows, including the first and last ones, with the reference engine; for
+// backward see backward.h.
 struct BenchCheck {
   double error = 0.0;  // of the worst row: the norm of the difference over the norm of the row
   double limit = 0.0;

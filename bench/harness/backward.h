@@ -6,8 +6,8 @@
 
 namespace rapt::bench {
 
-// Runs the case's forward and backward and compares dq of some queries, and dk and dv of some keys, those at the edges
-// among them. An error is that of all numbers of one gradient that were compared, together.
+// Runs the case's forward and backward and compares dq of some queries, and dk and dv of some keys, including the first
+// and last ones. The error is computed over all compared numbers of one gradient.
 BenchCheck check_backward(const BenchCase& c, const BenchCall& call);
 
 }  // namespace rapt::bench

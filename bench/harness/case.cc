@@ -9,7 +9,7 @@
 namespace rapt::bench {
 namespace {
 
-// Every case so far, once with each value.
+// Combines every case so far with every value.
 template <class Value, class Set>
 void multiply(std::vector<BenchCase>& cases, const std::vector<Value>& values, const Set& set) {
   std::vector<BenchCase> more;

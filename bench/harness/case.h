@@ -12,7 +12,7 @@
 
 namespace rapt::bench {
 
-// `full` masks are (B, Hq, Lq, Lk): nothing of them is shared. `plane` masks are (Lq, Lk).
+// `full` masks are (B, Hq, Lq, Lk), without broadcasting. `plane` masks are (Lq, Lk).
 enum class BenchMask : std::uint8_t { none, bool_full, float_full, bool_plane, float_plane };
 enum class BenchWeights : std::uint8_t { none, mean, all };
 

@@ -1,4 +1,5 @@
-// Times one decoding step of a layer with each kind of cache, and a plain read of as many bytes, in rounds.
+// Times one decoding step of a layer with each kind of cache, and a streaming read of the same number of bytes, in
+// rounds.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ struct DecodePlan {
   std::int64_t cached = 8192;  // tokens
   std::int64_t embed = 1024;   // E
   std::int64_t heads = 16;
-  std::int64_t kv_heads = 0;  // to be filled in
+  std::int64_t kv_heads = 0;  // set by the caller
   std::int64_t page_size = 64;
   std::vector<DType> types{DType::f32, DType::bf16, DType::f16, DType::i8};
   std::vector<std::int64_t> threads{1};
@@ -30,12 +31,12 @@ struct DecodeResult {
   int threads = 1;
   double error = 0.0;         // of the output, against the contiguous cache in f32
   double weight_bytes = 0.0;  // of the layer's matrices
-  double cache_bytes = 0.0;   // of the keys and values that are read, with their scales
+  double cache_bytes = 0.0;   // of the keys and values that are read, scales included
   Samples ms{}, gbps{};       // of both
-  Samples stream_gbps{};      // of reading as many bytes
+  Samples stream_gbps{};      // of reading the same number of bytes
 
   std::string name() const;  // "bf16 pages t2"
-  double limit() const;      // of the error: what a cache of this type may change. Pages change nothing
+  double limit() const;      // of the error: the maximum effect of a cache of this type. Pages change nothing
 };
 
 std::vector<DecodeResult> run_decode_rounds(const DecodePlan& plan);

@@ -50,7 +50,7 @@ std::vector<GemmCase> cases_of(const GemmPlan& plan) {
   return cases;
 }
 
-// A case as a call: its memory, the product, its check, and the same product by a library.
+// A case as a call: its memory, the product, its check, and the same product by a BLAS library.
 class GemmCall {
  public:
   explicit GemmCall(const GemmCase& c)
@@ -73,7 +73,7 @@ class GemmCall {
                       .c = y_.values<float>().data()});
   }
 
-  // Some rows against the formula in double; for a library, its weights are f32.
+  // Compares some rows with the formula in double; the weights of a BLAS library are f32.
   BenchCheck check(DType type) const {
     const Tensor weights = weights_.to(type).to(DType::f64);
     BenchCheck worst{0.0, 0x1p-22 * std::sqrt(static_cast<double>(case_.shape.inputs) + 16.0)};
@@ -146,7 +146,7 @@ class GemmContest {
   GemmCase case_;
   GemmCall call_;
   const std::vector<SgemmLibrary>& libraries_;
-  std::vector<std::int64_t> repeats_;  // of ours, then of each library
+  std::vector<std::int64_t> repeats_;  // of rapt, then of each library
   std::unique_ptr<FastestRead> stream_;
   GemmResult result_;
 };

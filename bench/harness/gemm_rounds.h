@@ -1,4 +1,4 @@
-// Times packed products, and the same products by other libraries, in rounds: ratios are taken within a round.
+// Times packed products, and the same products by BLAS libraries, in rounds: ratios are taken within a round.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct GemmCase {
   std::string name() const;  // "m512 k1024 n1024"; f32 and one thread are omitted
   double flops() const;
   double weight_bytes() const;
-  // With one row, reading the weights is all the work.
+  // With one row, the time is that of reading the weights.
   bool is_read() const { return rows == 1; }
 };
 
@@ -39,10 +39,10 @@ struct GemmResult {
   BenchCheck check{};
   Samples ms{}, gflops{}, gbps{};
   std::vector<LibrarySamples> libraries{};  // sgemm, in f32 whatever the type of our weights
-  Samples stream_gbps{};                    // one row: a plain read of as many bytes
+  Samples stream_gbps{};                    // one row: a streaming read of the same bytes
   std::string stream_way{};
 
-  const LibrarySamples* best_library() const;  // by median; null where there is none
+  const LibrarySamples* best_library() const;  // by median; null if there is none
 };
 
 // Every combination of the lists.
@@ -56,8 +56,8 @@ struct GemmPlan {
   Progress progress{};
 };
 
-// Checks every case, then times the rounds. Where an answer is wrong nothing is timed: the samples stay empty.
-// Throws std::invalid_argument where a case is too large.
+// Checks every case, then times the rounds. If a result is wrong, nothing is timed and the samples stay empty. Throws
+// std::invalid_argument if a case is too large.
 std::vector<GemmResult> run_gemm_rounds(const GemmPlan& plan);
 
 }  // namespace rapt::bench

@@ -24,7 +24,7 @@ Dims plane_shape(MhaVariant variant, std::int64_t batch, std::int64_t heads, std
   return mean ? Dims{batch, tokens, tokens} : Dims{batch, heads, tokens, tokens};
 }
 
-// Of the worst token: |a − b| / |b|. Both are (B, L, …).
+// The error of the worst token: |a − b| / |b|. Both are (B, L, …).
 double token_error(const ConstTensorView& a, const ConstTensorView& b) {
   double error = 0.0;
   for (std::int64_t n = 0; n < b.size(0); ++n) {
@@ -35,8 +35,8 @@ double token_error(const ConstTensorView& a, const ConstTensorView& b) {
   return error;
 }
 
-// One token's output in double. Nothing is projected but this token: q·k = q·(W_k x) = (W_kᵀ q)·x, and Σ p (W_v x) =
-// W_v (Σ p x). So the cost per token is small for any sequence length.
+// One token's output in double. Only this token is projected: q·k = q·(W_k x) = (W_kᵀ q)·x, and Σ p (W_v x) = W_v (Σ p
+// x). So the cost per token is small for any sequence length.
 class OneToken {
  public:
   OneToken(const MhaSizes& sizes, const MultiHeadAttention& layer)
@@ -84,7 +84,7 @@ class OneToken {
   Tensor input_, output_, bias_;
 };
 
-// 16 bits: one rounding of the answer.
+// 16 bits: one rounding of the result.
 double rounding(MhaVariant variant) {
   return type_of(variant) == DType::bf16 ? 4e-3 : type_of(variant) == DType::f16 ? 5e-4 : 0.0;
 }
@@ -130,7 +130,7 @@ MhaChecker::MhaChecker(const MhaSizes& sizes, MhaMemory& memory)
   few_ = std::min(sizes.tokens, static_cast<std::int64_t>(std::clamp(tokens, 8.0, 128.0)));
 }
 
-// The layer in f64, which the reference engine computes, with parameters and input as this variant has them.
+// The layer in f64, which the reference engine computes, with the parameters and the input of this variant.
 const LayerResult& MhaChecker::reference(MhaVariant variant, const ConstTensorView& x) {
   const auto place = std::pair(type_of(variant), weights_of(variant));
   const auto known = references_.find(place);
@@ -172,7 +172,7 @@ BenchCheck MhaChecker::check_few_back(MhaVariant variant, const MhaCall& call, c
   return {error, 2.0 * f32_limit()};  // twice the way
 }
 
-// Some tokens, those at the ends among them, of the first and the last row of the batch.
+// Some tokens, including the first and the last, of the first and the last row of the batch.
 BenchCheck MhaChecker::expect(const MhaCall& call) {
   expected_ = Tensor(call.out.shape());
   const Tensor x = input(call.x.shape());
@@ -192,8 +192,8 @@ BenchCheck MhaChecker::check_all(MhaVariant variant, const MhaCall& call) {
   if (expected_.count() == 0) expected_check_ = expect(call);
   if (!expected_check_.good()) return expected_check_;
   if (dropout_of(variant) > 0.0)
-    return {0.0, f32_limit()};  // nothing to compare with: the check of a few tokens has to do
-  // 16 bits: x, the parameters and what becomes of them were rounded too.
+    return {0.0, f32_limit()};  // no reference to compare with: only a few tokens are checked
+  // 16 bits: x, the parameters and intermediate results were rounded too.
   const BenchCheck check{token_error(call.out, expected_), 2.0 * f32_limit() + 5.0 * rounding(variant)};
   return variant == MhaVariant::packed ? worse_check(check, expected_check_) : check;
 }

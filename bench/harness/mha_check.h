@@ -13,12 +13,12 @@
 
 namespace rapt::bench {
 
-// x and the output in each type, and one plane for weights or scores, which all share.
+// x and the output in each type, and one shared (L, L) buffer for weights or scores.
 class MhaMemory {
  public:
   MhaMemory(const MhaSizes& sizes, const std::vector<MhaVariant>& variants);
 
-  // On the first tokens of the first rows of the batch.
+  // Views of the first tokens of the first rows of the batch.
   MhaCall call(MhaVariant variant, int threads, std::int64_t batch, std::int64_t tokens);
 
  private:
@@ -55,7 +55,7 @@ class MhaChecker {
   BenchCheck expected_check_;
 };
 
-// The worse of two, each by its own limit.
+// The worse of two checks, each relative to its own limit.
 BenchCheck worse_check(const BenchCheck& a, const BenchCheck& b);
 
 }  // namespace rapt::bench

@@ -11,12 +11,12 @@
 namespace rapt::bench {
 namespace {
 
-// One head of one batch row. Rows lie their stride apart.
+// One head of one batch row. Rows are a stride apart.
 struct Plane {
   std::int64_t length, dim;
   const float *query, *key, *value;
   std::int64_t query_stride, key_stride, value_stride, out_stride;
-  float* keys_transposed;  // (D, L): so that scores of neighbouring keys are neighbours
+  float* keys_transposed;  // (D, L), so that scores of adjacent keys are adjacent
   float* scores;           // (L, L)
   float* out;
   bool causal;
@@ -105,7 +105,7 @@ void plain_attention(const PlainAttention& call) {
   const std::int64_t length = call.query.size(2), dim = call.query.size(3);
   const std::int64_t group = heads / call.key.size(1);
   const Steps steps = steps_of_this_machine();
-  // As many tasks as threads, each with its own share of the heads: no more run at once.
+  // As many tasks as threads, each with its share of the heads, so no more run at once.
   const std::int64_t tasks = std::min<std::int64_t>(call.threads, batch * heads);
   parallel_for(tasks, [&](std::int64_t task) {
     std::vector<float> keys_transposed(static_cast<std::size_t>(length * dim));

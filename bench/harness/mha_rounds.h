@@ -1,4 +1,4 @@
-// Checks and times the layer's variants, and sgemm beside them, in rounds: ratios are taken within a round.
+// Checks and times the layer's variants, and sgemm as a baseline, in rounds: ratios are taken within a round.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ struct MhaReport {
   std::vector<MhaBaseline> baselines;  // one per number of threads
   std::vector<MhaResult> results;
 
-  // Time over what the result's useful work takes at the rate of sgemm.
+  // Time relative to the same useful work at the rate of sgemm.
   std::optional<double> time_over_sgemm(const MhaResult& result) const;
-  // Time over that of packed qkv in f32, where that was timed too.
+  // Time relative to packed qkv in f32, if that was timed too.
   std::optional<double> time_over_packed(const MhaResult& result) const;
 };
 
@@ -46,7 +46,7 @@ struct MhaPlan {
   Progress progress{};
 };
 
-// Checks every variant, then times the rounds. Where an answer is wrong nothing is timed: the samples stay empty.
+// Checks every variant, then times the rounds. If a result is wrong, nothing is timed and the samples stay empty.
 // `plan` has kv_heads and variants filled in.
 MhaReport run_mha_rounds(const MhaPlan& plan);
 

@@ -1,4 +1,4 @@
-// The layer as a step of training calls it: forward, then backward to its input and its parameters.
+// A training step of the layer: forward, then backward to its input and its parameters.
 #pragma once
 
 #include <vector>

@@ -42,7 +42,7 @@ View heads_of(const View& x, std::int64_t batch, std::int64_t heads) {
   return x.split(0, batch).split(2, heads).transpose(1, 2);
 }
 
-// Memory that grows to what the largest call needed.
+// Memory that grows to the size of the largest call.
 class Scratch {
  public:
   std::span<std::byte> at_least(std::size_t bytes) {
@@ -233,7 +233,7 @@ MultiHeadAttention packed_layer(const MhaSizes& sizes, DType type, const MultiHe
   config.dropout = dropout;
   MultiHeadAttention layer(config, /*seed=*/1);
   if (like == nullptr) {
-    layer.set_parameter("out_proj.bias", numbers(sizes.embed, 2, DType::f32));  // a layer begins with zeros there
+    layer.set_parameter("out_proj.bias", numbers(sizes.embed, 2, DType::f32));  // a new layer has zeros there
     return layer;
   }
   for (const NamedTensor& each : like->parameters()) layer.set_parameter(each.name, each.value);

@@ -15,18 +15,18 @@ namespace rapt::bench {
 
 enum class MhaVariant : std::uint8_t {
   per_head,      // three small products and attention for each head by itself
-  separate,      // a product each for q, k and v
-  packed,        // one product for all three: what the others are compared with
+  separate,      // one product each for q, k and v
+  packed,        // one product for all three: the baseline of the other variants
   plain,         // packed, with the plain formula: all scores are written to memory
   mean_weights,  // packed, and the mean of the weights over heads
   all_weights,   // packed, and the weights of every head
   bf16,          // packed; parameters, input and output in this type
   f16,
-  training,          // packed, and back: the gradients of input and parameters
+  training,          // packed, with backward: the gradients of input and parameters
   training_dropout,  // the same with dropout
 };
 
-// As the command line spells them.
+// The names on the command line.
 inline constexpr std::array<std::pair<std::string_view, MhaVariant>, 10> kMhaVariants{{
     {"per-head", MhaVariant::per_head},
     {"separate", MhaVariant::separate},
@@ -54,9 +54,9 @@ struct MhaSizes {
   bool causal = true;
 
   std::int64_t head_size() const { return embed / heads; }
-  std::int64_t key_width() const { return kv_heads * head_size(); }  // numbers in the keys of a token
-  // Of useful work: 2·M·N·K for each projection, 4·D for every (query, key) pair of a head that causal leaves visible.
-  // Backward has two products for each projection's one, and five for the two of a pair.
+  std::int64_t key_width() const { return kv_heads * head_size(); }  // number of key elements per token
+  // Useful work: 2·M·N·K for each projection, 4·D for every (query, key) pair of a head that causal leaves visible.
+  // Backward has two products per projection instead of one, and five per pair instead of two.
   double flops(MhaVariant variant = MhaVariant::packed) const;
 };
 
@@ -76,15 +76,15 @@ ConstTensorView parameter(const MultiHeadAttention& layer, std::string_view name
 struct MhaCall {
   ConstTensorView x{};   // (B, L, E)
   TensorView out{};      // (B, L, E)
-  TensorView weights{};  // (B, L, L) or (B, Hq, L, L), where the variant gives them back
+  TensorView weights{};  // (B, L, L) or (B, Hq, L, L), if the variant returns them
   TensorView scores{};   // (B, Hq, L, L), if it writes them
-  // (B, L, E), where it goes back too.
+  // (B, L, E), for variants with backward.
   ConstTensorView dout{};
   TensorView dx{};
   int threads = 1;
 };
 
-// Keeps its memory from call to call: what is timed is a call like the one before.
+// Keeps its memory between calls, so that timed calls do not allocate.
 class MhaLayer {
  public:
   MhaLayer() = default;
@@ -93,7 +93,7 @@ class MhaLayer {
   virtual ~MhaLayer() = default;
 
   virtual void run(const MhaCall& call) = 0;
-  // Of the parameters of packed qkv, in their order, as the last call found them; empty where it did not go back.
+  // The gradients of the parameters of packed qkv, in their order, from the last call; empty without backward.
   virtual std::span<const Tensor> gradients() const { return {}; }
 
   // `parameters`: the packed layer in f32.

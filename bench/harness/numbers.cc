@@ -13,7 +13,7 @@
 namespace rapt::bench {
 namespace {
 
-// Four for every counter.
+// Four numbers per counter.
 void fill(const std::span<float>& values, std::uint32_t stream) {
   constexpr std::size_t kBlock = 1 << 16;
   const std::size_t blocks = (values.size() + kBlock - 1) / kBlock;

@@ -11,7 +11,7 @@ namespace rapt::bench {
 // In [-1, 1): a pure function of the stream and the index.
 Tensor numbers(std::int64_t count, std::uint32_t stream, DType dtype);
 
-// |a − b| / |b|, over everything. 0 where both are 0.
+// |a − b| / |b|, over all elements; 0 if both are 0.
 double relative_error(const ConstTensorView& a, const ConstTensorView& b);
 double worse(double a, double b);  // NaN is worst
 

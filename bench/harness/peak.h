@@ -10,7 +10,7 @@ namespace rapt::bench {
 // The seconds from the moment all threads start task(0) … task(threads - 1) to the end of the last.
 double seconds_on_threads(int threads, const std::function<void(int index)>& task);
 
-// Rounds of independent multiply-adds, on the widest vectors there are. Returns how many operations they were (two per
+// Rounds of independent multiply-adds, on the widest vectors available. Returns the number of operations (two per
 // multiply-add and lane).
 double fma_rounds(std::int64_t rounds);
 std::string_view fma_instructions();  // "avx512", "avx2", "neon", "scalar"

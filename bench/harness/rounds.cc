@@ -34,7 +34,7 @@ class Baselines {
       streams_.emplace_back(kStreamBytes, each.threads);
       each.stream_way = streams_.back().way();
     }
-    // Warm, then as many rounds as take the time a sample should.
+    // A warm-up, then as many rounds as fill the time of a sample.
     constexpr std::int64_t kTrial = 1 << 20;
     fma_rounds(kTrial);
     const double taken = seconds([] { fma_rounds(kTrial); });
@@ -155,14 +155,14 @@ BenchReport run_rounds(const BenchPlan& plan) {
   }
   if (!all_good) return report;
 
-  for (TimedCall& timed : calls) {  // the check ran each once already: this is the second
+  for (TimedCall& timed : calls) {  // the check ran each case once; this is the second run
     timed.repeats = repeats_of(plan.shortest_sample, seconds([&] { timed.call.run(); }));
   }
   std::unique_ptr<Baselines> baselines;
   if (plan.baseline) {
     baselines = std::make_unique<Baselines>(plan, report.baselines);
     for (std::size_t n = 0; n < calls.size(); ++n) {
-      if (plan.cases[n].backward) continue;  // it reads much more than keys and values, and never waits for memory
+      if (plan.cases[n].backward) continue;  // never memory-bound: it reads much more than keys and values
       plan.progress("warming up: stream of " + plan.cases[n].name());
       calls[n].stream = stream_of(calls[n].call);
       report.results[n].stream_way = calls[n].stream->way();

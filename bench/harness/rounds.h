@@ -13,17 +13,17 @@
 
 namespace rapt::bench {
 
-// Told what is under way.
+// Receives progress messages.
 using Progress = std::function<void(const std::string& now)>;
 
 double seconds(const std::function<void()>& work);
 
-// How often to call so that a sample lasts this long; the first of two calls warms.
+// The number of calls per sample, so that it lasts this long; the first of two calls is a warm-up.
 std::int64_t repeats_for(double shortest, const std::function<void()>& work);
 // Time per call.
 double seconds_of_each(std::int64_t repeats, const std::function<void()>& work);
 
-// Long enough for another library's threads to fall asleep after their last job.
+// Waits long enough for another library's threads to fall asleep after their last job.
 void settle(int threads);
 
 // One number per round.
@@ -41,10 +41,10 @@ class Samples {
   std::vector<double> values_;
 };
 
-// The median of a / b, round by round; nothing where one was not measured.
+// The median over rounds of a / b; none if one was not measured.
 std::optional<double> median_ratio(const Samples& a, const Samples& b);
 
-// What the machine does with this many threads.
+// What the machine reaches with this many threads.
 struct BenchBaseline {
   int threads = 1;
   std::string sgemm_library{};  // empty: none was found
@@ -60,13 +60,13 @@ struct BenchResult {
   Samples ms{};
   Samples gflops{};
   Samples gbps{};
-  std::string stream_way{};  // of reading the case's own keys and values, and nothing else; empty: not asked for
+  std::string stream_way{};  // of reading only the case's own keys and values; empty: not requested
   Samples stream_gbps{};
-  Samples streams_gbps{};  // the same memory, read in several places at once where that is faster
+  Samples streams_gbps{};  // the same memory, read as several streams at once if that is faster
 };
 
 struct BenchReport {
-  std::vector<BenchBaseline> baselines;  // one per number of threads; empty: not asked for
+  std::vector<BenchBaseline> baselines;  // one per number of threads; empty: not requested
   std::vector<BenchResult> results;
 
   const BenchBaseline* baseline_of(const BenchResult& result) const;
@@ -81,7 +81,7 @@ struct BenchPlan {
   Progress progress{};
 };
 
-// Checks every case, then times the rounds. Where an answer is wrong nothing is timed: the samples stay empty.
+// Checks every case, then times the rounds. If a result is wrong, nothing is timed and the samples stay empty.
 BenchReport run_rounds(const BenchPlan& plan);
 
 }  // namespace rapt::bench

@@ -49,7 +49,7 @@ std::vector<SgemmLibrary> SgemmLibrary::find() {
       library.cblas_ = symbol<Cblas>(handle, candidate.product);
     }
     library.set_threads_ = symbol<SetThreads>(handle, candidate.set_threads);
-    // A build whose threads cannot be set (oneDNN on TBB) cannot be compared with a number of ours.
+    // A build whose number of threads cannot be set (oneDNN on TBB) cannot be compared at the same number of threads.
     const bool complete = (library.dnnl_ != nullptr || library.cblas_ != nullptr) && library.set_threads_ != nullptr;
     if (complete) found.push_back(library);
   }

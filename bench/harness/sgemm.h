@@ -1,4 +1,4 @@
-// The sgemm baseline: a BLAS library of the machine, found at run time. rapt itself does not need one.
+// The sgemm baseline: a BLAS library installed on the machine, found at run time. rapt itself does not need one.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct SgemmCall {
 
 class SgemmLibrary {
  public:
-  // All that can be loaded, each once.
+  // All libraries that can be loaded, each once.
   static std::vector<SgemmLibrary> find();
 
   const std::string& name() const { return name_; }

@@ -8,12 +8,12 @@
 
 namespace rapt::bench {
 
-// C = A · B of 2048³ in f32, by the libraries found.
+// C = A · B of 2048³ in f32, with the libraries found.
 class SgemmBaseline {
  public:
   SgemmBaseline();
 
-  // The library that is fastest with so many threads, after a warm-up of each; null where there is none.
+  // The fastest library with that many threads, after a warm-up of each; null if there is none.
   const SgemmLibrary* fastest(int threads);
   double gflops(const SgemmLibrary& library, int threads);
 

@@ -115,7 +115,7 @@ FastestRead::FastestRead(const std::vector<Bytes>& data, int threads) : shares_(
   find_way();
 }
 
-// Alternating, and by the median: a single lucky sample must not decide.
+// Alternates, and takes the median, so that a single lucky sample does not decide.
 void FastestRead::find_way() {
   constexpr std::size_t kRounds = 7;
   const auto times = 1 + static_cast<std::int64_t>((std::size_t{32} << 20) / (bytes_ + 1));
@@ -138,7 +138,7 @@ double FastestRead::gbps(std::int64_t times) const { return gbps(way_, times); }
 double FastestRead::gbps_of_all(std::int64_t times) const { return gbps(way_of_all_, times); }
 
 double FastestRead::gbps(std::size_t way, std::int64_t times) const {
-  std::atomic<std::uint64_t> sum = 0;  // so that the compiler cannot remove the reads
+  std::atomic<std::uint64_t> sum = 0;  // keeps the compiler from removing the reads
   const double taken = seconds_on_threads(static_cast<int>(shares_.size()), [&](int index) {
     for (std::int64_t n = 0; n < times; ++n) {
       for (const Bytes& each : shares_[static_cast<std::size_t>(index)]) {

@@ -11,21 +11,21 @@
 
 namespace rapt::bench {
 
-// A streaming read goes through memory once, from its first byte to its last. There are several ways (wide and half as
-// wide vectors, with prefetch and without); the fastest on this machine, for this many bytes and threads, is found at
-// the start and used from then on. Reading four or eight streams at once can be faster still, because more memory banks
-// are busy. That is measured separately.
+// A streaming read goes through memory once, from its first byte to its last. It can be done in several ways
+// (full-width and half-width vectors, with and without prefetch); the fastest on this machine, for this many bytes and
+// threads, is found at the start and then used. Reading four or eight streams at once can be even faster, because more
+// memory banks are busy; that is measured separately.
 class FastestRead {
  public:
   using Bytes = std::span<const std::byte>;
 
-  FastestRead(std::size_t bytes, int threads);               // of memory of its own
-  FastestRead(const std::vector<Bytes>& data, int threads);  // of these, which stay the caller's
+  FastestRead(std::size_t bytes, int threads);               // allocates the memory
+  FastestRead(const std::vector<Bytes>& data, int threads);  // the caller keeps it alive
 
   std::string_view way() const;  // "avx512, prefetch"
-  // Reads everything so many times. Gives bytes per second, in 1e9.
+  // Reads everything `times` times. Returns the rate in 1e9 bytes per second.
   double gbps(std::int64_t times) const;
-  double gbps_of_all(std::int64_t times) const;  // by the fastest of all ways, those in several places included
+  double gbps_of_all(std::int64_t times) const;  // in the fastest way, including several streams
 
  private:
   void find_way();

@@ -1,4 +1,4 @@
-"""The cases that rapt and its peers are timed on, and the inputs of a case."""
+"""The cases on which rapt and its peers are timed, and the inputs of a case."""
 
 import dataclasses
 
@@ -17,9 +17,9 @@ class Case:
     dim: int = 64
     causal: bool = False  # where keys differ in number, the last query sees the last key
     window: tuple = None  # (left, right)
-    mask: str = None  # "bool" or "float", of full size: (B, H, L, L)
-    kv_heads: int = None  # as many as heads
-    keys: int = None  # as many as queries
+    mask: str = None  # "bool" or "float", full size: (B, H, L, L)
+    kv_heads: int = None  # default: as many as heads
+    keys: int = None  # default: as many as queries
     dtype: str = "f32"
     weights: bool = False  # also their mean over heads, (B, L, L)
 
@@ -32,7 +32,7 @@ class Case:
 
     @property
     def name(self):
-        """As `rapt bench` spells it."""
+        """The name in the format of `rapt bench`."""
         text = f"b{self.batch} h{self.heads}"
         if self.kv_heads != self.heads:
             text += f"/{self.kv_heads}"
@@ -48,7 +48,7 @@ class Case:
 
     @property
     def flops(self):
-        """Of useful work: pairs that causal and window leave visible."""
+        """Useful work: only pairs that causal and window leave visible."""
         places = numpy.arange(self.length) + self.keys - self.length
         first, last = numpy.zeros_like(places), numpy.full_like(places, self.keys - 1)
         if self.causal:
@@ -60,12 +60,12 @@ class Case:
 
     @property
     def bytes(self):
-        """Of keys and values, once."""
+        """The size of keys and values."""
         return 2 * self.batch * self.kv_heads * self.keys * self.dim * numpy.dtype(TYPES[self.dtype]).itemsize
 
 
 class Inputs:
-    """q, k, v as (B, H, L, D), and the masks that the case's options amount to."""
+    """q, k, v as (B, H, L, D), and masks that are equivalent to the case's options."""
 
     def __init__(self, case):
         random = numpy.random.default_rng(1)
@@ -85,7 +85,7 @@ class Inputs:
 
     @staticmethod
     def window_mask(case):
-        """For a peer that knows no window: true where a key is seen, (L, L)."""
+        """For peers without a window option: true where a key is seen, (L, L)."""
         place = numpy.arange(case.length)
         distance = place[None, :] - place[:, None]
         return (distance >= -case.window[0]) & (distance <= case.window[1])
@@ -93,7 +93,7 @@ class Inputs:
 
 @dataclasses.dataclass(frozen=True)
 class LayerCase:
-    """A multi-head attention layer on its own tokens: no bias of q, k and v, a bias of the output, f32."""
+    """A multi-head self-attention layer in f32, without biases of q, k and v, with a bias of the output."""
 
     batch: int = 8
     length: int = 1024
@@ -118,7 +118,7 @@ class LayerCase:
 
     @property
     def flops(self):
-        """Of useful work: four projections, and the pairs that causal leaves visible."""
+        """Useful work: four projections, and the pairs that causal leaves visible."""
         pairs = self.length * (self.length + 1) / 2 if self.causal else self.length**2
         return self.batch * (8.0 * self.length * self.embed**2 + 4.0 * self.embed * pairs)
 
@@ -129,7 +129,7 @@ class LayerCase:
 
 
 class LayerInputs:
-    """x as (B, L, E), and the parameters as PyTorch's layer draws them."""
+    """x as (B, L, E), and parameters with the initial values of PyTorch's layer."""
 
     def __init__(self, case):
         torch.manual_seed(1)
@@ -140,7 +140,7 @@ class LayerInputs:
 
 @dataclasses.dataclass(frozen=True)
 class BackwardCase:
-    """dq, dk and dv of attention in f32, from what forward gave."""
+    """dq, dk and dv of attention in f32, from forward's results."""
 
     batch: int = 1
     heads: int = 8
@@ -162,7 +162,7 @@ class BackwardCase:
 
     @property
     def flops(self):
-        """Five products to forward's two."""
+        """Five products, where forward has two."""
         return 2.5 * self.forward.flops
 
     @property
@@ -194,7 +194,7 @@ class TrainingCase(LayerCase):
 
     @property
     def flops(self):
-        """Backward has two products for each projection's one, and five for the two of a pair."""
+        """Backward has two products per projection instead of one, and five per pair instead of two."""
         projections = 8.0 * self.batch * self.length * self.embed**2
         return 3.0 * projections + 3.5 * (super().flops - projections)
 
@@ -212,9 +212,9 @@ class TrainingInputs(LayerInputs):
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Cases that take turns in the same rounds, so that they can be compared with each other too."""
+    """Cases that alternate in the same rounds, so that they can also be compared with each other."""
 
-    about: str  # what the group is there for: goals and tables ask for it
+    about: str  # the topic of the group, used by goals and tables
     cases: tuple
     threads: tuple = (1, 2)
     peers: tuple = ("PyTorch", "ONNX Runtime")
@@ -261,7 +261,7 @@ def groups(quick):
         found.append(Group("backward of one head", (case, dataclasses.replace(case, causal=True)), threads=(2,),
                            peers=("PyTorch",)))
 
-    # The notes' comparison. Its calls take half a second, the plain formula two: few rounds do.
+    # The notes' comparison. Its calls take half a second, those of the plain formula two: a few rounds suffice.
     layer = LayerCase(2, 64, 64, 4) if quick else LayerCase()
     found.append(Group("layer", (layer,), peers=("PyTorch",), most_rounds=5))
     found.append(Group("layer with weights", (dataclasses.replace(layer, weights=True),), peers=("PyTorch",),

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Times rapt, PyTorch and ONNX Runtime on the same cases, taking turns, and writes what it saw as JSON.
+"""Times rapt, PyTorch and ONNX Runtime alternately on the same cases, and writes the results as JSON.
 
     compare.py LIBRARY RESULT.json [--rounds N] [--quick] [--only GROUP]
 
 In every round each contestant computes every case of a group once, in an order that changes from round to round.
-Answers are compared before anything is timed.
+Results are compared before anything is timed.
 """
 
 import argparse
@@ -23,13 +23,13 @@ import contestants
 import layers
 import training
 
-MOST_ERROR = {"f32": 1e-5, "bf16": 1e-2, "f16": 2e-3}  # 16 bits: a rounding, or two where weights are rounded too
+MOST_ERROR = {"f32": 1e-5, "bf16": 1e-2, "f16": 2e-3}  # 16 bits: one rounding, or two if weights are rounded too
 SHORTEST_SAMPLE = 0.01  # seconds; a faster call is repeated within a sample
 LONG_CALL = 0.05  # seconds; a shorter call first runs once untimed, to warm the caches and wake its threads
-# Threads of PyTorch and ONNX Runtime keep spinning for a while after a call, in wait of the next: by this pause they
-# sleep, and take no time from the next measurement. No settings are changed.
+# Threads of PyTorch and ONNX Runtime keep spinning for a while after a call. After this pause they are asleep, and take
+# no time from the next measurement. No settings are changed.
 SETTLE = 0.1
-SHORTEST_GROUP = 10.0  # seconds; a group that is done sooner gets more rounds than asked for
+SHORTEST_GROUP = 10.0  # seconds; a group that finishes sooner gets more rounds than requested
 
 
 def timed(run, repeats=1):
@@ -77,7 +77,7 @@ class Entry:
 def require_agreement(entries):
     ours = next(entry for entry in entries if entry.contestant.name == "rapt")
     for entry in entries:
-        if getattr(entry.case, "dropout", 0.0):  # everyone draws other numbers
+        if getattr(entry.case, "dropout", 0.0):  # each contestant draws different numbers
             continue
         error = float(numpy.linalg.norm(entry.answer - ours.answer) / numpy.linalg.norm(ours.answer))
         if not error <= MOST_ERROR[entry.case.dtype]:

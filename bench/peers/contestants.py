@@ -1,7 +1,7 @@
-"""Who takes part. Each gives `prepare(case, inputs, threads)`: a call that computes the answer and returns it, with all
-that a program would do once (loading, layout, sessions) already done. Where there are several ways, a dictionary of
-them: the caller times them and keeps the fastest. `takes` is the kind of case. `array(answer)` is the answer as one
-array of f32."""
+"""The contestants. Each has `prepare(case, inputs, threads)`, which does everything that a program would do once
+(loading, layout, sessions) and returns a call that computes the result. If there are several ways, it returns a
+dictionary of calls: the caller times them and keeps the fastest. `takes` is the kind of case. `array(answer)` is the
+result as one f32 array."""
 
 import ctypes
 import math
@@ -97,7 +97,7 @@ class PyTorch:
     def _tensor(array):
         if array.dtype == numpy.float32 or array.dtype == numpy.float16:
             return torch.from_numpy(array)
-        return torch.from_numpy(array.view(numpy.uint16)).view(torch.bfloat16)  # NumPy's own types end before bf16
+        return torch.from_numpy(array.view(numpy.uint16)).view(torch.bfloat16)  # NumPy itself has no bf16
 
     @staticmethod
     def _attention(q, k, v, **options):
@@ -126,8 +126,8 @@ class PyTorch:
 
 
 class PyTorchFolded(PyTorch):
-    """One query of each head of a group is as good as several queries of one head: what a program can do by hand where
-    nothing is masked, so that each key is read once."""
+    """Treats the query heads of a group as several queries of one head, so that each key is read once. A program can do
+    this by hand if nothing is masked."""
 
     name = "PyTorch, folded"
 
@@ -138,7 +138,8 @@ class PyTorchFolded(PyTorch):
 
 
 class OnnxRuntime:
-    """The standard's Attention, or its own MultiHeadAttention where that is faster; inputs and output stay in place."""
+    """ONNX's Attention, or ONNX Runtime's MultiHeadAttention if that is faster; inputs and output are bound in
+    place."""
 
     name = "ONNX Runtime"
     takes = Case

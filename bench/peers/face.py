@@ -48,8 +48,8 @@ WORDS = {
         "window": "8192 个键，窗口 256", "decode": "解码，32 个查询头对 8 个键值头，32768 个键",
         "decode 16": "同上，bf16 和 f16", "weights": "前向并返回平均权重",
         "layer": "`MultiheadAttention`，1024 个词元，因果", "layer with weights": "同上，`need_weights=True`",
-        "backward": "反向，n 512–4096", "training": "该层的一步训练", "training with dropout": "同上，dropout 0.1",
-        "below": "每格：1 和 2 个线程的所有情形中，先最差后最好；小于 1 表示对方更快。未注明类型的为 f32。",
+        "backward": "反向，n 512–4096", "training": "该层的一个训练步", "training with dropout": "同上，dropout 0.1",
+        "below": "每格为 1 线程和 2 线程下所有情形的最差值与最好值；小于 1 表示对方更快。未注明类型的为 f32。",
         "machine": "{name}：{cpu}，{cores} 核，{isa}；{versions}；{date}（[全部结果](docs/benchmarks/{page})）。",
         "ahead": "对方更快的全部情形：", "case": "情形", "none": "无。",
         "columns": ("机器", "对方", "情形", "1 线程", "2 线程"),
@@ -58,7 +58,7 @@ WORDS = {
 
 
 def family(peer):
-    """PyTorch is called in several ways; a line shows the worst over all of them."""
+    """PyTorch is called in several ways; a line shows our worst ratio over all of them."""
     return peer.partition(",")[0]
 
 
@@ -92,7 +92,7 @@ def speed_table(words, records):
 
 
 def ahead_table(words, records):
-    """Each case that a peer computes faster, the worst of each machine first."""
+    """Each case in which a peer is faster, the worst of each machine first."""
     found = {}
     for record in records:
         for case in record["cases"]:
@@ -127,7 +127,7 @@ speed tables of the READMEs come from the records of all machines.
 
 
 def write(root):
-    """Writes the index of docs/benchmarks, and puts the tables in their place in both READMEs."""
+    """Writes the index of docs/benchmarks, and inserts the tables in both READMEs."""
     root = pathlib.Path(root)
     folder = root / "docs" / "benchmarks"
     records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]

@@ -1,14 +1,14 @@
-"""What rapt holds itself to, and how a run did: each goal takes the worst of the cases it speaks of."""
+"""The performance goals of rapt, and the results of a run: each goal is compared with the worst of its cases."""
 
 
 def of_bests(above, below):
-    """The best of one row of times over the best of another. Whatever else runs on a machine makes times longer, and not
-    everyone's by as much: what keeps two cores busy loses more than what keeps one."""
+    """The best of one list of times over the best of another. Other load on the machine makes times longer, and not all
+    by the same factor: a call that uses two cores loses more than one that uses a single core."""
     return min(above["ms"]) / min(below["ms"])
 
 
 def entries_of(peers, *about, **wanted):
-    """All entries, with their groups, of the groups that are about these things."""
+    """All entries, with their groups, of the groups with one of these topics."""
     return [
         (group, entry)
         for group in peers["groups"] if group["about"] in about
@@ -18,13 +18,13 @@ def entries_of(peers, *about, **wanted):
 
 
 def twin_of(group, entry, **changes):
-    """The entry of the same rounds that differs in these things only; None where it did not take part."""
+    """The entry of the same rounds that differs only in these fields; None if there is none."""
     wanted = {key: entry[key] for key in ("case", "contestant", "threads")} | changes
     return next((each for each in group["entries"] if all(each[k] == v for k, v in wanted.items())), None)
 
 
 def measured(run, ratio, **wanted):
-    """A ratio of the cases of a run of `rapt bench` that are as wanted."""
+    """A ratio of the matching cases of a run of `rapt bench`."""
     return [
         case[ratio] for case in run["cases"]
         if all(case[key] == value for key, value in wanted.items()) and case[ratio] is not None
@@ -60,7 +60,7 @@ def over_peer_in(peers, peer, about, keep=lambda group, entry: True):
 
 
 def over_first(peers, about):
-    """Our time on the other cases of a group over that on its first, plain one."""
+    """rapt's time for the other cases of a group over its time for the first, plain one."""
     return [
         of_bests(entry, twin_of(group, entry, case=group["cases"][0]))
         for group, entry in entries_of(peers, about, contestant="rapt") if not is_first(group, entry)
@@ -83,8 +83,8 @@ def second_thread(peers):
 
 
 def goals(runs, peers):
-    """(what, floor, target, the worst measured, does more mean better), a measure being None where nothing was. `runs`
-    are those of `rapt bench`, by name."""
+    """(name, floor, target, worst measured value or None, whether more is better). `runs` are those of `rapt bench`, by
+    name."""
     own, decode, prefill, product, mha, layer_decode, backward = (
         runs[name] for name in ("own", "decode", "prefill", "product", "mha", "layer_decode", "backward"))
     with_weights = lambda threads: lambda group, entry: not is_first(group, entry) and entry["threads"] == threads

@@ -1,4 +1,4 @@
-"""Who takes part where a whole layer is timed. The contract is that of contestants.py."""
+"""The contestants for a whole layer, with the interface of contestants.py."""
 
 import ctypes
 import math
@@ -71,7 +71,7 @@ class RaptLayer:
 
 
 class Deleted:
-    """Deletes a layer when it goes."""
+    """Owns a layer handle and deletes the layer."""
 
     def __init__(self, library, handle):
         self._library, self._handle = library, handle
@@ -87,7 +87,7 @@ class PyTorchLayer(contestants.PyTorch):
 
     def prepare(self, case, inputs, threads):
         hidden = torch.ones(case.length, case.length, dtype=torch.bool).triu(1)
-        mask = torch.zeros(hidden.shape).masked_fill(hidden, -math.inf)  # as it is added: nothing to convert
+        mask = torch.zeros(hidden.shape).masked_fill(hidden, -math.inf)  # additive already: nothing to convert
         x, module = inputs.x, inputs.module
         if case.weights:
             return self._finish(inputs, threads, lambda: module(x, x, x, attn_mask=mask, need_weights=True))
@@ -99,12 +99,12 @@ class PyTorchLayer(contestants.PyTorch):
         return {"is_causal": without_weights(is_causal=True), "attn_mask": without_weights()}
 
     def _finish(self, _inputs, threads, forward):
-        """The call that is timed."""
+        """The timed call."""
         return self._call(threads, forward)
 
 
 class PyTorchClass(contestants.PyTorch):
-    """The notes' class around one Linear for q, k and v, and one for the output."""
+    """The class of the notes, with one Linear for q, k and v, and one for the output."""
 
     takes = cases.LayerCase
 

@@ -1,10 +1,10 @@
-"""The machine that a benchmark ran on: the name that people know it by, and the name of its page."""
+"""The machine that a benchmark ran on: its common name, and the name of its page."""
 
 import pathlib
 import re
 
-# (vendor, family, first model, last model): the name of the design. Virtual machines often hide the product's name, and
-# the design is what decides about speed.
+# (vendor, family, first model, last model): the name of the microarchitecture. Virtual machines often hide the
+# product's name, and the microarchitecture determines the speed.
 DESIGNS = (
     ("AuthenticAMD", 23, 0x30, 0x3F, "AMD Zen 2"),
     ("AuthenticAMD", 25, 0x00, 0x0F, "AMD Zen 3"),
@@ -20,7 +20,7 @@ DESIGNS = (
 
 
 def name(cpu, info="/proc/cpuinfo"):
-    """"AMD Zen 4" where the design is known, else the processor's own name, `cpu`."""
+    """"AMD Zen 4" if the microarchitecture is known, else the processor's own name, `cpu`."""
     try:
         fields = dict(re.findall(r"^(\w[\w ]*?)\s*: (.*)$", pathlib.Path(info).read_text(encoding="utf-8"), re.M))
         vendor, family, model = fields["vendor_id"], int(fields["cpu family"]), int(fields["model"])

@@ -1,4 +1,4 @@
-// rapt as its peers' benchmark calls it: C functions over plain pointers, loaded by compare.py, so that rapt and its
+// rapt for the benchmark against its peers: C functions with plain pointers, loaded by compare.py, so that rapt and its
 // peers alternate in one process.
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// Null, or what went wrong (until this thread's next call).
+// Null, or an error message, valid until this thread's next call.
 const char* message_of(const std::function<void()>& work) {
   static thread_local std::string message;
   try {
@@ -102,7 +102,7 @@ struct RaptPeerBackward {
   }
 };
 
-// What training has done by the time backward comes.
+// What forward has done before backward starts.
 const char* rapt_peer_forward_of_backward(const RaptPeerBackward* call) {
   return message_of([&] {
     const RaptPeerBackward& c = *call;
@@ -192,8 +192,8 @@ struct RaptPeerStep {
   std::int32_t causal, threads;
 };
 
-// Forward and backward, as after an optimizer's step: what was packed of the parameters is made anew, dropout draws
-// again, and gradients begin at zero.
+// Forward and backward, as after an optimizer step: parameters are packed again, dropout draws new numbers, and
+// gradients start at zero.
 const char* rapt_peer_layer_train(RaptPeerLayerHandle* handle, const RaptPeerStep* call) {
   return message_of([&] {
     const RaptPeerStep& c = *call;
@@ -215,7 +215,7 @@ const char* rapt_peer_layer_train(RaptPeerLayerHandle* handle, const RaptPeerSte
   });
 }
 
-// Of in_proj_weight, out_proj.weight and out_proj.bias: 0, 1 and 2, as the last step found them.
+// The gradient of in_proj_weight (0), out_proj.weight (1) or out_proj.bias (2), from the last step.
 const float* rapt_peer_layer_gradient(const RaptPeerLayerHandle* handle, std::int32_t which) {
   return handle->gradients[static_cast<std::size_t>(which)].values<float>().data();
 }

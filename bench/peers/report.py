@@ -4,9 +4,9 @@
     report.py FOLDER ROOT                docs/benchmarks/MACHINE.md and .json of ROOT, and its READMEs
     report.py FOLDER --page PAGE.md      that page alone
 
-FOLDER holds what run.sh put there: own.json, decode.json and prefill.json as `rapt bench attention` printed them,
+FOLDER has the results of run.sh: own.json, decode.json and prefill.json as `rapt bench attention` printed them,
 backward.json as `rapt bench backward` did, product.json as `rapt bench gemm` did, mha.json and layer_decode.json as
-`rapt bench mha` and `rapt bench decode` did, and peers.json as compare.py wrote it. The page's words are in page.md.
+`rapt bench mha` and `rapt bench decode` did, and peers.json as compare.py wrote it. The page's text is in page.md.
 """
 
 import json
@@ -17,7 +17,7 @@ import face
 import goals
 import machine
 
-PART_ONE = ("lengths", "masks", "window")  # what the tables with both peers are about
+PART_ONE = ("lengths", "masks", "window")  # topics of the tables with both peers
 
 
 def table(header, rows):
@@ -59,7 +59,7 @@ def milliseconds(entry):
 
 
 def beside(group, ours, name):
-    """A peer's time, and how much faster we are."""
+    """A peer's time, and rapt's speedup."""
     other = goals.twin_of(group, ours, contestant=name)
     return ["–", "–"] if other is None else [milliseconds(other), ratio(goals.of_bests(other, ours))]
 
@@ -99,7 +99,7 @@ def product_table(product):
 
 
 def beside_first(peers, group_name, heading, over):
-    """The cases of a group, each `over` its first, and beside PyTorch."""
+    """The cases of a group, each relative to the first by `over`, and compared with PyTorch."""
     rows = []
     for group, ours in goals.entries_of(peers, group_name, contestant="rapt"):
         first = goals.twin_of(group, ours, case=group["cases"][0])
@@ -186,7 +186,7 @@ def peer_table(peers):
         header += [f"{name}, ms", "speedup"]
     rows, seen = [], set()
     for group, ours in goals.entries_of(peers, *PART_ONE, contestant="rapt"):
-        if (ours["case"], ours["threads"]) in seen:  # the plain case of a group that is there for its masks
+        if (ours["case"], ours["threads"]) in seen:  # the plain case of a group about masks
             continue
         seen.add((ours["case"], ours["threads"]))
         row = [ours["case"], str(ours["threads"]), milliseconds(ours)]
@@ -221,12 +221,12 @@ def goal_table(runs, peers):
 
 
 def record(runs, peers, name):
-    """What the READMEs' tables need of a run: how much faster rapt is than each peer in each case."""
+    """The data of a run for the READMEs' tables: rapt's speedup over each peer in each case."""
     cases = [
         {
             **{key: ours[key] for key in ("case", "dtype", "causal", "threads")},
             "about": group["about"],
-            "plain": goals.is_first(group, ours),  # without the mask, the window or the weights that the group is about
+            "plain": goals.is_first(group, ours),  # without the mask, window or weights of the group's topic
             "peer": other["contestant"],
             "ratio": round(goals.of_bests(other, ours), 3),
         }
@@ -242,7 +242,7 @@ def record(runs, peers, name):
 
 
 def as_json(data):
-    """A case a line, so that a change of one reads as one."""
+    """One case per line, so that a diff shows which cases changed."""
     head = {key: value for key, value in data.items() if key != "cases"}
     lines = ",\n  ".join(json.dumps(case, ensure_ascii=False) for case in data["cases"])
     return json.dumps(head, ensure_ascii=False)[:-1] + ', "cases": [\n  ' + lines + "\n]}\n"

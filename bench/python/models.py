@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Whole models of transformers on rapt's attention, over the same models on PyTorch's own ("sdpa").
+"""Times whole models of transformers with rapt's attention, relative to the same models with PyTorch's ("sdpa").
 
     bench/python/models.py [--model gpt2|llama]… [--prefill N] [--decode N] [--rounds N] [--threads N] [--json FILE]
 
-A GPT-2 of its own size and a small Llama with fewer key heads, with random weights in float32 on the CPU. Two things
-are timed: reading a prompt of N tokens, and saying N tokens after it one by one. Each measurement has a process of its
-own, so that its peak of memory is its own; the two take turns. Below 1.00 rapt takes less. Before anything is timed,
-the two must agree on the logits.
+The models are GPT-2 in its original size and a small Llama with fewer key heads, with random float32 weights, on the
+CPU. Two things are timed: prefill with N tokens, and decoding N tokens one by one. Each measurement runs in its own
+process, so that its peak memory can be measured; the two implementations alternate. Below 1.00, rapt needs less. Before
+anything is timed, both must give the same logits.
 
 It needs the environment of `make test-interop`.
 """
@@ -28,11 +28,11 @@ CONFIGS = {
 
 
 def peak_mib():
-    """The most memory this process ever had."""
+    """The peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-# ---------------------------------------------------------------- one measurement, in a process of its own
+# ---------------------------------------------------------------- one measurement, in its own process
 
 
 def make(name, implementation, longest):
@@ -78,7 +78,7 @@ def measure(what, name, implementation, prefill, decode, threads):
     return {"seconds": seconds, "peak": peak_mib(), "model": before, "logits": logits[0, -1, :8].tolist()}
 
 
-# ---------------------------------------------------------------- all of them, in turns
+# ---------------------------------------------------------------- all of them, alternating
 
 
 def in_a_process(*arguments):

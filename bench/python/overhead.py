@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a call of rapt.attention from Python costs beyond the same call in C++.
+"""The overhead of a call of rapt.attention from Python, relative to the same call in C++.
 
     bench/python/overhead.py [--rounds N]
 
 The input is so small that the call itself takes about a microsecond. Python's call and a loop of C++ calls inside the
-extension module, on the same arrays, take turns; the least of many rounds counts, since whatever else the machine does
-can only add to it. The C++ call writes to memory that is there; Python's call makes its result.
+extension module, on the same arrays, alternate; the minimum over many rounds counts, since other load can only increase
+the time. The C++ call writes to existing memory; Python's call allocates its result.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def python_seconds(call, calls=CALLS):
 
 
 def overhead(query, call, rounds, **options):
-    """(Python's time, C++'s time) of one call, in seconds: the least of so many rounds."""
+    """(Python's time, C++'s time) of one call, in seconds: the minimum over that many rounds."""
     out = np.empty_like(query)
     both = [[], []]
     for _ in range(rounds):
@@ -38,7 +38,7 @@ def overhead(query, call, rounds, **options):
 
 
 def cases():
-    """Name, query, call and what it is compared with."""
+    """Name, query, call, and the call it is compared with."""
     x = np.zeros((1, 1, 1, 16), np.float32)
     yield "NumPy", x, lambda: rapt.attention(x, x, x), {}
     out = np.empty_like(x)

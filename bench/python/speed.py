@@ -3,9 +3,9 @@
 
     bench/python/speed.py [--rounds N] [--cpu]
 
-Python's call and the same call inside the extension module, on the same arrays, take turns; the least time of each
-counts. A ratio of 1.00 means that Python costs nothing. With --cpu it is the processor's time of calls in one thread
-that counts, for a machine that does other things meanwhile.
+Python's call and the same call inside the extension module, on the same arrays, alternate; the minimum time of each
+counts. A ratio of 1.00 means that Python adds no overhead. With --cpu, the CPU time of calls in one thread counts, for
+a machine with other load.
 """
 
 import argparse

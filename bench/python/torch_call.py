@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What a call through rapt.torch.sdpa costs: on a tiny input, and beside rapt itself on larger ones.
+"""The overhead of rapt.torch.sdpa: on a tiny input, and relative to rapt itself on larger ones.
 
     bench/python/torch_call.py [--rounds N] [--lengths N,N,…]
 
-A tiny input: the least of many rounds, in µs, for rapt.torch.sdpa, with and without gradients to record, for
-rapt.attention on the same tensors, and for PyTorch's own function. Bars: 40 µs, and 15 µs as the goal.
+A tiny input: the minimum over many rounds, in µs, for rapt.torch.sdpa, with and without gradients to record, for
+rapt.attention on the same tensors, and for PyTorch's own function. Limit: 40 µs; goal: 15 µs.
 
-Larger inputs: rapt.torch.sdpa's time over that of the C++ call on the same memory, which the extension module makes in
-a loop of its own. The two take turns on one thread, and the least processor time of each counts: whatever else the
-machine does can only add to it. Bar: 1.05 from 512 tokens on.
+Larger inputs: rapt.torch.sdpa's time over that of the C++ call on the same memory, which the extension module runs in
+its own loop. The two alternate on one thread, and the minimum CPU time of each counts: other load can only increase it.
+Limit: 1.05 from 512 tokens on.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def tiny_calls():
 
 
 def tiny(rounds):
-    """{name: µs of one call, the least of so many rounds}, in turns."""
+    """{name: µs of one call, the minimum over that many rounds}; the calls alternate."""
     calls, best = dict(tiny_calls()), {}
     for _ in range(rounds):
         for name, call in calls.items():

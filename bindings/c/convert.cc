@@ -35,7 +35,7 @@ void Caller::require_zero(const Place& place, std::int32_t reserved) const {
 }
 
 void Caller::require_size(const Place& place, std::size_t size, std::size_t known) const {
-  // Fields are of 4 or 8 bytes, in pairs that leave no gap, so that no struct of any version ends elsewhere.
+  // Fields of 4 bytes come in pairs, without padding, so every version of a struct has a size that is a multiple of 8.
   if (size != 0 && size % sizeof(std::int64_t) == 0 && size <= known) return;
   refuse(place.text() + ".struct_size is " + std::to_string(size) + "; this library expects " + std::to_string(known) +
          (size > known ? ": initialize the struct with its init function, or use a newer library"

@@ -1,7 +1,7 @@
 // Converts C types to C++: tensors, lists, enums and structs that start with their size.
 //
-// Errors that only C can make are reported here, in the name of the C function: "rapt_attention: options.struct_size is
-// 7; …". All others are left to the C++ library.
+// Errors that are only possible in C are reported here, under the name of the C function: "rapt_attention:
+// options.struct_size is 7; …". All others are left to the C++ library.
 #pragma once
 
 #include <array>
@@ -95,7 +95,8 @@ Struct defaults() {
   return result;
 }
 
-// A struct as this library knows it: what the caller gave, and defaults past its end. Null: all defaults.
+// A struct in this library's version: the caller's fields, and defaults for the fields past its end. Null: all
+// defaults.
 template <class Struct>
 Struct whole(const Caller& caller, const Place& place, const Struct* given) {
   Struct result = defaults<Struct>();
@@ -105,7 +106,7 @@ Struct whole(const Caller& caller, const Place& place, const Struct* given) {
   return result;
 }
 
-// An array of structs as the caller knows them: each is as long as the first says.
+// An array of structs in the caller's version: all have the size that the first one gives.
 template <class Struct>
 class Structs {
  public:
@@ -146,15 +147,15 @@ void give(const Caller& caller, const char* name, Struct value, Struct* to) {
   std::memcpy(to, &value, size);
 }
 
-// A view as a DLTensor, whose shape and strides lie in `memory`.
+// A view as a DLTensor, whose shape and strides are stored in `memory`.
 struct DimsMemory {
   std::array<std::int64_t, Dims::kMaxRank> shape{}, strides{};
 };
 DLTensor describe(const ConstTensorView& view, DimsMemory& memory);
-// The same for shape and strides that lie somewhere already; no strides: row-major.
+// The same for shape and strides that are already stored elsewhere; no strides: row-major.
 DLTensor describe(const void* data, DType dtype, std::span<const std::int64_t> shape, std::int64_t* strides);
 
-// Wraps a C thread pool for C++: an exception of a task does not cross C code, but is rethrown at the end.
+// Wraps a C thread pool for C++: an exception in a task does not cross C code, but is rethrown at the end.
 ParallelFor parallel_for_of(rapt_parallel_for function, void* context);
 
 }  // namespace rapt::c

@@ -14,7 +14,7 @@
 
 namespace rapt::c {
 
-// Tensors that C asks for by name, with the memory of their shapes.
+// Tensors that C requests by name, with the memory of their shapes.
 class TensorsByName {
  public:
   TensorsByName() = default;
@@ -36,10 +36,10 @@ class TensorsByName {
     DimsMemory dims;
     DLTensor tensor;
   };
-  std::deque<Entry> entries_;  // a deque: tensors point at the shapes beside them
+  std::deque<Entry> entries_;  // a deque, because each tensor points to the shape stored beside it
 };
 
-// What load found, as C reads it.
+// What load found, in C types.
 struct FoundInC {
   explicit FoundInC(FoundLayer layer);
 

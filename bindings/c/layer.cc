@@ -58,7 +58,7 @@ rapt::LayerGradients layer_gradients(const Caller& caller, const rapt_layer_grad
 
 }  // namespace
 
-// ---------------------------------------------------------------- making, and what it is made of
+// ---------------------------------------------------------------- creation and parameters
 
 rapt_status rapt_layer_create(rapt_layer** layer, const rapt_layer_config* config, uint64_t seed) {
   return guarded([&] {
@@ -116,7 +116,7 @@ rapt_status rapt_layer_set_parameter(rapt_layer* layer, const char* name, const 
   });
 }
 
-// ---------------------------------------------------------------- forth and back
+// ---------------------------------------------------------------- forward and backward
 
 rapt_status rapt_layer_forward(const rapt_layer* layer, const rapt_layer_outputs* outputs, const DLTensor* query,
                                const DLTensor* key, const DLTensor* value, const rapt_layer_options* options) {

@@ -1,4 +1,4 @@
-// The structs of attention, of the layer and of the cache: from C to C++, and back where a call gives one.
+// The structs of attention, of the layer and of the cache: from C to C++, and back for calls that return one.
 #pragma once
 
 #include <vector>
@@ -23,7 +23,7 @@ std::optional<RotaryOptions> rotary_options(const Caller& caller, const rapt_rot
 MultiHeadAttentionConfig layer_config(const Caller& caller, const rapt_layer_config* given);
 
 rapt_kv_cache_config as_c(const KvCacheConfig& config);
-rapt_rotary_options as_c(const RotaryOptions& options);  // without its parallel_for, which C++ cannot give back
+rapt_rotary_options as_c(const RotaryOptions& options);  // without parallel_for, which cannot be converted back
 rapt_layer_config as_c(const MultiHeadAttentionConfig& config, const rapt_rotary_options* rotary);
 
 // The structs whose initial values are not zero, but the defaults of C++.

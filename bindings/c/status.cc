@@ -36,7 +36,7 @@ rapt_status record_exception() noexcept {
     return record(RAPT_BAD_ARGUMENT, error.what());
   } catch (const std::bad_alloc&) {
     return record(RAPT_OUT_OF_MEMORY, "rapt: out of memory");
-  } catch (const std::length_error&) {  // a container that no memory could hold
+  } catch (const std::length_error&) {  // a container larger than any memory
     return record(RAPT_OUT_OF_MEMORY, "rapt: out of memory");
   } catch (const std::exception& error) {
     return record(RAPT_INTERNAL_ERROR, error.what());

@@ -1,6 +1,6 @@
-// numpy.savez_compressed deflates its members, and the engine is built without zlib: here they are inflated by the
-// platform (DecompressionStream), and the archive is given on with its members stored. What looks wrong is given on as
-// it came: the engine says what is wrong with it.
+// numpy.savez_compressed deflates its members, and the engine is built without zlib: here the platform inflates them
+// (DecompressionStream), and the archive is passed on with its members stored. An archive that looks broken is passed
+// on unchanged: the engine reports what is wrong.
 
 const DIRECTORY_END = 0x06054b50;
 const DIRECTORY = 0x02014b50;
@@ -24,7 +24,7 @@ async function inflate(bytes, size) {
   return result;
 }
 
-// The members of an archive, or undefined where it is none that can be rewritten: zip64 and what is broken.
+// The members of an archive, or undefined if it cannot be rewritten: zip64, or broken.
 function membersOf(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let end = bytes.length - 22;

@@ -18,7 +18,7 @@ using emscripten::val;
 class Array {
  public:
   explicit Array(Tensor tensor);
-  // Of memory that `owner` keeps.
+  // A view of memory that `owner` keeps alive.
   Array(const ConstTensorView& view, std::shared_ptr<const void> owner) : owner_(std::move(owner)), view_(view) {}
 
   // From a Float32Array, Float64Array, Uint8Array (of bools), or Uint16Array of the bits of `dtype`, "bf16" or "f16".
@@ -45,13 +45,13 @@ class Array {
   ConstTensorView view_;
 };
 
-// To the end of a list. (A call of its push would take what it is given with it when it returns.)
+// Appends to a list. (A call of its push would release the argument when it returns.)
 template <class Value>
 void push(val& list, const Value& value) {
   list.set(list["length"], value);
 }
 
-// [{name, tensor}], of parameters that `owner` keeps.
+// [{name, tensor}], of parameters that `owner` keeps alive.
 val named_list(const std::vector<NamedTensor>& tensors, const std::shared_ptr<const void>& owner);
 
 // Checked conversions from JavaScript; errors name the argument `name`.

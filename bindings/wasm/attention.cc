@@ -1,5 +1,5 @@
-// attention(query, key, value, options): what rapt/attention.h computes, with the scores and weights on the way; and
-// a map of weights small enough to look at.
+// attention(query, key, value, options): rapt/attention.h with intermediate scores and weights; and a map of weights
+// that is small enough to display.
 #include "rapt/attention.h"
 
 #include <algorithm>
@@ -117,7 +117,7 @@ class WeightsMap {
     for (std::size_t n = 0; n < column_.size(); ++n) {
       const float weight = weights[keys_.begin + static_cast<std::int64_t>(n)];
       float& most = row[column_[n]];
-      if (weight > most || std::isnan(weight)) most = weight;  // and nothing is larger than not a number
+      if (weight > most || std::isnan(weight)) most = weight;  // no number is larger than NaN, so it stays
     }
   }
   Tensor take() { return std::move(most_); }

@@ -19,7 +19,7 @@ namespace rapt::wasm {
 
 namespace {
 
-constexpr std::uint64_t kMostHeader = 100'000'000;  // the reader's own limit: it refuses more unread
+constexpr std::uint64_t kMostHeader = 100'000'000;  // the reader's own limit: it rejects larger headers unread
 
 bool ends_with(const std::string& name, std::string_view end) {
   return name.size() >= end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
@@ -71,7 +71,7 @@ File::File(const std::string& name, const val& beginning, double size)
   if (!there || (header <= all - sizeof header && header <= kMostHeader && bytes_->size() < sizeof header + header)) {
     throw Error("safetensors: " + name + ": the first part must contain the whole header");
   }
-  // What is past the beginning is counted, never read: at() is for whole files.
+  // Data past the header is counted but never read: at() requires the whole file.
   safetensors_ = std::make_shared<SafetensorsFile>(
       std::span<const std::byte>(bytes_->data(), static_cast<std::size_t>(all)), name);
 }
@@ -105,7 +105,7 @@ void File::require_whole() const {
 
 Array File::tensor(const std::string& name) const {
   require_whole();
-  // Masks are often integers; as numbers they can be looked at too.
+  // Masks are often integers; converted to floats, they can be displayed too.
   const NpyOptions options{.integers_as = DType::f32};
   if (safetensors_) {
     struct Kept {

@@ -18,9 +18,9 @@ namespace rapt::wasm {
 
 class File {
  public:
-  // `bytes` is a Uint8Array; the end of the name says what they are. They are copied once.
+  // `bytes` is a Uint8Array; the file extension gives the format. The bytes are copied once.
   File(const std::string& name, const val& bytes);
-  // The beginning of a safetensors file of `size` bytes: at least its header, which is all that is read. It gives the
+  // The beginning of a safetensors file of `size` bytes: at least its header, and only that is read. It gives the
   // offsets; the page reads the tensors itself.
   File(const std::string& name, const val& beginning, double size);
 

@@ -220,6 +220,7 @@ export interface Rapt {
   scope<Result>(work: () => Result): Result;
 }
 
-/** The engine: `module` is what rapt_engine.js defines, `code` the bytes of rapt_engine.wasm, or what they compiled to. */
+/** The engine: `module` is what rapt_engine.js defines, `code` the bytes of rapt_engine.wasm, or the module compiled
+/** from them. */
 export function load(module: (settings?: object) => Promise<object>,
   code: BufferSource | WebAssembly.Module): Promise<Rapt>;

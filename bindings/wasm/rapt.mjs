@@ -40,7 +40,7 @@ class Tensor extends Handle {
   npy() { return this.rapt.module.npy(this.inside); }
 }
 
-// Options with the engine's tensors in the place of ours.
+// Options with our tensors replaced by the engine's.
 function insideOptions(options) {
   if (!options) return {};
   const result = {...options};
@@ -140,7 +140,7 @@ class Rapt {
       for (const each of Object.values(result)) this.keep(each, made);
     }
   }
-  // An object of the engine's, with our tensors in the place of its.
+  // An object of the engine, with its tensors replaced by ours.
   tensorsIn(object) {
     if (object instanceof this.module.Tensor) return new Tensor(this, object);
     if (Array.isArray(object)) return object.map((each) => this.tensorsIn(each));
@@ -151,7 +151,8 @@ class Rapt {
   }
 }
 
-/** The engine: `module` is what rapt_engine.js defines, `code` the bytes of rapt_engine.wasm, or what they compiled to. */
+/** The engine: `module` is what rapt_engine.js defines, `code` the bytes of rapt_engine.wasm, or the module compiled
+/** from them. */
 export async function load(module, code) {
   const compiled = code instanceof WebAssembly.Module ? code : await WebAssembly.compile(code);
   return new Rapt(await module({

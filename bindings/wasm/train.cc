@@ -1,4 +1,4 @@
-// Small models: the one that is built in, those of files, and training, a step at a time.
+// Small models: the built-in one, models from files, and training, one step at a time.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

@@ -70,7 +70,7 @@ void add_cases(Command& command, bench::BenchSweep& sweep) {
                   "Keys (as --queries); where they differ, the last query is aligned with the last key");
   command.numbers("--dim", sweep.dim, kMostDim, "Head size (128)");
   command.choices("--dtype", sweep.dtype, kTypes, "Element type (f32)");
-  command.one_or_none("--causal", "[yes|no|both]", "Causal mask; both times it with and without",
+  command.one_or_none("--causal", "[yes|no|both]", "Causal mask (no); both: time with and without it",
                       [&sweep](const std::string& which) {
                         static constexpr std::array<std::pair<std::string_view, int>, 4> kWhich{
                             {{"", 1}, {"yes", 1}, {"no", 0}, {"both", 2}}};
@@ -83,7 +83,7 @@ void add_cases(Command& command, bench::BenchSweep& sweep) {
                  for (const std::string& each : windows) sweep.window.push_back(window_of(each));
                });
   command.choices("--mask", sweep.mask, kMasks,
-                  "Mask of shape (B, Hq, Lq, Lk); with -plane, (Lq, Lk) for all heads (none)");
+                  "Mask of shape (B, Hq, Lq, Lk), or (Lq, Lk) for the -plane kinds (none)");
   command.numbers("--threads", sweep.threads, kMostThreads, "Threads (1)");
 }
 

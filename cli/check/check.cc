@@ -124,7 +124,7 @@ Command add_check(Command& rapt, CheckOptions& options) {
   command.one("--seed", "S", "Seed of the first random case (default 1)", [&](const std::string& text) {
     options.plan.seed = static_cast<std::uint64_t>(count_of("--seed", text));
   });
-  command.text("--case", "NAME", options.plan.case_name, "Run only this case, named as in the report of a failure");
+  command.text("--case", "NAME", options.plan.case_name, "Run only this case, by the name that a failure report gives");
   command.text("--isa", "NAME", options.plan.instruction_set, "Check only this instruction set (rapt info lists them)");
   command.flag("--digest", options.digest,
                "Print a digest of the bits of every result instead: equal digests mean equal bits");

@@ -34,7 +34,7 @@ void set_sides(Window& window, const std::string& text) {
   if (sides.size() != 2) {
     throw BadValue(
         "--window",
-        fmt::format("'{}' is not LEFT,RIGHT; 128,0 means 128 keys before and none after, 128, means no limit after",
+        fmt::format("'{}' is not LEFT,RIGHT; \"128,0\" is 128 keys before and none after, \"128,\" has no limit after",
                     text));
   }
   const auto side = [](const std::string& part) {

@@ -25,7 +25,7 @@ void add_common(Command& command, const char* task, TrainOptions& options, const
   command.one("--every", "N",
               fmt::format("Steps between evaluations, each of which saves a checkpoint ({})", recipe.every),
               [&options](const std::string& text) { options.every = whole_number("--every", text, 1, kMost); });
-  command.text("--out", "FILE", options.out, "File of the trained model (TASK.safetensors)");
+  command.text("--out", "FILE", options.out, "Write the trained model to FILE (TASK.safetensors)");
   command.flag("--resume", options.resume, "Continue from FILE.checkpoint, with bit-identical results");
   command.flag("--restart", options.restart, "Start over, even if FILE.checkpoint exists");
   command.exclude("--restart", "--resume");

@@ -1,4 +1,4 @@
-// One head, large: zoom, pan, a cursor. Each frame draws the data at hand; when movement pauses, the worker computes
+// One head, large: zoom, pan, a cursor. Each frame draws the available data; when movement pauses, the worker computes
 // the visible part at screen resolution.
 import {h} from '../dom.mjs';
 import {boxOf, brightest, drawPlot, imageOf} from './plot.mjs';

@@ -122,7 +122,7 @@ export const data = {
   'data.lines': {en: 'As lines', zh: '用连线表示'},
   'data.linesHint': {
     en: 'Queries are on the left, keys on the right; a stronger line means a larger weight. Point at a token to show only its lines (or use the up and down keys).',
-    zh: '左边是查询，右边是键；线越深，权重越大。把鼠标移到一个词元上，只显示它的连线（也可用上、下键）。',
+    zh: '左边是查询，右边是键；线条颜色越深，权重越大。把鼠标移到一个词元上，只显示它的连线（也可用上、下键）。',
   },
   'data.linesLabel': {en: 'Lines from queries to keys', zh: '从查询到键的连线'},
 };

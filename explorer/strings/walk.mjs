@@ -4,7 +4,7 @@ export const walk = {
   'walk.title': {en: 'Follow a sentence through attention', zh: '跟着一句话，走完注意力的每一步'},
   'walk.lead': {
     en: 'Type a sentence. Each step below shows the numbers that rapt computes for it in your browser. The matrices are set by hand, not trained, so that each head has one visible job.',
-    zh: '输入一句话。下面每一步的数字都由 rapt 在你的浏览器里实时算出。矩阵是手工设计的，未经训练，好让每个头只做一件看得见的事。',
+    zh: '输入一句话。下面每一步的数字都由 rapt 在你的浏览器里实时算出。矩阵是手工设计的，未经训练，每个头各司其职，便于观察。',
   },
   'walk.sentenceLabel': {en: 'Sentence', zh: '句子'},
   'walk.heads': {en: 'Heads', zh: '头数'},
@@ -47,7 +47,7 @@ export const walk = {
   'walk.scale': {en: 'Divide by √d', zh: '除以 √d'},
   'walk.scale.text': {
     en: 'A score is a sum of d = {0} products, so it grows with d. Divided by √{0}, its variance falls from {1} to {2}. Without that, softmax would put {3} % of a row on one word on average; with it, {4} %.',
-    zh: '分数是 d = {0} 个乘积之和，d 越大它越大。除以 √{0} 之后，方差从 {1} 降到 {2}。不缩放时，softmax 平均会把一行的 {3}% 压在一个词上；缩放后是 {4}%。',
+    zh: '分数是 d = {0} 个乘积之和，d 越大，分数也越大。除以 √{0} 之后，方差从 {1} 降到 {2}。不缩放时，softmax 平均会把一行中 {3}% 的权重集中到一个词上；缩放后是 {4}%。',
   },
   'walk.mask': {en: 'Apply the mask', zh: '应用掩码'},
   'walk.mask.text': {
@@ -56,7 +56,7 @@ export const walk = {
   },
   'walk.mask.causal': {
     en: 'A word may see itself and the words before it. Scores of later words become −∞, and the exponential of −∞ is exactly 0.',
-    zh: '一个词只能看到自己和前面的词。后面的词的分数变成 −∞，而 −∞ 的指数正好是 0。',
+    zh: '一个词只能看到自己和前面的词。后面各词的分数变成 −∞，而 exp(−∞) 正好是 0。',
   },
   'walk.softmax': {en: 'Scores become weights', zh: '分数变成权重'},
   'walk.softmax.text': {

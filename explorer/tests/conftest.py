@@ -1,6 +1,6 @@
-"""The page in a browser. A test fails when the page asks for anything from outside, or an error reaches its console.
+"""The page in a browser. A test fails if the page makes a request to the network, or logs an error to its console.
 
-    RAPT_PAGE   the file that `make explorer` builds       RAPT   the command, for answers of the native engine
+    RAPT_PAGE   the file that `make explorer` builds       RAPT   the command, for results of the native engine
 """
 
 import json
@@ -29,7 +29,7 @@ def browser():
         browser.close()
 
 
-# Every question to the engine leaves so many milliseconds later.
+# Delays every message to the engine by that many milliseconds.
 SLOW = """
     const post = Worker.prototype.postMessage;
     Worker.prototype.postMessage = function(...message) { setTimeout(() => post.apply(this, message), %d); };
@@ -37,7 +37,7 @@ SLOW = """
 
 
 class Opened:
-    """Pages that a test opened, and what went wrong in them. `slow`: milliseconds that the engine takes longer."""
+    """Pages that a test opened, and their errors. `slow`: additional delay of the engine in milliseconds."""
 
     def __init__(self, browser):
         self.browser = browser
@@ -64,7 +64,7 @@ class Opened:
 
 
 def until(page, expression, seconds=30):
-    """Waits for JavaScript to be true. (Playwright's own way makes code of a string, which the page forbids.)"""
+    """Waits for JavaScript to be true. (Playwright's own wait evaluates a string, which the page forbids.)"""
     deadline = time.monotonic() + seconds
     while not page.evaluate(expression):
         assert time.monotonic() < deadline, f"never true: {expression}"
@@ -82,7 +82,7 @@ def page_at(browser):
 
 @pytest.fixture(scope="session")
 def rapt():
-    """What the native command prints with --json."""
+    """The output of the native command with --json."""
 
     def run(*arguments):
         result = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=True)

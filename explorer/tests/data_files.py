@@ -1,4 +1,4 @@
-"""What tests of Your data share: files, the weights that NumPy computes of them, and the view's keys and buttons."""
+"""Shared by tests of Your data: files, their weights computed by NumPy, and the view's keys and buttons."""
 
 import csv
 import io
@@ -55,7 +55,7 @@ def npz(compressed=True, **arrays):
 
 
 def drop(page, **files):
-    """Gives files to the page: drop(page, weights_npy=…) is weights.npy."""
+    """Drops files on the page: drop(page, weights_npy=…) is weights.npy."""
     page.set_input_files("#data-files", [
         {"name": re.sub(r"_(npy|npz|safetensors|txt)$", r".\1", name), "mimeType": "", "buffer": content}
         for name, content in files.items()])
@@ -77,7 +77,7 @@ def select(page, head):
 
 
 def read(page, query, key):
-    """The exact weight that the view says, by the keyboard."""
+    """The exact weight that the view reports, selected with the keyboard."""
     page.focus(".data-canvas")
     for press in ["0", "Home", "PageUp", "PageUp", "PageUp", *["ArrowDown"] * query, *["ArrowRight"] * key]:
         page.keyboard.press(press)
@@ -115,7 +115,7 @@ def layer_of(family):
     if family == "c_attn":
         return {"h.0.attn.c_attn.weight": np.ascontiguousarray(np.concatenate([wq, wk, wv]).T),
                 "h.0.attn.c_attn.bias": np.concatenate([bq, bk, bv]), "h.0.attn.c_proj.weight": wo}, wq, bq, wk, bk
-    # Two heads of queries share one of keys.
+    # Two query heads share one key head.
     return {"q_proj.weight": wq, "k_proj.weight": wk[:12], "v_proj.weight": wv[:12], "o_proj.weight": wo}, \
         wq, none, wk[:12], none[:12]
 
@@ -135,7 +135,7 @@ def table(content):
     return rows[0][1:], [row[0] for row in rows[1:]], np.array([[float(each) for each in row[1:]] for row in rows[1:]])
 
 
-# The renderers' memory in MB: now, and the most there was.
+# The renderers' memory in MB: current and peak.
 def memory():
     largest = (0, 0)
     for status in pathlib.Path("/proc").glob("[0-9]*/status"):

@@ -125,7 +125,7 @@ def test_broken_files_are_refused_and_the_page_goes_on(page_at, kind):
             looked += 1
     print(f"{kind}: {refused} refused, {looked} read")
     assert refused > 5
-    assert "weights" in page.inner_text(".data-about")  # what was there is there still
+    assert "weights" in page.inner_text(".data-about")  # earlier files are still loaded
     read(page, 1, 1)
 
 
@@ -162,14 +162,14 @@ def test_files_are_dropped_anywhere(page_at):
       document.querySelector('footer').dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true}));
     }""", list(npy(WEIGHTS[0])))
     until(page, "document.querySelector('.data-about').textContent.startsWith('weights')")
-    check(page, WEIGHTS[0])  # the sample is gone, and its words with it
+    check(page, WEIGHTS[0])  # the sample and its words are removed
     assert "sample" not in page.text_content(".data-loaded")
 
 
 def test_a_file_larger_than_memory_is_read_in_parts_or_refused(page_at, tmp_path):
     length = 4096
     big = np.lib.format.open_memmap(tmp_path / "weights.npy", mode="w+", dtype=np.float32, shape=(24, length, length))
-    for head in range(24):  # on the disk it is mostly a hole
+    for head in range(24):  # a sparse file
         big[head, np.arange(length), np.arange(length) // (head + 1)] = 1
     big.flush()
     page = page_at("#data?lang=en")

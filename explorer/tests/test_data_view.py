@@ -1,4 +1,4 @@
-"""Your data: what the view does with heads, what it saves, who can reach it, and its speed."""
+"""Your data: how the view shows heads, what it saves, its accessibility, and its speed."""
 
 import json
 import re
@@ -145,7 +145,7 @@ def test_everybody_can_read_and_reach_the_maps(page_at, lang, width, dark):
     page.wait_for_selector(".data-top li")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert serious_violations(page) == []
-    page.click("#lang")  # what is loaded stays
+    page.click("#lang")  # loaded files are kept
     shown(page)
     page.evaluate("document.querySelector('#data-remove').click()")
     page.wait_for_selector("#data-sample")
@@ -176,7 +176,7 @@ def test_drag_wheel_and_pinch_move_the_map(page_at):
     first = under()
     page.mouse.wheel(0, -800)
     page.wait_for_timeout(400)
-    assert np.abs(np.subtract(under(), first)).max() <= 1  # what is under the pointer stays there
+    assert np.abs(np.subtract(under(), first)).max() <= 1  # the position under the pointer stays fixed
     before = where()
     assert before[1] - before[0] < 200
     page.mouse.move(x, y)

@@ -16,7 +16,7 @@ def test_is_one_file_of_at_most_a_megabyte_and_a_half():
 
 def test_shows_its_first_number_in_under_a_second_and_a_half(page_at):
     times = []
-    for _ in range(3):  # the best of three: other programs run on this machine
+    for _ in range(3):  # best of three, because other programs may be running
         page = page_at()
         page.wait_for_selector("[role=gridcell]")
         times.append(page.evaluate("performance.now()") / 1000)
@@ -89,12 +89,12 @@ def test_going_back_before_an_answer_came(page_at):
         page.wait_for_selector(f"main.view-{view}")
         page.go_back()
         page.wait_for_selector("main.view-walk")
-    page.wait_for_timeout(1000)  # until every answer is here
+    page.wait_for_timeout(1000)  # until all answers have arrived
     assert page.evaluate("location.hash") == "#walk?lang=en"
     assert page.locator("main.view-walk").count() == 1
 
 
-# A browser that goes back stays where it is when the page writes to its address at that moment.
+# If the page changes its URL while the browser goes back, the browser stays on the page.
 @pytest.mark.parametrize("view, shown", [("walk", "[role=gridcell]"), ("questions", "article h2")])
 def test_what_a_view_shows_unasked_is_in_a_copied_link_alone(page_at, view, shown):
     page = page_at(f"#{view}?lang=en", permissions=["clipboard-read", "clipboard-write"])

@@ -12,7 +12,7 @@ def as_number(text):
 
 
 def expect_the_same(page, exhibit):
-    """What is drawn is what the native engine says, block by block."""
+    """The page shows what the native engine computes, block by block."""
     assert page.inner_text("article h2").replace("\xa0", " ") == exhibit["question"].replace("`", "")
     matrices = [block for block in exhibit["blocks"] if block["kind"] == "matrix"]
     assert page.locator("article figure.matrix-figure").count() == len(matrices)
@@ -26,7 +26,7 @@ def expect_the_same(page, exhibit):
             if isinstance(value, str):
                 assert shown == value
             else:
-                # Half a digit for the rounding, and a little for another libm.
+                # Half a unit of the last digit for rounding, and a little for a different libm.
                 assert abs(shown - value) <= 0.5001 * 10 ** -block["decimals"] + 1e-4 * abs(value)
     tables = [block for block in exhibit["blocks"] if block["kind"] == "table"]
     drawn = page.evaluate("""[...document.querySelectorAll('article > .scroll > table.plain')].map((table) =>
@@ -72,7 +72,7 @@ def test_all_questions_by_keyboard_alone(page_at, lang):
         seen.add(page.inner_text("article h2"))
         if page.locator("article .forward").is_disabled():
             break
-        for _ in range(400):  # Tab, from the heading to the button that leads on
+        for _ in range(400):  # Tab moves from the heading to the button for the next question
             page.keyboard.press("Tab")
             if page.evaluate("document.activeElement.classList.contains('forward')"):
                 break

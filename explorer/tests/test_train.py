@@ -1,4 +1,4 @@
-"""Train: the model learns in the page, and what is shown moves."""
+"""Train: the model learns in the page, and the display updates."""
 
 import time
 
@@ -36,7 +36,7 @@ def test_induction_is_learned_in_the_page_while_the_maps_move(page_at):
 
 def test_who_is_quick_to_start_is_not_forgotten(page_at):
     page = page_at("#train?lang=en")
-    page.evaluate("document.getElementById('train-start').click()")  # before the worker is up
+    page.evaluate("document.getElementById('train-start').click()")  # before the worker has started
     until(page, "Number(document.querySelector('.status').textContent.match(/Step (\\d+)/)?.[1]) > 5")
     assert "NaN" not in page.inner_text(".status")
 

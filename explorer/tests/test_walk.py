@@ -1,4 +1,4 @@
-"""Walk: the numbers on the page are those of the native engine, and every one says what made it."""
+"""Walk: the numbers on the page are those of the native engine, and each shows how it was computed."""
 
 import pytest
 from accessibility import serious_violations
@@ -10,7 +10,7 @@ SENTENCE = "the cat saw the dog"
 
 
 def numbers(page, title):
-    """The matrix of a title, as the page shows it."""
+    """The matrix with a title, as shown on the page."""
     grid = page.locator(f"table[aria-label='{title}']").first
     rows = grid.locator("tbody tr").all()
     return [[cell.inner_text() for cell in row.locator("[role=gridcell]").all()] for row in rows]
@@ -27,7 +27,7 @@ def shown(values, decimals):
 
 
 def near(page_values, values, decimals):
-    """Equal as written, but for a digit that two roundings may make of the same number."""
+    """Equal as text, except for a last digit that may be rounded differently."""
     for page_row, row in zip(page_values, values, strict=True):
         for text, value in zip(page_row, row, strict=True):
             if value is None:
@@ -78,7 +78,7 @@ def test_a_number_says_what_made_it(page_at, rapt):
     assert abs(float(how.split("=")[-1].replace("−", "-")) - scores[2][4]) <= 0.0051
     assert page.locator("table[aria-label='q[0]'] .marked").count() == 6
     assert page.locator("table[aria-label='k[0]'] .marked").count() == 6
-    # The sum that is written is the sum of what is marked.
+    # The displayed sum is the sum of the marked products.
     terms = how.split("=")[1].split("+")
     total = sum(float(a) * float(b) for a, b in (term.replace("−", "-").split("×") for term in terms))
     assert abs(total - scores[2][4]) < 0.1
@@ -93,7 +93,7 @@ def test_the_whole_walk_by_keyboard_alone(page_at):
         page.keyboard.press("Enter")
         until(page, f"document.querySelector('#step-title').textContent.startsWith('{step + 1}.')")
     assert "next letter" in page.inner_text("#step-title")
-    page.keyboard.press("Enter")  # focus went to Back, since there is no further step
+    page.keyboard.press("Enter")  # focus moved to Back, because there is no further step
     until(page, "document.querySelector('#step-title').textContent.startsWith('10.')")
     cell = page.locator("table[aria-label='y'] [data-cell='0,0']")
     cell.focus()

@@ -19,7 +19,7 @@ struct OptionName {
   // NOLINTNEXTLINE(google-explicit-constructor): a row of the table is a list of strings
   constexpr OptionName(const char* given) : name(given) {}
 
-  std::string_view name{};     // "window_left window_right" if one option is several there
+  std::string_view name{};     // "window_left window_right" if one option has several names there
   std::string_view why_not{};  // empty if there is a name
 };
 

@@ -100,7 +100,7 @@ struct RotaryOptions {
 class RotaryPositions {
  public:
   // Token i of every batch row has position offset + i.
-  // NOLINTNEXTLINE(google-explicit-constructor): apply(q, cached) reads as it should
+  // NOLINTNEXTLINE(google-explicit-constructor): so that apply(q, cached) can be written
   RotaryPositions(std::int64_t offset = 0) : offset_(offset) {}
   // Token i of batch row b has position offsets[b] + i. The caller owns the memory, here and below.
   static RotaryPositions rows(std::span<const std::int64_t> offsets) { return {Kind::rows, offsets}; }

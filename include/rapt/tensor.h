@@ -107,7 +107,7 @@ class BasicTensorView {
   requires(!kMutable || !std::is_const_v<T>) BasicTensorView(T* data, const Dims& shape, const Dims& strides)
       : BasicTensorView(data, dtype_of<std::remove_const_t<T>>, shape, strides) {}
 
-  // NOLINTNEXTLINE(google-explicit-constructor): reading what may be written is always allowed
+  // NOLINTNEXTLINE(google-explicit-constructor): a writable view can always be read
   operator BasicTensorView<false>() const {
     BasicTensorView<false> view;
     view.data_ = data_, view.dtype_ = dtype_, view.device_ = device_, view.defined_ = defined_;

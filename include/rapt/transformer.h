@@ -8,7 +8,8 @@
 //   model.save("model.safetensors");
 //
 // The input is the token embedding plus a learned position embedding. Each layer has residual, pre-norm branches:
-// causal self-attention and, if `hidden` > 0, an MLP. The logits are a final layer norm times the output matrix.
+// causal self-attention and, if `hidden` > 0, an MLP. The logits are the output of a final layer norm times the output
+// matrix.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 
 namespace rapt {
 
-// Stores references to tensors, not copies: every call comes through here.
+// Stores references to tensors, not copies, because this runs in every call.
 class Apart {
  public:
   explicit Apart(const Checks& checks) : checks_(checks) {}

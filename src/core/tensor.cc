@@ -91,7 +91,7 @@ Tensor::Tensor(const Dims& shape, DType dtype, Device device)
     throw Error(text("tensor: shape ", shape, " of ", dtype, " has more bytes than a 64-bit integer can count"));
   }
   if (find_device(device) == nullptr) {
-    throw Error(text("tensor: asked for on ", device, "; no engine of this build has memory there"));
+    throw Error(text("tensor: requested on ", device, "; no engine of this build has memory there"));
   }
   if (bytes == 0) return;
   memory_.reset(core::allocate(bytes, device).release());

@@ -15,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-using U16 = hn::Rebind<std::uint16_t, F32>;  // half as many bits, as many lanes
+using U16 = hn::Rebind<std::uint16_t, F32>;  // half as many bits, the same number of lanes
 using VecU16 = hn::Vec<U16>;
 
 // bf16 is the upper half of an f32.
@@ -98,7 +98,7 @@ inline void LoadScaledRow(const ConstTensorView& view, std::int64_t offset, floa
                           float* HWY_RESTRICT to) {
   const auto* from = static_cast<const std::int8_t*>(view.data()) + offset;
   const std::int64_t stride = view.stride(3);
-  const hn::Rebind<std::int8_t, F32> i8;  // a quarter of the bits, as many lanes
+  const hn::Rebind<std::int8_t, F32> i8;  // a quarter of the bits, the same number of lanes
   std::int64_t n = 0;
   for (; stride == 1 && n + kLanes <= count; n += kLanes) {
     const Vec numbers = hn::ConvertTo(kF32, hn::PromoteTo(I32(), hn::LoadU(i8, from + n)));

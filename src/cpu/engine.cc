@@ -67,7 +67,7 @@ void for_each_block(const ForwardProblem& problem, std::int64_t rows_per_block, 
   }
 }
 
-// Blocks of so many queries each.
+// The number of blocks with that many queries each.
 std::int64_t query_blocks(const ForwardProblem& problem, std::int64_t queries_per_block) {
   std::int64_t blocks = 0;
   for (const SequenceSpan& sequence : problem.sequences) {

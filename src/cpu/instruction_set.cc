@@ -25,7 +25,7 @@ const cpu::InstructionSet& best() {
   for (const cpu::InstructionSet& set : cpu::instruction_sets()) {
     if (set.runs_here()) return set;
   }
-  throw Error("instruction set: none of this build's runs here");
+  throw Error("instruction set: this machine supports none of those in this build");
 }
 
 }  // namespace

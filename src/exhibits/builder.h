@@ -1,4 +1,4 @@
-// The builder of answers: a page that grows block by block, in one language.
+// Builds an answer block by block: a page in one language.
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,7 @@ void build_cache(Builder& b) {
   Table table{b.say({"every step", "每一步"}),
               {b.say({"step", "步"}), b.say({"new word", "新词"}), b.say({"q rows", "q 行"}),
                b.say({"k, v: new", "k、v：新算"}), b.say({"k, v: read", "k、v：读出"}),
-               b.say({"new without a cache", "无缓存要新算"})},
+               b.say({"new without a cache", "无缓存时需计算"})},
               {}};
   for (std::int64_t n = 0; n < length; ++n) {
     const std::int64_t before = cache.length(ids[0]);

@@ -86,7 +86,7 @@ void build_segments(Builder& b) {
 
   b.prose(
       {"With four heads there are four tables of scores, {0}×{0} each. Each sums the products of its own 6 numbers.",
-       "四个头就有四张 {0}×{0} 的分数表。每张只把自己那 6 个数的乘积加起来。"},
+       "四个头就有四张 {0}×{0} 的分数表。每张表只对自己那 6 个数的乘积求和。"},
       {whole(four.length)});
   Tensor sum({four.length, four.length}, DType::f64);
   for (std::int64_t h = 0; h < four.heads; ++h) {

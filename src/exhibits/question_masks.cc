@@ -299,10 +299,10 @@ Question question_hiding() {
            "只有在 softmax 之前用 −inf 才能完全遮住。一行什么也看不到时必须专门处理为 0：直接套公式会得到 NaN，用 −1e9 "
            "则会把权重平均分给本该遮住的键。"},
           {{"hide",
-            {"masked with", "遮法"},
-            {{"inf", {"−inf, and 0 for an empty row", "−inf，空行给 0"}},
+            {"masked with", "遮蔽方式"},
+            {{"inf", {"−inf, and 0 for a fully masked row", "−inf，整行被遮住时输出 0"}},
              {"book", {"−inf in the plain formula, the wrong way", "−inf，直接套公式，错误的做法"}},
-             {"1e9", {"−1e9, the wrong way for an empty row", "−1e9，对空行是错误的做法"}},
+             {"1e9", {"−1e9, the wrong way for a fully masked row", "−1e9，整行被遮住时是错误的做法"}},
              {"zero", {"× 0 after softmax, the wrong way", "softmax 之后乘 0，错误的做法"}}}}},
           build_hiding};
 }

@@ -76,7 +76,7 @@ void build_scale(Builder& b) {
   } else {
     b.wrong(
         {"The scores are large, and softmax puts nearly everything on one key: the largest weight is {0} on average.",
-         "分数太大，softmax 几乎把全部权重压在一个键上：最大的权重平均是 {0}。"},
+         "分数太大，softmax 几乎把全部权重集中到一个键上：最大的权重平均是 {0}。"},
         {fixed(largest, 2)});
   }
 
@@ -205,7 +205,7 @@ Question question_scale() {
   return {{"Why divide by √d_k, and which d is it?", "为什么要除以 √d_k？这里的 d 是哪个维度？"},
           {"A score is a sum of D products, so it grows with the head size D. Divided by √D, it stays near 1, softmax "
            "can still mix several keys, and gradients can flow.",
-           "分数是 D 个乘积之和，头的维度 D 越大它越大。除以 √D，它就保持在 1 左右，softmax "
+           "分数是 D 个乘积之和，头的维度 D 越大，分数也越大。除以 √D，它就保持在 1 左右，softmax "
            "还能混合多个键，梯度也能传回去。"},
           {{"scale",
             {"scale by 1/√D", "缩放 1/√D"},

@@ -1,6 +1,6 @@
 // The small model that `rapt explain` walks through: made by hand, not trained, so that every head has one visible job.
 //
-// A token's embedding says who it is (numbers 0 … 11) and where it stands (12 … 23). The projections are cut for four
+// A token's embedding encodes its word (numbers 0 … 11) and its position (12 … 23). The projections are made for four
 // heads of six numbers:
 //
 //   numbers    q asks for                 k offers
@@ -9,8 +9,8 @@
 //   12 … 17    position 0                 my position       "first word"
 //   18 … 23    the position after mine    my position       "next word"
 //
-// The matrices do not depend on the number of heads. With another number the same numbers are cut elsewhere: two heads
-// have two jobs each, one head has all four and must average them.
+// The matrices do not depend on the number of heads. With another number of heads, the same 24 numbers are split
+// differently: two heads have two jobs each, one head has all four and must average them.
 #pragma once
 
 #include <cstdint>

@@ -209,8 +209,8 @@ class Finder {
     }
   }
 
-  // GPT-2 keeps weights as (inputs, outputs). Others took its names for an nn.Linear: the bias, or three times as many
-  // outputs as inputs, tells them apart.
+  // GPT-2 keeps weights as (inputs, outputs). Other projects use its names for an nn.Linear: the bias, or three times
+  // as many outputs as inputs, distinguishes them.
   bool is_transposed() const {
     const auto& weight = shape(Role::qkv_weight);
     if (found_.place(Role::qkv_bias) && weight[0] != weight[1]) return shape(Role::qkv_bias) == std::vector{weight[1]};

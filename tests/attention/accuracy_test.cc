@@ -92,8 +92,8 @@ struct Gradients {
 TEST_P(Accuracy, IsAtWorstTwiceAsFarFromTheTruthAsPyTorchInGradients) {
   for (const auto& one : measured().at("cases")) {
     const Inputs inputs(one);
-    // The f64 result takes seconds for the largest shapes. Of the long ones, causal: there the first rows weigh most,
-    // and a chain that begins with them would round all later ones to their size.
+    // The f64 result takes seconds for the largest shapes. Long shapes are causal: the first rows then have the largest
+    // weights, and a chain that starts with them would round all later terms to their magnitude.
     if (inputs.shape[2] * inputs.shape[3] > (inputs.causal ? 1024 : 577) * 64) continue;
     const Gradients ours(inputs), exact(inputs, DType::f64);
     for (std::size_t n = 0; n < 3; ++n) {
@@ -121,7 +121,7 @@ TEST_P(Accuracy, IsAtWorstTwiceAsFarFromTheTruthAsPyTorchOnLargeShapes) {
   }
 }
 
-// On small cases both errors are random, so all of PyTorch's results are combined, by kind.
+// On small cases both errors are random, so the errors of all cases are combined, by kind of result.
 TEST_P(Accuracy, IsAtWorstTwiceAsFarFromTheTruthAsPyTorchOverAllSmallCases) {
   for (const bool reuse : {false, true}) {
     std::map<std::string, std::pair<double, double>> errors;  // sums of squared errors, ours and PyTorch's

@@ -1,4 +1,4 @@
-// A steady decode loop with the caller's workspace takes nothing from the heap.
+// A decode loop with the caller's workspace allocates nothing on the heap once it is running.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kHeads = 8, kKvHeads = 2, kSize = 64, kCapacity = 1100;
 
-// One sequence that grows token by token. All that a program would keep from token to token is made once.
+// One sequence that grows token by token. Everything that a program would keep between tokens is created once.
 class Loop {
  public:
   Loop(DType query_type, DType kv_type, int threads)
@@ -30,17 +30,17 @@ class Loop {
     outputs.out = out_, outputs.lse = lse_;
   }
 
-  // The first `length` keys of the cache, by a slice of it.
+  // The first `length` keys of the cache, as a slice.
   void decode(std::int64_t length) const {
     attention(outputs, query_, key_.view().slice(2, 0, length), value_.view().slice(2, 0, length), options);
   }
-  // The same by a key length, on the whole cache.
+  // The same with a key length, on the whole cache.
   void decode_by_length(std::int64_t length) {
     options.key_lengths[0] = length;
     attention(outputs, query_, key_, value_, options);
   }
 
-  // Room for every call of the loop.
+  // A workspace that is large enough for every call of the loop.
   void reserve() {
     std::size_t most = 0;
     for (std::int64_t length = 1; length <= kCapacity; ++length) {
@@ -70,7 +70,7 @@ class Loop {
   std::vector<std::byte> workspace_;
 };
 
-// From 500 to 530 keys: over the edge of a chunk, and from too little work for a second thread to enough of it.
+// From 500 to 530 keys: crosses the edge of a chunk, and the point from which a second thread is used.
 template <class Decode>
 std::int64_t allocations_of(const Decode& decode) {
   for (const std::int64_t length : {500, 530, 1030}) decode(length);  // threads start on first use
@@ -155,7 +155,7 @@ TEST_P(DecodeLoop, AllocatesNothingWithPagesInAnyType) {
   }
 }
 
-// The same for a whole prompt: its weights are kept in the workspace on the way to their mean.
+// The same for a whole prompt: its weights are kept in the workspace until their mean is known.
 TEST_P(DecodeLoop, AllocatesNothingForAPromptWithMeanWeights) {
   constexpr std::int64_t kQueries = 200;
   const Tensor query({1, kHeads, kQueries, kSize}), key({1, kKvHeads, kQueries, kSize});
@@ -171,7 +171,7 @@ TEST_P(DecodeLoop, AllocatesNothingForAPromptWithMeanWeights) {
   EXPECT_EQ(allocation_count() - before, 0);
 }
 
-// Backward with everything it has, in every type: with and without forward's results.
+// Backward with all options, in every type, with and without forward's results.
 TEST_P(DecodeLoop, AllocatesNothingInBackward) {
   constexpr std::int64_t kQueries = 300;
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
@@ -225,7 +225,7 @@ TEST(AllocationCounter, CountsEveryWayToTheHeap) {
   EXPECT_EQ(counted([]() -> void* { return nullptr; }, free_it), 0);
 }
 
-// A call that allocates is detected: without the caller's workspace it must allocate.
+// Checks that a call that allocates is detected: without the caller's workspace it must allocate.
 TEST(AllocationCounter, SeesACallThatBringsItsOwnWorkspace) {
   if (!kCountsAllocations) GTEST_SKIP() << "allocations are not counted here";
   const Loop loop(DType::f32, DType::f32, 1);

@@ -1,5 +1,5 @@
 // Same bits in backward: gradients do not depend on threads, on the other rows of a batch, on the other heads, or on
-// packing; and what is summed over a batch is what its rows give, added up in order.
+// packing; and gradients summed over a batch are the sums of its rows' gradients, in order.
 #include <algorithm>
 #include <deque>
 #include <vector>
@@ -20,7 +20,7 @@ using cases::CaseSpec;
 class BackwardBits : public EveryInstructionSet {};
 RAPT_ON_EVERY_INSTRUCTION_SET(BackwardBits);
 
-// Three chunks of keys, several tiles of rows, groups of heads, and each option in some company.
+// Three chunks of keys, several tiles of rows, groups of heads, and each option combined with others.
 std::vector<CaseSpec> settings(std::int64_t batch, std::int64_t queries, std::int64_t keys) {
   return settings_of_many_heads(
       batch, queries, keys,
@@ -46,7 +46,7 @@ Tensor numbers(const Dims& shape, DType dtype, std::uint32_t number) {
   return tensor.to(dtype);
 }
 
-// What arrives at a whole call.
+// The upstream gradients of a whole call.
 struct Arriving {
   explicit Arriving(const CaseSpec& spec)
       : dout(numbers({spec.batch, spec.query_heads, spec.queries, spec.value_size}, spec.query_type, 1)),
@@ -166,7 +166,7 @@ TEST_P(BackwardBits, ForARowAloneAndInsideABatchOfEight) {
   }
 }
 
-// What is summed over the batch: eight calls of one row, added up in order, as training in small steps does it.
+// Gradients that are summed over the batch: eight calls of one row, accumulated in order, as with micro-batches.
 TEST_P(BackwardBits, ForABatchOfEightAndItsRowsAddedUpInOrder) {
   for (const CaseSpec& spec : settings(8, 60, 290)) {
     const Case test(spec);

@@ -1,4 +1,4 @@
-// Every error, with its exact message, and nothing is written.
+// Every error, with its exact message; nothing may be written.
 #include <algorithm>
 #include <set>
 #include <string>

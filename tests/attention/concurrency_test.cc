@@ -1,4 +1,5 @@
-// Calls from several threads at once, from inside a parallel loop, and after fork: each has the bits of a lone call.
+// Calls from several threads at once, from inside a parallel loop, and after fork: each gives the same bits as a single
+// call.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -75,7 +76,7 @@ TEST_P(Concurrency, ACallInsideAParallelForWorks) {
   EXPECT_EQ(wrong.load(), 0);
 }
 
-// A pool that starts threads of its own for each loop, as a careless caller might bring.
+// A pool that starts new threads for each loop, as a naive caller might provide.
 void on_new_threads(std::int64_t count, const Task& task) {
   std::vector<std::thread> threads;
   for (std::int64_t n = 0; n < count; ++n) threads.emplace_back([&task, n] { task(n); });
@@ -109,12 +110,12 @@ TEST_P(Concurrency, ACallAfterForkWorksInTheChildAndInTheParent) {
   SKIP_WHERE_A_FORKED_CHILD_MAY_NOT_START_THREADS();
   set_thread_count(3);
   const Call call(8);
-  ASSERT_TRUE(call.has_its_bits());  // the parent's pool is up
+  ASSERT_TRUE(call.has_its_bits());  // the parent's pool has started
   EXPECT_TRUE(test::holds_in_forked_child([&] { return call.has_its_bits() && call.has_its_bits(); }));
   EXPECT_TRUE(call.has_its_bits());
 }
 
-// Which instruction set is in use may change while calls run: each call keeps to the one it began with.
+// The instruction set in use may change while calls run: each call keeps the one that it started with.
 TEST(ConcurrencyOfInstructionSets, ACallKeepsToTheOneItBeganWith) {
   const std::string before = instruction_set_in_use();
   const std::vector<std::string> sets = instruction_sets_here();

@@ -1,5 +1,5 @@
 // Decoding and chunked prefill: few queries against a long cache. Whatever the storage types, the group of heads, the
-// options and the number of threads, a row has the bits that it has in one causal pass.
+// options and the number of threads, a row has the same bits as in one causal pass.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -22,7 +22,7 @@ RAPT_ON_EVERY_INSTRUCTION_SET(Decoding);
 struct Types {
   DType query, kv;
 };
-// A cache may be narrower than the query.
+// The cache may have a narrower type than the query.
 constexpr Types kTypes[] = {{DType::f32, DType::f32},
                             {DType::bf16, DType::bf16},
                             {DType::f16, DType::f16},
@@ -30,9 +30,9 @@ constexpr Types kTypes[] = {{DType::f32, DType::f32},
                             {DType::f32, DType::f16}};
 constexpr std::int64_t kGroups[] = {1, 4, 8};
 
-// Every option with every pair of types, in groups of 1, 4 and 8 in turn. From 512 keys on, one query of 16 heads is
-// more than what the engine leaves to one thread. Where that would take minutes, without vectors or under a sanitizer,
-// one in four: each type, group and option still comes.
+// Every option with every pair of types, in groups of 1, 4 and 8 in turn. From 512 keys on, the engine uses more than
+// one thread for one query of 16 heads. Where that would take minutes (without vectors, or under a sanitizer), one
+// combination in four: each type, group and option is still covered.
 std::vector<CaseSpec> decodings(std::int64_t length, const std::string& instruction_set) {
   const std::function<void(CaseSpec&)> changes[] = {
       [](CaseSpec&) {},
@@ -64,7 +64,7 @@ std::vector<CaseSpec> decodings(std::int64_t length, const std::string& instruct
   return some;
 }
 
-// Queries first … last − 1 as a call of their own, when the cache holds the keys up to the last of them.
+// Queries first … last − 1 as a separate call, with a cache that holds the keys up to the last of them.
 Part step_of(const CaseSpec& spec, std::int64_t first, std::int64_t last) {
   Part part = whole_of(spec);
   part.queries = {first, last};
@@ -77,7 +77,7 @@ Result whole_pass(cases::Case& test, const std::vector<Wanted>& wanted = {}) {
   return call_part(test, whole_of(test.spec), wanted);
 }
 
-// Without optimisation each call takes twenty times as long, and fewer must do.
+// Without optimisation each call takes twenty times as long, so fewer are made.
 #if defined(NDEBUG)
 constexpr std::int64_t kEvery = 1;
 #else
@@ -88,7 +88,8 @@ TEST_P(Decoding, TokenByTokenHasTheBitsOfOneCausalPass) {
   for (const CaseSpec& spec : decodings(700, GetParam())) {
     cases::Case test(spec);
     const Result whole = whole_pass(test);
-    // Every token around the edge of a chunk of keys; of the others, a sample that covers every position in a vector.
+    // Every token around the edge of a chunk of keys, and a sample of the others that covers every position in a
+    // vector.
     const auto at_an_edge = [](std::int64_t i) { return i % 256 < 3 || i % 256 > 253; };
     for (std::int64_t i = 0; i < spec.queries; ++i) {
       if (!at_an_edge(i) && i % 13 != 0 && i != 699) continue;
@@ -97,7 +98,7 @@ TEST_P(Decoding, TokenByTokenHasTheBitsOfOneCausalPass) {
         expect_part_has_bits_of(whole, test, step_of(spec, i, i + 1));
       }
     }
-    if (HasFailure()) return;  // one case of it is enough to read
+    if (HasFailure()) return;  // the output of one case is enough
   }
 }
 
@@ -136,7 +137,7 @@ TEST_P(Decoding, WeightsAndScoresOfATokenAreThoseOfOneCausalPass) {
 
 // ---------------------------------------------------------------- more threads than rows
 
-// Few queries on 5000 keys: most of these have fewer blocks of rows than threads, the first just one.
+// Few queries on 5000 keys: most of these have fewer blocks of rows than threads, the first only one.
 std::vector<CaseSpec> long_caches() {
   const std::function<void(CaseSpec&)> changes[] = {
       [](CaseSpec& s) { s.query_heads = 1; },
@@ -192,7 +193,7 @@ TEST_P(Decoding, ALongCacheHasTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-// The same without captures, which have a pass of their own.
+// The same without captures, which are computed in a separate pass.
 TEST_P(Decoding, ALongCacheHasTheSameBitsWithAndWithoutWeights) {
   for (CaseSpec& spec : long_caches()) {
     const cases::Answer with = cases::run(cases::Case(spec));
@@ -221,7 +222,7 @@ TEST_P(Decoding, ALongCacheHasTheSameBitsInAnyOrderOfTasks) {
   }
 }
 
-// The tests above would pass if threads never met on one row. They must: a row of one head is all the work there is.
+// The tests above would pass if threads never shared a row. Here they must: one row of one head is all the work.
 TEST_P(Decoding, TheKeysOfOneRowGoToSeveralWorkers) {
   CaseSpec spec{.name = "OneRow", .batch = 1, .query_heads = 8, .kv_heads = 1, .queries = 1, .keys = 5000};
   spec.head_size = spec.value_size = 128;

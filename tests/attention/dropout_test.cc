@@ -1,5 +1,5 @@
-// Dropout: the rate and the independence of neighbours, over ten million draws; and that forward and backward, the
-// whole and its parts, drop the same.
+// Dropout: the rate and the independence of neighbours, over ten million draws; and that forward, backward and partial
+// calls drop the same weights.
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -15,16 +15,16 @@
 namespace rapt::test {
 namespace {
 
-// Which weights of a call are kept, as its own dropped weights tell: (B, H, Lq, Lk) in row-major order.
+// Which weights a call keeps, read from its dropped weights: (B, H, Lq, Lk) in row-major order.
 struct Draws {
-  // Ten million; a sanitizer looks for other things, and takes long over each.
+  // Ten million draws; fewer under a sanitizer, which is slow and checks other things.
   std::int64_t batch = 4, heads = 5, queries = kAddressSanitizer || kThreadSanitizer ? 50 : 500, keys = 1000;
   std::vector<std::uint8_t> kept{};
 
   static Draws of(double rate, std::uint64_t seed) {
     Draws draws;
     const auto [b, h, i, j] = std::tuple(draws.batch, draws.heads, draws.queries, draws.keys);
-    const Tensor query({b, h, i, 1}), key({b, h, j, 1}), value({b, h, j, 1});  // zeros: every key weighs the same
+    const Tensor query({b, h, i, 1}), key({b, h, j, 1}), value({b, h, j, 1});  // zeros: every key has the same weight
     Tensor out({b, h, i, 1}), weights({b, h, i, j});
     attention({.out = out, .captures = {{.stage = Stage::dropped_weights, .to = weights}}}, query, key, value,
               {.dropout = {.rate = rate, .seed = seed}});
@@ -34,8 +34,8 @@ struct Draws {
   }
 };
 
-// Correlation between positions n and n + distance, in standard deviations of chance. `within`: the extent beyond which
-// n + distance has left the row, plane or batch that n is in.
+// Correlation between positions n and n + distance, in standard deviations of the correlation of random numbers.
+// `within`: the size of the row, plane or batch that both positions must be in.
 double deviations(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b, std::int64_t distance,
                   std::int64_t within, double rate) {
   std::int64_t both = 0, first = 0, second = 0, pairs = 0;
@@ -69,7 +69,7 @@ TEST_P(DropoutRate, IsWithinFourSigmaAndNeighboursAreIndependent) {
   EXPECT_LE(std::abs(all - (1.0 - rate) * count), 4.0 * std::sqrt(count * rate * (1.0 - rate)));
 
   const std::int64_t plane = draws.queries * draws.keys, row = draws.heads * plane, whole = draws.batch * row;
-  for (const std::int64_t keys : {1, 2, 3, 4}) {  // within a draw of four, and in the next
+  for (const std::int64_t keys : {1, 2, 3, 4}) {  // within one group of four random numbers, and in the next
     EXPECT_LE(std::abs(deviations(kept, kept, keys, draws.keys, rate)), 4.0) << keys << " keys apart";
   }
   EXPECT_LE(std::abs(deviations(kept, kept, draws.keys, plane, rate)), 4.0) << "neighbouring queries";
@@ -82,7 +82,7 @@ TEST_P(DropoutRate, IsWithinFourSigmaAndNeighboursAreIndependent) {
 TEST(DropoutStatistics, SeeWhatIsNotIndependent) {
   std::vector<std::uint8_t> kept = Draws::of(0.5, 7).kept;
   EXPECT_GT(deviations(kept, kept, 0, 1000, 0.5), 900.0);
-  // One in a hundred takes the value of its neighbour.
+  // One value in a hundred is copied from its neighbour.
   for (std::size_t n = 0; n + 1 < kept.size(); n += 100) kept[n + 1] = kept[n];
   EXPECT_GT(deviations(kept, kept, 1, 1000, 0.5), 4.0);
 }
@@ -108,14 +108,14 @@ struct Part {
   std::int64_t batch = 0, batches = kBatch, kv_head = 0, kv_heads = kKvHeads, query = 0, queries = kQueries;
 };
 
-// What was kept, (B, Hq, Lq, Lk), as each result of the call shows it.
+// Which weights were kept, (B, Hq, Lq, Lk), derived from each result of the call.
 struct Kept {
   Tensor by_weights, by_out, by_dvalue, by_dquery;
 };
 
 Kept kept_in(const Part& part) {
-  // k and v are one-hot, so that row i of out, and of dq, has a number for each key; column (h in its group, i) of dout
-  // is, so that column (h, i) of dv has.
+  // k and v are one-hot, so that row i of out, and of dq, has an element for each key. dout is one-hot in column (h in
+  // its group, i), so that column (h, i) of dv has one too.
   const auto own = [](std::int64_t, std::int64_t j) { return j; };
   const Tensor query = random({kBatch, kHeads, kQueries, kKeys}), key = one_hot(kKvHeads, kKeys, kKeys, own);
   const Tensor dout =
@@ -154,8 +154,8 @@ Kept kept_in(const Part& part) {
       }
     }
   }
-  // With ones for values g is 1 where a weight is kept times 1 / (1 − rate), and delta their mean by weight: above it
-  // for the kept, below it for the dropped.
+  // With values of 1, g is 1 / (1 − rate) for a kept weight and 0 for a dropped one, and delta is their weighted mean:
+  // g is above it for kept weights and below it for dropped ones.
   attention_backward({.dquery = kept.by_dquery}, {.dout = above}, q, k, of_keys(ones), options);
   for (Tensor* each : {&kept.by_weights, &kept.by_out, &kept.by_dvalue, &kept.by_dquery}) {
     for (float& x : each->values<float>()) x = x > 0.0F ? 1.0F : 0.0F;

@@ -20,7 +20,7 @@ std::vector<CaseSpec> small_cases() {
     spec.query_type = spec.kv_type = DType::f64;
     spec.page_size = 0;
     for (auto& mask : spec.masks) {
-      // A step of 1e-6 is lost beside 1e9, and infinity has no derivative.
+      // A step of 1e-6 is rounded away next to 1e9, and infinity has no derivative.
       if (mask.kind == Mask::Kind::add)
         mask.dtype = DType::f64, mask.special = std::isinf(mask.special) ? mask.special : 0;
     }
@@ -33,8 +33,8 @@ class EverySmallCase : public testing::TestWithParam<CaseSpec> {};
 INSTANTIATE_TEST_SUITE_P(Cases, EverySmallCase, testing::ValuesIn(small_cases()),
                          [](const auto& instance) { return instance.param.name; });
 
-// A scalar made of everything forward returns: Σ dout·out + Σ dlse·lse + Σ dweights·weights. Its derivative by any
-// input is what backward must give.
+// A scalar made of everything forward returns: Σ dout·out + Σ dlse·lse + Σ dweights·weights. Its derivative with
+// respect to any input is what backward must return.
 class Loss {
  public:
   explicit Loss(const Case& test)
@@ -108,7 +108,7 @@ class Loss {
     Tensor values;
   };
 
-  // Beside an lse of −1e9 the loss has no digits left for anything else, and −inf has no derivative.
+  // With an lse of −1e9 the loss has no digits left for anything else, and −inf has no derivative.
   void leave_out_huge_lse() {
     Tensor out(dout_.shape(), DType::f64), lse(dlse_.shape(), DType::f64);
     attention({.out = out, .lse = lse}, query_, key_, value_, options_);
@@ -172,7 +172,7 @@ TEST_P(EverySmallCase, HasTheGradientsThatFiniteDifferencesGive) {
   Loss(test).check();
 }
 
-// dsink_h = −Σ exp(sink_h − lse) · (dout·out) when nothing but dout arrives.
+// dsink_h = −Σ exp(sink_h − lse) · (dout·out) when dout is the only upstream gradient.
 TEST(SinkGradient, HasItsClosedForm) {
   CaseSpec spec{.name = "sinks", .query_type = DType::f64, .kv_type = DType::f64, .causal = true, .sinks = true};
   const Case test(spec);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kHide = -std::numeric_limits<double>::infinity();
 
-// The engines that can be asked: the reference by f64, the cpu engine by f32 on each instruction set of this machine.
+// The engines to test: the reference with f64, the cpu engine with f32 on each instruction set of this machine.
 std::vector<std::string> ways_to_compute() {
   std::vector<std::string> ways = {"f64"};
   for (const InstructionSetInfo& set : instruction_sets()) {
@@ -24,7 +24,7 @@ std::vector<std::string> ways_to_compute() {
   return ways;
 }
 
-// (1, 2, 3, 4) inputs whose query 1 is to see nothing; the others see all keys, or some.
+// (1, 2, 3, 4) inputs whose query 1 must see no key; the others see all keys, or some.
 struct Setting {
   Tensor query{{1, 2, 3, 4}, DType::f64}, key{{1, 2, 3, 4}, DType::f64}, value{{1, 2, 3, 4}, DType::f64};
   Tensor hide_row{{3, 3}, DType::boolean}, see_row{{3, 3}, DType::boolean}, add_row{{3, 3}, DType::f64};
@@ -50,7 +50,7 @@ struct Setting {
 struct WayToHide {
   const char* name;
   std::function<void(Setting&)> hide;
-  std::vector<std::int64_t> blind;  // queries that see nothing
+  std::vector<std::int64_t> blind;  // queries that see no key
 };
 
 void PrintTo(const WayToHide& way, std::ostream* stream) { *stream << way.name; }
@@ -198,7 +198,7 @@ TEST(FiniteFill, AttendsEvenly) {
   }
 }
 
-// In f32 adding −1e9 swallows the score; in f64 it does not.
+// In f32 the score is rounded away when −1e9 is added; in f64 it is not.
 TEST(AddedBillion, SwallowsTheScoreInF32Only) {
   const Tensor query = Tensor::from<double>({1, 1, 1, 1}, {1.0});
   const Tensor key = Tensor::from<double>({1, 1, 2, 1}, {0.0, 1.0});
@@ -214,7 +214,7 @@ TEST(AddedBillion, SwallowsTheScoreInF32Only) {
   EXPECT_NEAR(weights_in(DType::f64).values<double>()[1], 1.0 / (1.0 + std::exp(-1.0)), 1e-6);
 }
 
-// A NaN or +inf score makes its own row NaN and no other; a hidden one does nothing.
+// A NaN or +inf score makes its own row NaN and no other; a hidden one has no effect.
 TEST(NotFinite, StaysInItsRow) {
   for (const double bad : {std::nan(""), static_cast<double>(INFINITY)}) {
     Setting s;
@@ -232,7 +232,7 @@ TEST(NotFinite, StaysInItsRow) {
   for (std::int64_t i = 0; i < 3; ++i) EXPECT_EQ(std::isnan(out.view().at<double>(0, 0, i, 0)), i == 2);
 }
 
-// The same in backward: a key that a row does not see may hold anything, and so may its gradient.
+// The same in backward: a key that a row does not see may contain any values, and so may its gradient.
 TEST(NotFinite, StaysInItsRowInBackwardToo) {
   for (const std::string& way : ways_to_compute()) {
     SCOPED_TRACE(way);

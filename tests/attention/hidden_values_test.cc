@@ -22,7 +22,7 @@ using cases::CaseSpec;
 
 constexpr bool kSlow = kAddressSanitizer || kThreadSanitizer;
 
-// Multiply-adds of a case: what takes long adds little.
+// Multiply-adds of a case: slow cases test little more than fast ones.
 std::int64_t work(const CaseSpec& spec) {
   return spec.batch * spec.query_heads * spec.queries * spec.keys * (spec.head_size + spec.value_size);
 }
@@ -60,7 +60,7 @@ TEST(HiddenValues, LeaveNoTraceIn2000RandomCases) {
     if (work(spec) > 250'000 || work(spec) == 0) continue;
     spec.captures.emplace_back(Stage::masked, Selection());
     spec.captures.emplace_back(Stage::dropped_weights, Selection{.mean_over_heads = seed % 2 == 0});
-    if (seed % 3 == 0) spec.captures = {{Stage::dropped_weights, {.mean_over_heads = true}}};  // has a path of its own
+    if (seed % 3 == 0) spec.captures = {{Stage::dropped_weights, {.mean_over_heads = true}}};  // a separate path
     if (seed % 5 == 0) spec.captures.clear();
     cases::Case test(spec);
     const cases::SeenKeys seen(test);
@@ -221,7 +221,7 @@ struct GradientsOfBoth {
   Tensor dq[2], dk[2], dv[2], dsinks[2];
 };
 
-// Row 7 sees keys 0 to 20, the last of which is NaN: all of them get NaN from it, whatever is hidden after them.
+// Row 7 sees keys 0 to 20, the last of which is NaN: all of them become NaN, whatever is hidden after it.
 TEST_P(HiddenValuesOnEverySet, FollowANaNThatARowSees) {
   constexpr std::int64_t kLength = 40, kRow = 7, kKey = 20;
   const Tensor q = random({1, 1, kLength, 8}, DType::f32, 1), v = random({1, 1, kLength, 8}, DType::f32, 3),
@@ -265,7 +265,7 @@ TEST_P(HiddenValuesOnEverySet, GiveNothingToSinksFromARowThatSeesNoKey) {
   }
 }
 
-// A softcap makes an infinite score finite, and passes no gradient to it.
+// Softcap makes an infinite score finite, and its gradient there is 0.
 TEST_P(HiddenValuesOnEverySet, PassNoGradientWhereAScoreIsCapped) {
   const Tensor q = random({1, 1, 20, 8}, DType::f32, 1), v = random({1, 1, 20, 8}, DType::f32, 3),
                dout = random({1, 1, 20, 8}, DType::f32, 4);
@@ -295,7 +295,7 @@ TEST(HiddenValues, AreHiddenByAnAddedInfinityAndNotByAFill) {
   }
 }
 
-// A weight that dropout takes away, or that is too small for a number, is of a key that is seen.
+// A weight that dropout removes, or that underflows, belongs to a key that is seen.
 TEST(HiddenValues, AreSeenWithAWeightOfZero) {
   const Tensor query = Tensor::from<double>({1, 1, 1, 1}, {1.0});
   const Tensor key = Tensor::from<double>({1, 1, 2, 1}, {0.0, -1e30});

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kLength = 131072, kSize = 64;
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// One packed copy of the keys, and 8 MiB for each thread; the aim is half of that.
+// One packed copy of the keys, and 8 MiB per thread; the goal is half of that.
 constexpr std::size_t bound(int threads) {
   return kLength * kSize * sizeof(float) + static_cast<std::size_t>(threads) * 8 * kMiB;
 }
@@ -50,7 +50,7 @@ TEST_P(Memory, OfALongCallIsWithinHalfOfItsBound) {
   }
 }
 
-// Chunks that several workers share leave a state for each row and chunk, which many rows would make a lot of.
+// With split-KV there is a partial for each row and chunk, which would be large for many rows.
 TEST_P(Memory, OfSomeQueriesOnManyKeysIsWithinItsBound) {
   const LongCall call;
   for (const std::int64_t queries : {1, 40, 300, 700, 5000}) {
@@ -75,7 +75,7 @@ TEST_P(Memory, GrowsNoFasterThanTheLength) {
   EXPECT_LE(bytes_for(16384), 4 * bytes_for(4096) + kMiB);
 }
 
-// Backward: beside what each thread has, three numbers of each row, and dq in f32 where its tensor is narrower.
+// Backward: besides the memory of each thread, three numbers per row, and dq in f32 if its tensor has a narrower type.
 TEST_P(Memory, OfALongBackwardIsWithinItsBound) {
   for (const DType type : {DType::f32, DType::bf16}) {
     const Tensor query({1, 1, kLength, kSize}, type), key({1, 1, kLength, kSize}, type);
@@ -107,16 +107,16 @@ std::size_t status(const std::string& field) {
   return 0;
 }
 
-// What the process really takes at its peak, measured over a call with a window, which visits every row in short time.
+// The peak memory of the process, measured during a call with a window, which visits every row quickly.
 TEST_P(Memory, AtItsPeakIsWithinHalfOfItsBound) {
   if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "a sanitizer's own memory would be counted";
   LongCall call;
   for (Tensor* tensor : {&call.query, &call.key, &call.value, &call.out, &call.lse}) {
-    std::ranges::fill(tensor->values<float>(), 0.25F);  // so that all of it is there before the measurement
+    std::ranges::fill(tensor->values<float>(), 0.25F);  // so that all memory is resident before the measurement
   }
   AttentionOptions options{.causal = true, .threads = 2};
   options.window.left = 256;
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
+  std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak
   const std::size_t before = status("VmRSS");
   if (before == 0 || status("VmHWM") > before + kMiB) GTEST_SKIP() << "this system does not tell the peak";
   attention({.out = call.out, .lse = call.lse}, call.query, call.key, call.value, options);

@@ -1,5 +1,6 @@
-// The five notes that this library grew from. Each note's own code was run by PyTorch (tests/data/make_notes.py, which
-// lists what had to be repaired to run it); here is our call beside it: same output, same weights.
+// The five notes on attention that this library started from. The code of each note was run in PyTorch
+// (tests/data/make_notes.py lists the repairs that this required); here is the equivalent call: same output, same
+// weights.
 
 #include <cmath>
 #include <string>
@@ -30,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(In, Notes, ::testing::Values(DType::f64, DType::f32),
 
 // ---- Note 1: packed projections, batch_first, need_weights ---------------------------------------------------------
 
-// qkv (B, L, 3E), as one linear layer gives it -> causal attention over its three parts, with no copy.
+// qkv (B, L, 3E), the output of one linear layer -> causal attention over its three parts, without a copy.
 Attended attend_packed(const Tensor& qkv, std::int64_t heads) {
   const std::int64_t size = qkv.size(2) / 3 / heads;
   const ConstTensorView parts = qkv.view().reshape({qkv.size(0), qkv.size(1), 3, heads, size}).permute({2, 0, 3, 1, 4});
@@ -109,7 +110,7 @@ TEST_P(Notes, Note1TokensFirstIsBatchFirstTransposed) {
 // ---- Notes 2 and 3: separate projections, masked_fill(mask == 0, -1e9)
 // ------------------------------------------------
 
-// The class of both notes: project, split, attend, combine, project.
+// The class in both notes: project, split, attend, combine, project.
 void expect_separate(const NoteRun& run, const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t heads,
                      const AttentionOptions& options) {
   const Tensor projected_q = run.linear("W_q", q);
@@ -145,7 +146,7 @@ TEST_P(Notes, Note2RowFilledThroughoutAttendsEvenly) {
 TEST_P(Notes, Note2CausalFillIsCausal) {
   const NoteRun run = note2("causal");
   const Tensor zero = is_zero(run.tensor("mask"));  // (1, 1, L, L)
-  // Every row sees its own key, so -1e9 beside it weighs nothing: filling and hiding agree.
+  // Every row sees its own key, so a score of -1e9 has a weight of 0: filling and hiding agree.
   expect_separate(run, run.tensor("Q"), run.tensor("K"), run.tensor("V"), 3, {.masks = {Mask::fill(zero, -1e9)}});
   expect_separate(run, run.tensor("Q"), run.tensor("K"), run.tensor("V"), 3, {.causal = true});
 }
@@ -169,8 +170,8 @@ TEST_P(Notes, Note3FillsMaskOfBatchRowsWithMinus1e9) {
 }
 
 TEST_P(Notes, Note3MaskOfBLLNeedsItsReadingNamed) {
-  // (B, L, L) against (B, H, L, L): PyTorch reads it as (1, H, L, L) where B happens to equal H. We refuse rank 3 and
-  // take either reading by name.
+  // (B, L, L) against (B, H, L, L): PyTorch reads it as (1, H, L, L) where B happens to equal H. rapt rejects rank 3
+  // and has a function for each interpretation.
   const NoteRun run = note3("mask_of_heads");
   const Tensor zero = is_zero(run.tensor("mask"));
   ASSERT_EQ(zero.shape(), Dims({2, 5, 5}));
@@ -248,7 +249,7 @@ TEST_P(Notes, Note4AddingMinus1e9ToEveryKeySwallowsTheScoreInFloatOnly) {
     expect_split(run, {.masks = {Mask::add(bias)}});  // attends evenly
     return;
   }
-  // In f64 the same number is added to every score and changes no weight, but for the digits that -1e9 leaves.
+  // In f64 the same number is added to every score, which changes no weight, except for the digits lost to -1e9.
   const Projected p = project4(run);
   const auto weights = [&](const AttentionOptions& options) {
     return attend(split_heads(p.q.view(), 2), split_heads(p.k.view(), 2), split_heads(p.v.view(), 2), options).weights;
@@ -257,8 +258,8 @@ TEST_P(Notes, Note4AddingMinus1e9ToEveryKeySwallowsTheScoreInFloatOnly) {
 }
 
 TEST_P(Notes, Note4WrongReshapeMixesTokensIntoHeads) {
-  // The note's warning: reshape(B, H, L, D) without the transpose. We give what PyTorch gives for it, and it is another
-  // answer than that of the right split, from the same parameters.
+  // The note's warning: reshape(B, H, L, D) without the transpose. rapt gives PyTorch's result for it, which differs
+  // from that of the correct split with the same parameters.
   const NoteRun run = note4("wrong_split");
   const Projected p = project4(run);
   const Dims wrong = {p.q.size(0), 2, p.q.size(1), p.q.size(2) / 2};

@@ -136,7 +136,7 @@ TEST(OverlapRefusals, OfALayersGradients) {
                                {"query", "key", "value", "attention.masks[0]", "attention.sinks", "dout", "dweights"},
                                {"dquery", "dkey", "dvalue", "dsinks", "dmasks[0].to"}, call);
 
-  // The gradient of in_proj_weight is a tensor of its own, so an input must be put there.
+  // The gradient of in_proj_weight is a separate tensor, so the input is placed in it.
   const MultiHeadAttention layer({.embed_size = 8, .heads = 4, .batch_first = true});
   parameters = layer.zero_gradients();
   const ConstTensorView x(parameters[0].view().data(), DType::f32, {2, 3, 8});
@@ -205,7 +205,7 @@ TEST(OverlapRefusals, OfTheOtherLayers) {
   });
 }
 
-// In place is fine where a header says so; shifted by one row it is not.
+// In-place calls are allowed where a header says so; an overlap shifted by one row is not.
 TEST(OverlapRefusals, OfWorkInPlaceOnlyWhereItIsShifted) {
   Tensor all({4, 4});
   const Tensor weight({4}), up({3, 4});

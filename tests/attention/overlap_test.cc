@@ -1,4 +1,4 @@
-// Whether two tensors share memory: compared with a list of all their bytes, and what that allows in a call.
+// Whether two tensors share memory, compared with a list of all their bytes; and which overlaps a call allows.
 #include "attention/overlap.h"
 
 #include <bit>
@@ -86,7 +86,7 @@ TEST(Overlap, IsNoneBetweenSlicesOfOneTensor) {
   EXPECT_NE(gradient(2).at<float>(1, 2, 6, 7), 0.0F);
 }
 
-// Large tensors side by side are told apart at once, and so are those that interleave down to single numbers.
+// Large adjacent tensors are recognized as disjoint at once, and so are tensors that interleave element by element.
 TEST(Overlap, IsFoundQuicklyInLargeTensors) {
   auto* memory = std::bit_cast<float*>(std::uintptr_t{1} << 30);  // not read
   const Dims shape{64, 4096, 32, 64};

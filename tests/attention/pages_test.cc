@@ -24,8 +24,8 @@ RAPT_ON_EVERY_INSTRUCTION_SET(PagesOnEverySet);
 
 constexpr DType kStorage[] = {DType::f32, DType::bf16, DType::f16, DType::i8};
 
-// Three rows of different length in 1024 keys: a multiple of every page size, so that in pages and without them a seed
-// means the same numbers.
+// Three rows of different length in 1024 keys: a multiple of every page size, so that a seed gives the same numbers
+// with and without pages.
 CaseSpec three_rows(std::int64_t queries, DType storage) {
   CaseSpec spec{.name = "ThreeRows", .batch = 3, .query_heads = 4, .kv_heads = 2, .queries = queries, .keys = 1024};
   spec.head_size = 24, spec.value_size = 40, spec.kv_type = storage;
@@ -91,7 +91,7 @@ TEST_P(PagesOnEverySet, HaveTheBitsOfOnePieceWithEachOption) {
   }
 }
 
-// The whole is one causal pass on keys in one piece; each step reads pages.
+// The whole is one causal pass on contiguous keys; each step reads pages.
 TEST_P(PagesOnEverySet, TokenByTokenHaveTheBitsOfOneCausalPass) {
   for (const DType storage : kStorage) {
     CaseSpec spec{.name = "Tokens", .batch = 1, .query_heads = 8, .kv_heads = 2, .queries = 512, .keys = 512};
@@ -117,7 +117,7 @@ TEST_P(PagesOnEverySet, TokenByTokenHaveTheBitsOfOneCausalPass) {
   }
 }
 
-// With one page to a row a table picks rows of a tensor, in any order and as often as one likes.
+// With one page per row, a table selects rows of a tensor, in any order and repeatedly.
 TEST_P(PagesOnEverySet, OneToARowPickRowsOfATensor) {
   for (const DType storage : kStorage) {
     const cases::Case test(three_rows(2, storage));
@@ -186,7 +186,7 @@ TEST_P(PagesOnEverySet, ThatFollowOneAnotherHaveTheBitsOfOnePiece) {
   }
 }
 
-// Pages of 16 keys of 64 numbers in f32 are pages of the machine too, so that what must not be read can be made so.
+// A page of 16 keys of 64 f32 numbers has the size of a memory page, so pages that must not be read can be protected.
 class ProtectedPages {
  public:
   static constexpr std::int64_t kPages = 8, kSize = 16, kWidth = 64;
@@ -217,7 +217,7 @@ class ProtectedPages {
 TEST_P(PagesOnEverySet, AreNotReadWhereNoKeyIs) {
   if (static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) != ProtectedPages::kBytes) GTEST_SKIP() << "other pages here";
   const ProtectedPages key, value;
-  // Row 0 has 23 keys in pages 5 and 2, row 1 has 16 in page 7; what else the table says is past the key lengths.
+  // Row 0 has 23 keys in pages 5 and 2, row 1 has 16 in page 7; the other table entries are past the key lengths.
   const std::vector<std::int32_t> table = {5, 2, 0, 7, 1, 9};
   for (const ProtectedPages* pages : {&key, &value}) {
     pages->fill(5, 16), pages->fill(2, 7), pages->fill(7, 16);

@@ -30,7 +30,7 @@ constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::f16};
 enum class Lay { plain, gaps, spread, transposed, backwards };
 constexpr Lay kLays[] = {Lay::plain, Lay::gaps, Lay::spread, Lay::transposed, Lay::backwards};
 
-// A (rows, columns) matrix in the midst of NaN.
+// A (rows, columns) matrix surrounded by NaN.
 struct Placed {
   Placed(std::int64_t rows, std::int64_t columns, DType dtype, Lay lay = Lay::plain)
       : memory({2 * rows + 2, 2 * columns + 5}, DType::f32) {
@@ -94,7 +94,7 @@ struct Call {
   PackedMatrix matrix;
 };
 
-// x · Wᵀ + bias in double, of the numbers as stored; of their sizes, if `absolute`.
+// x · Wᵀ + bias in double, from the stored values; from their magnitudes, if `absolute`.
 Tensor in_double(const Spec& spec, const Call& call, bool absolute) {
   const auto wide = [&](const ConstTensorView& view, DType through) {
     Tensor values = Tensor::copy_of(view, through).to(DType::f64);
@@ -108,7 +108,7 @@ Tensor in_double(const Spec& spec, const Call& call, bool absolute) {
   return y;
 }
 
-// What one rounding to a type may change: relative, and near zero.
+// The maximum error of one rounding to a type: relative, and absolute near zero.
 struct Rounding {
   double relative, absolute;
 };
@@ -129,7 +129,7 @@ void expect_near_the_reference(const Spec& spec) {
     const double error = std::abs(got.values<double>()[n] - wanted.values<double>()[n]);
     ASSERT_LE(error, sums + absolute + relative * (std::abs(wanted.values<double>()[n]) + sums)) << spec.name();
   }
-  // Around y nothing was written: with the same numbers put in its place, all memory is the same.
+  // Nothing was written around y: if y's place is filled with the same numbers, all memory is equal.
   Tensor after = before.clone();
   const auto* start = static_cast<const std::byte*>(call.y.memory.view().data());
   const auto offset = static_cast<const std::byte*>(call.y.view.data()) - start;
@@ -171,7 +171,7 @@ TEST_P(Product, IsNearTheReferenceForEveryMixOfTypes) {
   }
 }
 
-// So many inputs that sums wait in memory between parts of them.
+// Enough inputs that sums are kept in memory between parts of k.
 TEST_P(Product, IsNearTheReferenceForManyInputs) {
   for (const DType type : kTypes) {
     for (const std::int64_t rows : {1, 9, 20}) {
@@ -231,7 +231,7 @@ TEST_P(Product, MayStartFromMemoryOfItsOwnAndOfAnyType) {
 }
 
 TEST_P(Product, RoundsWeightsOnceFromF64) {
-  // Just above a tie of bf16 and f16: through f32 it would become the tie, and go down to even.
+  // Just above a tie of bf16 and f16: rounded to f32 first, it would become the tie, and then be rounded down to even.
   const Tensor weight = Tensor::from<double>({1, 2}, {1.0 + 0x1p-8 + 0x1p-40, 1.0 + 0x1p-11 + 0x1p-40});
   const Tensor x = Tensor::from<float>({2, 2}, {1, 0, 0, 1});
   Tensor y({2, 1});

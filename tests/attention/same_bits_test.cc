@@ -1,5 +1,5 @@
-// Same bits: what a row gives does not depend on threads, on the other rows, on how a call is cut into several, or on
-// where memory lies. Exact comparisons, on every instruction set of this machine.
+// Same bits: the result of a row does not depend on threads, on the other rows, on how a call is split into several, or
+// on the memory layout. Exact comparisons, on every instruction set of this machine.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST_P(SameBits, ForQueriesCutIntoSeveralCalls) {
   }
 }
 
-// Decoding: one query at a time, against the keys there are by then, gives the bits of one causal pass.
+// Decoding: one query at a time, against the keys up to its position, gives the bits of one causal pass.
 TEST_P(SameBits, ForTokenByTokenDecodingAndOneCausalPass) {
   for (const CaseSpec& spec : settings(1, 700, 700)) {
     if (!spec.causal) continue;
@@ -125,7 +125,7 @@ TEST_P(SameBits, ForSlicesOfTheHeads) {
   }
 }
 
-// Grouped heads share the work on their kv head: with the kv head repeated instead, nothing may change.
+// Grouped heads share the work on their kv head: if the kv head is repeated instead, no bit may change.
 TEST_P(SameBits, ForGroupedHeadsAndRepeatedKvHeads) {
   for (const CaseSpec& spec : settings(1, 90, 400)) {
     const cases::Case test(spec);
@@ -192,7 +192,7 @@ TEST_P(SameBits, WhateverElseIsAskedFor) {
 TEST_P(SameBits, ForPackedSequencesAndAPaddedBatch) {
   const std::vector<std::int64_t> query_starts = {0, 5, 5, 80, 200}, key_starts = {0, 5, 300, 300, 900};
   for (CaseSpec& spec : settings(1, 200, 900)) {
-    if (!spec.masks.empty()) continue;  // masks of the packed plane have no padded twin
+    if (!spec.masks.empty()) continue;  // masks of the packed plane have no padded equivalent
     spec.packed = {query_starts, key_starts};
     const cases::Case packed(spec);
     const Result got = call(packed.query, packed.key, packed.value, packed.options);
@@ -227,7 +227,7 @@ TEST_P(SameBits, ForPackedSequencesAndAPaddedBatch) {
   }
 }
 
-// Every case of the list and some random ones, cut in two at the middle query.
+// Every case of the list and some random ones, split in two at the middle query.
 TEST_P(SameBits, ForEveryCaseCutInTwo) {
   std::vector<CaseSpec> list = cases::all_cases();
   for (std::uint64_t seed = 0; seed < 150; ++seed) list.push_back(cases::random_case(seed));

@@ -1,4 +1,4 @@
-// Every option alone, every pair of options, and the edges, against answers computed by PyTorch
+// Every option alone, every pair of options, and edge cases, against results computed by PyTorch
 // (tests/data/make_vectors.py).
 
 #include <map>
@@ -21,7 +21,8 @@ class TorchVectors : public ::testing::TestWithParam<VectorName> {};
 TEST_P(TorchVectors, DoubleMatches) {
   const VectorCase vector(GetParam());
   if (vector.only_f32()) {
-    // In f64 the sum with -1e9 keeps some of the score, and how much is rounding: there is no expected result.
+    // In f64 the sum with -1e9 keeps some digits of the score, and how many depends on rounding: there is no expected
+    // result.
     EXPECT_NO_THROW(run_case(vector, {}));
     return;
   }
@@ -56,7 +57,7 @@ TEST_P(SixteenBitTorchVectors, Bfloat16QueriesReadFloat16Keys) {
 INSTANTIATE_TEST_SUITE_P(Reference, SixteenBitTorchVectors, ::testing::ValuesIn(sixteen_bit_vector_names()),
                          name_of_case);
 
-// What the list of cases covers, read off the cases themselves.
+// What the list of cases covers, derived from the cases themselves.
 
 const std::vector<std::string> kOptions = {"scale",
                                            "softcap",
@@ -85,7 +86,7 @@ const std::vector<std::string> kOptions = {"scale",
                                            "dlse",
                                            "dweights"};
 
-// Pairs that no call can have, PyTorch's or ours.
+// Pairs that are impossible in a call, in PyTorch or in rapt.
 const std::map<std::set<std::string>, std::string> kImpossible = {
     {{"causal_top_left", "causal_bottom_right"}, "a call has one alignment"},
     {{"causal_top_left", "causal_offset"}, "a call has one alignment"},
@@ -113,7 +114,7 @@ TEST(TorchVectorList, HasEveryOptionAlone) {
 }
 
 TEST(TorchVectorList, HasEveryPairOfOptionsThatACallCanHave) {
-  std::set<std::set<std::string>> pairs;  // in cases that use these two and nothing else
+  std::set<std::set<std::string>> pairs;  // in cases that use only these two options
   for (const VectorName& one : vector_names()) {
     const std::set<std::string> features = features_of(VectorCase(one));
     if (features.size() == 2) pairs.insert(features);
@@ -137,7 +138,7 @@ TEST(TorchVectorList, HasEveryBroadcastShapeOfEveryMaskKind) {
     }
   }
   EXPECT_EQ(shapes.size(), 4U);
-  for (const auto& [kind, found] : shapes) EXPECT_EQ(found.size(), 16U) << kind;  // each of four dimensions: all or 1
+  for (const auto& [kind, found] : shapes) EXPECT_EQ(found.size(), 16U) << kind;  // each of four dimensions: 1 or all
 }
 
 TEST(TorchVectorList, EveryCaseHasAnswersInBothTypes) {

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Holds the C interface to tests/c/abi.txt: every struct's layout, every constant, every function and the soname.
+"""Checks the C interface against tests/c/abi.txt: every struct's layout, every constant, every function and the soname.
 
     abi.py layout INCLUDE CC SCRATCH [--update]   structs, constants and functions of rapt.h, as the C compiler sees them
     abi.py dlpack INCLUDE CC SCRATCH              the tensors of rapt.h beside those of <dlpack/dlpack.h>
     abi.py symbols INCLUDE LIBRARY                what a shared library shows: all of the headers, nothing else
     abi.py used INCLUDE OBJECT                    whether an object file calls every function
 
-A program that was compiled yesterday runs with the library of tomorrow only where nothing in abi.txt changed but for
-fields at the end of a struct and functions that are new. After such a change, `abi.py layout … --update` writes it anew;
-after any other, the soname must change too.
+A compiled program runs with a newer library only if abi.txt changed in nothing but new fields at the end of a struct
+and new functions. After such a change, `abi.py layout … --update` updates the file; after any other change, the soname
+must change too.
 """
 
 import pathlib
@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 WANTED = pathlib.Path(__file__).with_name("abi.txt")
-SKIPPED = 77  # what CTest is told to take for "skipped"
+SKIPPED = 77  # the exit code that CTest treats as "skipped"
 
 
 def without_comments(text):
@@ -42,7 +42,7 @@ class Header:
 
 
 def compiled_layout(header, include, compiler, scratch, first=""):
-    """The lines of abi.txt for structs and constants, by a C99 program that is made, compiled and run."""
+    """The lines of abi.txt for structs and constants, from a generated C99 program that is compiled and run."""
     lines = [first, '#include "rapt/rapt.h"', "#include <stdio.h>", "int main(void) {"]
     for name, fields in header.structs.items():
         lines.append(f'  printf("struct {name} %d\\n", (int)sizeof({name}));')
@@ -58,7 +58,7 @@ def compiled_layout(header, include, compiler, scratch, first=""):
 
 
 def gaps(lines):
-    """Structs with bytes that belong to no field: an older caller's would be read as a newer field's."""
+    """Structs with padding: the padding bytes of an older caller would be read as a newer field."""
     found, name, size, end = [], None, 0, 0
     for line in lines + ["constant"]:
         if not line.startswith("  "):
@@ -126,7 +126,7 @@ def symbols(include, library):
     header = Header(include)
     text = " ".join(without_comments(path.read_text(encoding="utf-8")) for path in (include / "rapt").glob("*.h"))
     public = set(re.findall(r"\w+", text))
-    insides = set(re.findall(r'visibility\("hidden"\)\]\] (\w+)', text))  # declared in a header, and no business of it
+    insides = set(re.findall(r'visibility\("hidden"\)\]\] (\w+)', text))  # declared, but not in the interface
     shown, leaks = set(), []
     output = subprocess.run(["nm", "--dynamic", "--defined-only", "--demangle", library], check=True,
                             capture_output=True, text=True).stdout
@@ -135,7 +135,7 @@ def symbols(include, library):
         if name.startswith("rapt_"):
             shown.add(name)
             continue
-        # What is weak belongs to a template or an inline function, of the standard library or of a public header.
+        # Weak symbols belong to templates or inline functions of the standard library or of a public header.
         own = re.findall(r"\brapt::((?:\w+::)*\w+)", name)
         hidden = [word for place in own for word in place.split("::") if word not in public]
         inside = insides & set(re.findall(r"(\w+)::", name.split("(")[0]))

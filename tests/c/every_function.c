@@ -1,5 +1,5 @@
-// Every function of rapt.h, called from C99, on numbers whose answers are known by hand. Scores are equal wherever they
-// can be, so that what comes out is a mean.
+// Every function of rapt.h, called from C99, with inputs whose results can be computed by hand. Scores are equal
+// wherever possible, so that outputs are means.
 //   every_function FOLDER     writes its files there
 #include <math.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ static void backwards(void* context, int64_t count, rapt_task task, void* task_c
   for (int64_t n = count; n > 0; --n) task(task_context, n - 1);
 }
 
-// Queries are zeros: all keys that are seen weigh the same. Head 0 of 3 tokens has values 3, 5, 10.
+// Queries are zeros: all visible keys have the same weight. Head 0 of 3 tokens has values 3, 5, 10.
 static void attention(void) {
   float zeros[3] = {0, 0, 0}, values[3] = {3, 5, 10}, out_memory[3], lse_memory[3], weights_memory[9];
   int64_t shape[4] = {1, 1, 3, 1}, rows[3] = {1, 1, 3}, plane[4] = {1, 1, 3, 3};
@@ -104,7 +104,7 @@ static void attention(void) {
   EXPECT(near(lse_memory[0], 0) && near(lse_memory[2], log(3.0)));
   EXPECT(near(weights_memory[1], 0) && near(weights_memory[3], 0.5) && near(weights_memory[8], 1.0 / 3));
 
-  // A key that a mask drops, in the caller's memory and by the caller's pool.
+  // A key that a mask drops, with the caller's memory and the caller's pool.
   unsigned char hidden[3] = {0, 1, 0};
   int64_t of_keys[4] = {1, 1, 1, 3};
   const DLTensor drop = {hidden, {kDLCPU, 0}, 4, {kDLBool, 8, 1}, of_keys, NULL, 0};
@@ -124,7 +124,7 @@ static void attention(void) {
   free(options.workspace);
 }
 
-// Ones arrive at out: dv_j is how much token j is looked at. At the weights arrives 1 for key 0 only.
+// dout is all ones: dv_j is the total weight of token j. dweights is 1 for key 0 only.
 static void gradients(void) {
   float zeros[3] = {0, 0, 0}, values[3] = {3, 5, 10}, ones[3] = {1, 1, 1}, bias_memory[9] = {0}, dv_memory[3];
   float dbias_memory[9], dweights_memory[9] = {1, 0, 0, 1, 0, 0, 1, 0, 0};
@@ -264,7 +264,7 @@ static void layer(void) {
   GOOD(rapt_layer_parameter(layer, name, &parameter));
   EXPECT(parameter.ndim == 1 && parameter.shape[0] == 2 && near(floats(&parameter)[0], 0.5));
 
-  // There and back: ones arrive at two tokens, so the output's bias gets 2, twice 2 after two calls.
+  // Forward and backward: dout is one for two tokens, so the gradient of the output bias is 2, and 4 after two calls.
   rapt_layer_activations* kept = NULL;
   rapt_layer_workspace* workspace = NULL;
   rapt_parameter_gradients* dparameters = NULL;

@@ -213,7 +213,7 @@ TEST(LayerInC, LoadsWhatCppLoadsAndSaysWhatItFound) {
   rapt_layer_destroy(layer);
 }
 
-// Token by token through a cache, whose second sequence is asked for first.
+// Token by token through a cache, with the second sequence first.
 TEST(LayerInC, DecodesThroughACacheWithTheBitsOfCpp) {
   const MultiHeadAttentionConfig config{.embed_size = 12, .heads = 4, .kv_heads = 2, .batch_first = true};
   const MultiHeadAttention layer(config, 3);
@@ -280,7 +280,7 @@ TEST(LayerInC, LoadsWithEveryOption) {
   EXPECT_TRUE(same_bytes(got, as_cpp));
   rapt_layer_destroy(layer);
 
-  in_c.kv_heads = options.kv_heads = 3;  // the shapes say otherwise
+  in_c.kv_heads = options.kv_heads = 3;  // contradicts the shapes
   EXPECT_EQ(rapt_layer_load(&layer, path.c_str(), &in_c), RAPT_BAD_ARGUMENT);
   EXPECT_EQ(rapt_last_error(), refusal_of([&] { (void)MultiHeadAttention::load(path, options); }));
 }

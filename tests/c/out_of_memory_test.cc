@@ -12,7 +12,7 @@
 namespace rapt::test {
 namespace {
 
-// Tries a call on a heap with room for 0, 1, 2, … more pieces until it succeeds.
+// Tries a call on a heap that allows 0, 1, 2, … more allocations until the call succeeds.
 void expect_a_status_wherever_memory_ends(const std::function<rapt_status()>& call) {
   if (!kCountsAllocations) GTEST_SKIP() << "a sanitizer brings its own heap";
   ASSERT_EQ(call(), RAPT_OK) << rapt_last_error();
@@ -97,7 +97,7 @@ TEST(OutOfMemoryInC, IsAStatusOfTheLayer) {
   const DLTensor* x = c.tensor(s.x);
   rapt_layer_gradients* gradients = c.gradients(LayerGradients{.dquery = dx});
   const rapt_layer_upstream* upstream = c.upstream(LayerUpstream{.dout = s.x});
-  // Everything anew each time: what a layer has packed it need not pack again.
+  // Everything is created anew each time, because a layer packs its weights only once.
   expect_a_status_wherever_memory_ends([&] {
     rapt_layer* layer = nullptr;
     rapt_layer_activations* kept = nullptr;

@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, BadBackwardInC, testing::ValuesIn(bad_backward_c
 INSTANTIATE_TEST_SUITE_P(Configs, BadLayerInC, testing::ValuesIn(bad_configs()), name_of_call);
 INSTANTIATE_TEST_SUITE_P(Calls, BadForwardOfLayerInC, testing::ValuesIn(bad_layer_calls()), name_of_call);
 
-// The text of a call's refusal, which must be that of a bad argument.
+// The error message of a call, whose status must be that of a bad argument.
 std::string refusal_of(rapt_status status) {
   EXPECT_EQ(status, RAPT_BAD_ARGUMENT);
   return status == RAPT_OK ? "" : rapt_last_error();
@@ -69,7 +69,7 @@ TEST_P(BadForwardOfLayerInC, HasTheWordsOfCpp) {
   });
 }
 
-// A good call in C, whose structs a test may spoil.
+// A valid call in C, whose structs a test can make invalid.
 class WrongOnlyInC : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// Results through C are the bits of the C++ call: attention and its gradients on every case, and the cache.
+// Results through C have the same bits as the C++ call: attention and its gradients on every case, and the cache.
 #include "support/same_bits.h"
 
 #include <cstring>
@@ -22,7 +22,7 @@ using cases::CaseSpec;
 #define EXPECT_GOOD(call) EXPECT_EQ(call, RAPT_OK) << rapt_last_error()
 #define ASSERT_GOOD(call) ASSERT_EQ(call, RAPT_OK) << rapt_last_error()
 
-// The tensors that a call writes, twice: for C++ and for C. Same shapes, and NaN before.
+// Two sets of output tensors, for the C++ call and for the C call: the same shapes, filled with NaN.
 class Twice {
  public:
   TensorView cpp(const Dims& shape, DType dtype) { return added(first_, shape, dtype); }
@@ -147,7 +147,7 @@ TEST(AttentionInC, TakesItsEnginePoolAndWorkspaceFromTheOptions) {
   EXPECT_EQ(rapt_attention(outputs, c.tensor(q), c.tensor(k), c.tensor(k), c.options(options)), RAPT_BAD_ARGUMENT);
 }
 
-// Pages that hold more than Lk, and a tensor that begins some bytes after its pointer.
+// Pages with a capacity above Lk, and a tensor with a byte offset.
 TEST(AttentionInC, TakesTheNumberOfKeysInPagesAndTheOffsetOfATensor) {
   const Tensor q = drawn("q", {1, 2, 3, 8}).to(DType::f32), pages = drawn("pages", {2, 2, 16, 8}).to(DType::f32);
   const Tensor bias = drawn("bias", {3, 20}).to(DType::f32);

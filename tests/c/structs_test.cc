@@ -30,7 +30,7 @@ TYPED_TEST(EveryStruct, OfAnOlderCallerHasDefaultsPastItsEnd) {
   const c::Caller caller("f");
   const TypeParam defaults = c::defaults<TypeParam>();
   for (std::size_t size = sizeof(std::size_t); size <= sizeof(TypeParam); size += sizeof(std::int64_t)) {
-    std::vector<std::byte> given(sizeof(TypeParam), std::byte{0xA5});  // what follows an older struct
+    std::vector<std::byte> given(sizeof(TypeParam), std::byte{0xA5});  // memory after an older struct
     std::memcpy(given.data(), &size, sizeof size);
     TypeParam as_given;
     std::memcpy(&as_given, given.data(), sizeof as_given);
@@ -99,7 +99,7 @@ TEST(StructsInC, AreInitialisedOnlyAsFarAsTheCallerSays) {
   EXPECT_EQ(config->struct_size, 24U);
 }
 
-// Masks of 24 bytes, without their last field, lie 24 bytes apart.
+// Masks of 24 bytes, without their last field, are 24 bytes apart.
 TEST(StructsInC, OfAnOlderCallerLieCloserInAnArray) {
   AttentionCall call;
   call.hide.values<bool>()[7] = true;

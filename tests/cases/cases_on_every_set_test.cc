@@ -1,5 +1,5 @@
-// The case list and random cases on every instruction set of this machine. The truth, which the reference engine
-// computes slowly, is computed once per case and compared with every set.
+// The case list and random cases on every instruction set of this machine. The expected result, which the slow
+// reference engine computes, is computed once per case and compared with every set.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -53,17 +53,17 @@ INSTANTIATE_TEST_SUITE_P(Part, CasesOnEverySet, testing::Range(0, kParts));
 TEST_P(CasesOnEverySet, AreNearTheTruthInTheList) { expect_near_the_truth(cases::all_cases()); }
 
 TEST_P(CasesOnEverySet, AreNearTheTruthInTheListInEveryType) {
-  // Nine pairs of types a case: every fourth still covers each case and, over the list, each pair.
+  // Nine pairs of types per case: every fourth entry still covers each case and, over the list, each pair.
   expect_near_the_truth(cases::all_cases_in_every_type(), kAddressSanitizer || kThreadSanitizer ? 4 : 1);
 }
 
-// RAPT_RANDOM_CASES and RAPT_RANDOM_SEED make a longer run, or another one.
+// RAPT_RANDOM_CASES and RAPT_RANDOM_SEED give a longer run, or a different one.
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// Sanitized builds are many times slower, and look for other faults than wrong numbers.
+// Sanitized builds are many times slower, and are not meant to find wrong numbers.
 #if defined(NDEBUG)
 constexpr std::uint64_t kRandomCases = 600;
 #else

@@ -1,4 +1,4 @@
-// The case list through the engines, and the properties that hold for every case.
+// Runs the case list on the engines, and checks properties that hold for every case.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -171,7 +171,7 @@ TEST_P(EveryCaseWithoutSinks, HasRowsOfWeightsThatSumToOneOrZero) {
   }
 }
 
-// Keys and values read backwards, with every mask read backwards too: the same sum in another order.
+// Keys, values and masks in reverse order: the same sum in another order.
 TEST_P(EveryCaseWithoutOrder, DoesNotCareAboutTheOrderOfKeys) {
   CaseSpec spec = GetParam();
   spec.query_type = spec.kv_type = DType::f64;
@@ -181,7 +181,7 @@ TEST_P(EveryCaseWithoutOrder, DoesNotCareAboutTheOrderOfKeys) {
   const Answer wanted = cases::run(test);
 
   const auto reversed = [](const ConstTensorView& view, int dim) {
-    if (view.count() == 0) return view;  // there is no memory to point into
+    if (view.count() == 0) return view;  // there is no memory to point to
     const std::int64_t last = (view.size(dim) - 1) * view.stride(dim);
     Dims strides = view.strides();
     strides[dim] = -strides[dim];
@@ -224,13 +224,13 @@ TEST_P(EveryCaseWithBatchRows, GivesARowAloneTheBitsOfTheWhole) {
   }
 }
 
-// The largest weight of every head is dropped: what is left has the whole error of two scores.
+// The largest weight of every head is dropped: the remaining weights show the full error of two scores.
 TEST(RandomCases, AreNearTheTruthWhereTheLargestWeightsAreDropped) {
   const Case test(cases::random_case(8943));
   EXPECT_EQ(cases::mismatch(test.spec, cases::run(test), cases::truth(test)), "") << describe(test.spec);
 }
 
-// How often the random cases have something, per cent.
+// How many of the random cases have a property, in per cent.
 template <class Predicate>
 double per_cent(const Predicate& predicate) {
   constexpr std::uint64_t kCases = 3000;
@@ -340,7 +340,7 @@ TEST(RandomCases, OftenHaveGradientsWithEachOption) {
   }
 }
 
-// The comparer itself must be able to fail.
+// Checks that the comparison can fail.
 TEST(Comparer, SeesWhatIsWrong) {
   const Tensor wanted = Tensor::from<double>({3}, {1.0, 2.0, -INFINITY});
   EXPECT_EQ(cases::relative_error(wanted, wanted), 0.0);

@@ -1,4 +1,4 @@
-"""Files of arrays, written and read by hand: the tests of the command need no package."""
+"""Array files, written and read without NumPy: the tests of the command need no packages."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def read_npy(data):
     """Shape and values of an .npy file that rapt wrote."""
     assert data[:6] == b"\x93NUMPY", data[:20]
     size = struct.unpack("<H", data[8:10])[0]
-    header = eval(data[10 : 10 + size], {})  # a dictionary of Python, as NumPy writes it
+    header = eval(data[10 : 10 + size], {})  # a Python dictionary, in NumPy's format
     body, kind = data[10 + size :], header["descr"][1:]
     return header["shape"], list(struct.unpack(f"<{len(body) // SIZES[kind]}{CODES[kind]}", body))
 
@@ -59,7 +59,7 @@ def read_safetensors(data):
 
 
 def numbers(count, seed=1):
-    """Numbers between -1 and 1 that are exact in f32, and always the same."""
+    """Deterministic numbers between -1 and 1 that are exact in f32."""
     return [((n * 7919 + seed * 104729) % 2003 - 1001) / 1024 for n in range(count)]
 
 
@@ -73,7 +73,7 @@ def run(command, *arguments, folder=None, stdin=b"", text=True):
 
 
 class InFolder(unittest.TestCase):
-    """Tests in a folder of their own, which goes when they end."""
+    """Tests with a temporary folder, which is removed when they end."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp()

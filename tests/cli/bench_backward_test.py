@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`rapt bench backward` as a user meets it: what it has of its own beside `rapt bench attention`.
+"""`rapt bench backward` end to end: the parts that `rapt bench attention` does not have.
 
     bench_backward_test.py COMMAND [unittest arguments]
 
@@ -24,7 +24,7 @@ def rapt(*arguments, **changes):
 
 
 def bench(*arguments, rounds=2, **changes):
-    """The stdout of a good run, which says nothing on stderr."""
+    """The stdout of a successful run, which prints nothing to stderr."""
     result = rapt("bench", "backward", "--reps", str(rounds), "--min-time", "0", *arguments, **changes)
     assert (result.returncode, result.stderr) == (0, ""), result.stderr
     return result.stdout
@@ -59,7 +59,7 @@ class Data(unittest.TestCase):
         for case in found:
             self.assertGreaterEqual(case["error"], 0)
             self.assertLess(case["error"], {"f32": 4e-6, "f64": 1e-12, "bf16": 8e-3, "f16": 1e-3}[case["dtype"]])
-        self.assertGreater(max(case["error"] for case in found), 1e-4)  # 16 bits are rounded, so it sees errors
+        self.assertGreater(max(case["error"] for case in found), 1e-4)  # 16-bit results are rounded: not 0
 
     def test_every_engine_and_instruction_set_is_right(self):
         sets = json.loads(rapt("info", "--json").stdout)["instruction_sets"]

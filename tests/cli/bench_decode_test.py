@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`rapt bench decode` as a user meets it: its data, its arithmetic and its exit codes.
+"""`rapt bench decode` end to end: its data, its arithmetic and its exit codes.
 
     bench_decode_test.py COMMAND [unittest arguments]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`rapt bench gemm` as a user meets it: its data, its arithmetic and its exit codes.
+"""`rapt bench gemm` end to end: its data, its arithmetic and its exit codes.
 
     bench_gemm_test.py COMMAND [unittest arguments]
 
@@ -99,7 +99,7 @@ class Libraries(unittest.TestCase):
 
     def test_without_a_library_there_is_a_note_and_no_number(self):
         with tempfile.TemporaryDirectory() as folder:
-            for name in LIBRARIES:  # an empty file where the loader looks first: nothing can be loaded
+            for name in LIBRARIES:  # the loader finds an empty file first, so no library can be loaded
                 (pathlib.Path(folder) / name).touch()
             result = gemm("--rows", "2", "--shape", "8x8", "--json", LD_LIBRARY_PATH=folder)
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`rapt bench mha` as a user meets it: its data, its arithmetic and its exit codes.
+"""`rapt bench mha` end to end: its data, its arithmetic and its exit codes.
 
     bench_mha_test.py COMMAND [unittest arguments]
 
@@ -32,13 +32,13 @@ def mha(*arguments, rounds=2, small=SMALL, **changes):
 
 
 class WithoutSgemm(unittest.TestCase):
-    """Tests that are not about sgemm do without it: its 2048³ would take most of their time."""
+    """Tests that do not need sgemm disable it: its 2048³ product would take most of their time."""
 
     @classmethod
     def setUpClass(cls):
         cls._folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls._folder.cleanup)
-        for name in LIBRARIES:  # an empty file where the loader looks first: nothing can be loaded
+        for name in LIBRARIES:  # the loader finds an empty file first, so no library can be loaded
             (pathlib.Path(cls._folder.name) / name).touch()
 
     def mha(self, *arguments, **changes):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`rapt bench attention` as a user meets it: its data, its arithmetic, its drawings and its exit codes.
+"""`rapt bench attention` end to end: its data, its arithmetic, its output and its exit codes.
 
     bench_test.py COMMAND [unittest arguments]
 
@@ -31,7 +31,7 @@ def attention(*arguments, rounds=2, **changes):
 
 
 def bench(*arguments, **changes):
-    """The stdout of a good run, which says nothing on stderr."""
+    """The stdout of a successful run, which prints nothing to stderr."""
     result = attention(*arguments, **changes)
     assert result.returncode == 0, result.stderr
     assert result.stderr == "", result.stderr
@@ -164,7 +164,7 @@ class Baseline(unittest.TestCase):
 
     def test_without_a_library_there_is_a_note_and_no_number(self):
         with tempfile.TemporaryDirectory() as folder:
-            for name in LIBRARIES:  # an empty file where the loader looks first: nothing can be loaded
+            for name in LIBRARIES:  # the loader finds an empty file first, so no library can be loaded
                 (pathlib.Path(folder) / name).touch()
             result = attention("--queries", "4", "--dim", "8", "--baseline", "--json", rounds=1, LD_LIBRARY_PATH=folder)
         self.assertEqual(result.returncode, 0, result.stderr)

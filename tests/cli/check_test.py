@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`rapt info` and `rapt check` as a user meets them.
+"""`rapt info` and `rapt check`, end to end.
 
     check_test.py COMMAND [unittest arguments]
 """

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The rapt command as a user meets it: exit codes, what goes where, and the numbers of `rapt explain`.
+"""The rapt command end to end: exit codes, stdout and stderr, and the numbers of `rapt explain`.
 
     explain_test.py COMMAND [unittest arguments]
 
-The numbers are computed again here, from the matrices in the JSON, without the engine.
+The numbers are recomputed here from the matrices in the JSON, without the engine.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ ENGLISH = "if the cat ran the dog ran too"
 
 
 def environment(**changes):
-    """This process's environment, without what would change the output, with `changes`."""
+    """This process's environment, without variables that would change the output, plus `changes`."""
     clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLORTERM", "COLUMNS")}
     return {**clean, "TERM": "xterm-256color", **changes}
 
@@ -36,7 +36,7 @@ def rapt(*arguments, **changes):
 
 
 def explain(*arguments, **changes):
-    """The stdout of a good run, which says nothing on stderr."""
+    """The stdout of a successful run, which prints nothing to stderr."""
     result = rapt("explain", *arguments, **changes)
     assert result.returncode == 0, result.stderr
     assert result.stderr == "", result.stderr
@@ -57,7 +57,7 @@ def on_terminal(*arguments, width=100, **changes):
     while True:
         try:
             part = os.read(controller, 65536)
-        except OSError:  # Linux says EIO when the other end is closed
+        except OSError:  # Linux reports EIO when the other end is closed
             break
         if not part:
             break
@@ -81,7 +81,7 @@ def linear(x, weight):
 
 
 def attention(q, k, v, heads, causal):
-    """(L, E) three times to weights (H, L, L) and out (L, E), as the formula reads."""
+    """Three (L, E) arrays -> weights (H, L, L) and out (L, E), by the formula."""
     size = len(q[0]) // heads
     weights, out = [], [[] for _ in q]
     for h in range(heads):
@@ -369,7 +369,7 @@ class Questions(unittest.TestCase):
 
     def test_colours_take_no_room(self):
         for number in range(1, 19):
-            if number == 13:  # measures the time, which another run may write wider
+            if number == 13:  # contains measured times, whose width may differ between runs
                 continue
             plain, drawn = (explain("--question", str(number), "--color", when, COLUMNS="100", COLORTERM="truecolor")
                             for when in ("never", "always"))
@@ -414,7 +414,7 @@ class Page(unittest.TestCase):
         self.assertNotIn(ESCAPE, on_terminal(NO_COLOR="1", COLORTERM="truecolor"))
         self.assertNotIn(ESCAPE, on_terminal(TERM="dumb"))
         self.assertNotIn(ESCAPE, on_terminal("--color", "never"))
-        self.assertIn(ESCAPE, on_terminal(NO_COLOR=""))  # set but empty: no wish
+        self.assertIn(ESCAPE, on_terminal(NO_COLOR=""))  # set but empty: no preference
 
     def test_no_line_is_wider_than_the_terminal(self):
         texts = [[], ["--lang", "zh"], ["--causal"], ["--text", "one"], ["--text", "多头注意力机制，" * 4],

@@ -1,6 +1,6 @@
-"""What tests of rapt on files share: a folder of its own with an input, the command, and layers that PyTorch saved.
+"""Shared by tests of rapt on files: a temporary folder with an input, the command, and layers that PyTorch saved.
 
-A file of tests is called with COMMAND LAYERS [unittest arguments], LAYERS being tests/data/layers.
+Test files are called with COMMAND LAYERS [unittest arguments]; LAYERS is tests/data/layers.
 """
 
 import os
@@ -34,7 +34,7 @@ class Files(arrays.InFolder):
         return result
 
     def used(self, *arguments):
-        """The exit code of a run, the most memory it had in kilobytes, and its seconds."""
+        """The exit code of a run, its peak memory in kilobytes, and its duration in seconds."""
         start = time.monotonic()
         process = subprocess.Popen([COMMAND, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""rapt inspect and rapt convert on files, as a user meets them."""
+"""rapt inspect and rapt convert on files, end to end."""
 
 import json
 import math
@@ -45,7 +45,7 @@ class Inspect(file_case.Files):
         self.assertEqual((layer["names"], layer["context_length"], layer["prefix"]), ("c_attn", 7, file_case.PREFIX))
         self.assertIn(4, layer["possible_heads"])
         self.assertIn(layer["run"], self.good("inspect", "gpt2.safetensors").stdout)
-        self.assertIn(" --heads N ", layer["run"])  # no shape tells it, and no head size that people use fits 12
+        self.assertIn(" --heads N ", layer["run"])  # no shape determines it, and no common head size divides 12
         words = layer["run"].replace("--heads N", "--heads 4").split()
         self.assertEqual(words[0], "rapt")
         self.good(*words[1:])

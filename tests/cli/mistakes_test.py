@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mistakes on the command line and in files: each is refused in words that say what to do."""
+"""Mistakes on the command line and in files: each is rejected with a message that says what to do."""
 
 import json
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""rapt run on files, as a user meets it: answers of PyTorch and of the formula."""
+"""rapt run on files, end to end, compared with PyTorch's results and with the formula."""
 
 import json
 import math
@@ -10,7 +10,7 @@ import file_case
 
 
 def attention(q, k, v, causal=False):
-    """Of one head, (L, D) each: the formula."""
+    """The formula for one head; inputs are (L, D)."""
     out = []
     for i, query in enumerate(q):
         scores = [sum(a * b for a, b in zip(query, key)) / math.sqrt(len(query)) for key in k]
@@ -41,7 +41,7 @@ class Run(file_case.Files):
             tensors = arrays.read_safetensors(file.read())
         _, shape, values = tensors["input"]
         tokens = [values[n : n + 12] for n in range(0, len(values), 12)]
-        for name, size in (("k.npy", 5), ("v.npy", 7)):  # as make_layers.py cut them
+        for name, size in (("k.npy", 5), ("v.npy", 7)):  # as make_layers.py split them
             self.write(name, arrays.npy((*shape[:2], size), [x for token in tokens for x in token[:size]]))
         self.good("run", "--model", self.layer("torch_kdim"), "--heads", "4", "--query", self.layer("torch_kdim") + ":input",
                   "--key", "k.npy", "--value", "v.npy", "--out", "y.npy")
@@ -101,7 +101,7 @@ class Run(file_case.Files):
         self.near([lse[0]], [30 * math.tanh(raw[0] / 30)])
 
     def test_a_layer_gives_lse_and_scores_too(self):
-        # The layer whose projections change nothing is plain attention.
+        # A layer with identity projections is plain attention.
         one = [float(i == j) for i in range(12) for j in range(12)]
         self.write("m.safetensors", arrays.safetensors({f"W_{x}.weight": ("F32", [12, 12], one) for x in "qkvo"}))
         asked = ["--input", "x.npy", "--heads", "3", "--causal"]
@@ -200,7 +200,7 @@ class Run(file_case.Files):
         self.assertTrue(0 < once.count(0.0) < len(once))
         for kept, before in zip(once, whole):
             self.assertAlmostEqual(kept, 2 * before if kept else 0.0, delta=1e-6)
-        layer = ["--model", self.layer("w_q")]  # the same places, whatever the numbers
+        layer = ["--model", self.layer("w_q")]  # the same positions, regardless of the values
         self.assertEqual([w == 0.0 for w in weights(*layer, "--dropout", "0.5")][:50], [w == 0.0 for w in once][:50])
 
     def test_the_reference_can_be_asked(self):
@@ -217,7 +217,7 @@ class Run(file_case.Files):
 
         half = ("--rotary", "half")
         whole = answer(*half)
-        self.near(answer(*half, "--position", "7"), whole)  # only differences of positions count
+        self.near(answer(*half, "--position", "7"), whole)  # only differences of positions matter
         self.near(answer(*half, "--rotary-size", "4"), whole, 0.0 + 1e-12)
         self.near(answer(*half, "--rotary-scaling", "linear:1"), whole, 1e-12)
         others = {tuple(answer(*half, *more)): more for more in (
@@ -267,7 +267,7 @@ class Run(file_case.Files):
         self.assertEqual(data["out"]["dtype"], "f64")
 
     def test_a_large_file_costs_only_what_is_read(self):
-        # A gigabyte of other tensors, which lie in a hole of the file.
+        # A gigabyte of other tensors, stored as a hole in a sparse file.
         with open(self.layer("w_q"), "rb") as file:
             tensors = {n: t for n, t in arrays.read_safetensors(file.read()).items() if n.startswith(file_case.PREFIX)}
         data = arrays.safetensors(tensors)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What rapt writes about itself: completion for bash and zsh, as these shells use it, the manual, the version.
+"""Shell completions, run by bash and zsh themselves, the manual, and the version.
 
     shells_test.py COMMAND [unittest arguments]
 """
@@ -18,7 +18,7 @@ import arrays
 
 COMMAND = "rapt"
 
-# Notes what completion adds, as the user would be shown it; ^X ends the shell, after the TAB before it.
+# Records the completions that the user would see; ^X ends the shell after the TAB has been processed.
 ZSH = """
 unsetopt prompt_sp; PS1=; fpath=({folder} $fpath); autoload -Uz compinit; compinit -u -D
 compadd() {{
@@ -51,7 +51,7 @@ class Shells(unittest.TestCase):
             return file.read()
 
     def bash(self, *words):
-        """What bash would offer for the last of these words, which it cuts at = and at colons."""
+        """What bash offers for the last of these words; bash splits words at = and at colons."""
         line = " ".join(f"'{word}'" for word in words)
         ask = f"{self.good('completion', 'bash')}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _rapt"
         ask += "; printf '%s\\n' \"${COMPREPLY[@]}\""
@@ -60,7 +60,7 @@ class Shells(unittest.TestCase):
         return result.stdout.split()
 
     def zsh(self, line):
-        """What zsh offers where TAB is pressed after `line`, and the line as it stands then."""
+        """What zsh offers if TAB is pressed after `line`, and the resulting line."""
         for name, text in (("_rapt", self.good("completion", "zsh")), ("setup", ZSH.format(folder=self.folder))):
             with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
                 file.write(text)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""rapt train and rapt generate, as a user meets them.
+"""rapt train and rapt generate, end to end.
 
     train_test.py COMMAND [unittest arguments]
 
-RAPT_KILLS says how often a run is killed at a random moment (4 unless given).
+RAPT_KILLS is the number of times a run is killed at a random moment (default 4).
 """
 
 import json
@@ -90,7 +90,7 @@ class Tasks(Train):
         self.assertLess(data["curve"][-1]["loss"], data["curve"][0]["loss"])
         first = self.good("generate", "m.safetensors", "--tokens", "100", "--prompt", "Line 文").stdout
         self.assertTrue(first.startswith("Line 文"))
-        self.assertEqual(len(first), 6 + 100 + 1)  # longer than the context: it slides
+        self.assertEqual(len(first), 6 + 100 + 1)  # longer than the context, which then slides
         self.assertEqual(first, self.good("generate", "m.safetensors", "--tokens", "100", "--prompt", "Line 文").stdout)
         self.assertNotEqual(first, self.good("generate", "m.safetensors", "--tokens", "100", "--prompt", "Line 文",
                                              "--seed", "2").stdout)
@@ -151,7 +151,7 @@ class Resume(Train):
         for kill in range(KILLS):
             process = subprocess.Popen([COMMAND, *arguments, "--resume"], cwd=self.folder, stdout=subprocess.DEVNULL,
                                        stderr=subprocess.PIPE)
-            # Short enough for the run to survive them all, long enough to meet some checkpoints.
+            # Short enough that the run finishes despite the kills, long enough to reach some checkpoints.
             time.sleep(moments.uniform(0.0, 2.0 * lasts / KILLS))
             process.send_signal(signal.SIGKILL)
             stderr = process.communicate()[1].decode()
@@ -159,7 +159,7 @@ class Resume(Train):
             if found := re.search(r"resuming at step (\d+)", stderr):
                 step = int(found.group(1))
                 self.assertEqual(step % 20, 0)
-                self.assertGreaterEqual(step, at)  # nothing that was saved is lost
+                self.assertGreaterEqual(step, at)  # no saved step is lost
                 at = step
         self.assertGreater(at, 0)
         self.assertEqual(self.data(*arguments, "--resume")["curve"], curve)

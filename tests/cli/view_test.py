@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""rapt view and rapt run --html, with a made-up page in the place of the explorer's.
+"""rapt view and rapt run --html, with a stub page instead of the explorer's.
 
     view_test.py COMMAND [unittest arguments]
 """
@@ -29,7 +29,7 @@ class View(unittest.TestCase):
         self.page = self.folder / "page.html"
         self.page.write_text(PAGE, encoding="utf-8")
         self.temporary = self.folder / "temporary"
-        # No screen, so that no browser is asked for anything.
+        # No display, so that no browser is opened.
         self.environment = {**os.environ, "RAPT_EXPLORER": str(self.page), "DISPLAY": "", "WAYLAND_DISPLAY": "",
                             "TMPDIR": str(self.temporary)}
         self.weights = arrays.npy((1, 2, 2), [1, 0, 0.25, 0.75])
@@ -86,7 +86,7 @@ class View(unittest.TestCase):
 
     def test_mistakes_say_what_to_do(self):
         self.environment["RAPT_EXPLORER"] = ""
-        copy = self.folder / "bin" / "rapt"  # where no page is near
+        copy = self.folder / "bin" / "rapt"  # no page in the folders where it searches
         copy.parent.mkdir()
         shutil.copy(COMMAND, copy)
         for arguments in (["view", "--out", "out.html"], ["run", "--html", "out.html"]):
@@ -120,7 +120,7 @@ class View(unittest.TestCase):
         programs = self.folder / "programs"
         programs.mkdir()
         opener = programs / "xdg-open"
-        # A name that appears whole: the test waits for it.
+        # A name that appears atomically, which the test waits for.
         opener.write_text('#!/bin/sh\nprintf %s "$1" >opened.part && mv opened.part opened\n', encoding="utf-8")
         opener.chmod(0o755)
         self.environment |= {"DISPLAY": ":0", "PATH": f"{programs}:{os.environ['PATH']}"}

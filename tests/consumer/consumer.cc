@@ -1,4 +1,4 @@
-// Uses the installed package like any user, and returns 0 only if the result is right.
+// Uses the installed package as any program would, and returns 0 only if the result is correct.
 #include <cmath>
 #include <cstdio>
 
@@ -29,7 +29,7 @@ int main() {
     return 1;
   }
 
-  // An exception must cross the library's edge as the type its header declares.
+  // An exception must leave the library with the type that its header declares.
   try {
     const rapt::Tensor other = rapt::Tensor::from<float>({1, 1, 2, 2}, {1.0F, 2.0F, 3.0F, 4.0F});
     (void)rapt::attention(q, other, v);

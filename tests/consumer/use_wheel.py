@@ -23,7 +23,7 @@ full = [row[0] for row in memoryview(rapt.attention(query, query, value)).tolist
 weight = math.e / (math.e + 1)
 assert abs(full[0] - (3 * weight + 5 * (1 - weight))) < 1e-6 and abs(full[1] - 4) < 1e-6, full
 
-# An exception that the library throws arrives as Python's.
+# An exception that the library throws becomes a Python exception.
 try:
     rapt.attention(query, query, value, softcap=-1.0)
 except ValueError as error:

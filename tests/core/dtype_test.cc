@@ -15,9 +15,9 @@
 namespace rapt {
 namespace {
 
-// The oracle does not use the bit tricks under test: it builds the list of all values that a format has from the
-// definition of the format, and finds the nearest one by search. Differences of neighbours and their midpoints are
-// exact in double, because the widest 16-bit significand has 11 bits.
+// The oracle does not use the bit tricks under test: it lists all values of a format from its definition, and finds the
+// nearest one by search. Differences of neighbours and their midpoints are exact in double, because the widest 16-bit
+// significand has 11 bits.
 class Oracle {
  public:
   Oracle(int exponent_bits, int mantissa_bits) {
@@ -29,11 +29,13 @@ class Oracle {
       const int significand = exponent == 0 ? mantissa : mantissa + (1 << mantissa_bits);
       values_.push_back(std::ldexp(significand, (exponent == 0 ? 1 : exponent) - bias - mantissa_bits));
     }
-    // IEEE 754 rounds as if the exponent had no end: what reaches the value after the last one is infinite.
+    // IEEE 754 rounds as if the exponent were unbounded: a result that reaches the value after the last one becomes
+    // infinity.
     values_.push_back(values_.back() + (values_.back() - values_[values_.size() - 2]));
   }
 
-  // Of non-negative, finite values, by bits; the last, one past the largest finite one, stands for infinity.
+  // The non-negative finite values, indexed by their bits; the last entry, after the largest finite value, represents
+  // infinity.
   const std::vector<double>& values() const { return values_; }
   std::uint16_t infinity() const { return static_cast<std::uint16_t>(values_.size() - 1); }
 
@@ -92,7 +94,7 @@ bool is_nan_bits(std::uint32_t bits) {
 template <class T>
 constexpr std::uint16_t kQuietBit = 1 << (Format<T>::kMantissaBits - 1);
 
-// One conversion from `wide`, against the oracle. A plain bool, because EXPECT in millions of turns is slow.
+// One conversion from `wide`, against the oracle. A plain bool, because millions of EXPECT checks are slow.
 template <class T, class Wide>
 bool is_correctly_rounded(Wide wide) {
   const std::uint16_t bits = T(wide).bits;
@@ -136,7 +138,7 @@ TYPED_TEST(SixteenBitFloat, EveryFiniteValueWidensToWhatItsBitsMean) {
 TYPED_TEST(SixteenBitFloat, AllBitPatternsComeBackThroughFloatAndDouble) {
   for (std::uint32_t bits = 0; bits < 0x10000U; ++bits) {
     const auto value = from_bits<TypeParam>(bits);
-    // A signalling NaN becomes quiet on the way, and keeps its other bits.
+    // A signalling NaN becomes quiet, and keeps its other bits.
     const std::uint32_t expected = is_nan_bits<TypeParam>(bits) ? bits | kQuietBit<TypeParam> : bits;
     ASSERT_EQ(TypeParam(static_cast<float>(value)).bits, expected) << bits;
     ASSERT_EQ(TypeParam(static_cast<double>(value)).bits, expected) << bits;
@@ -171,7 +173,7 @@ TYPED_TEST(SixteenBitFloat, RandomDoublesWithinAndAroundTheRangeAreCorrectlyRoun
   std::int64_t wrong = 0;
   for (std::uint32_t block = 0; block < 1'000'000; ++block) {
     const auto words = philox4x32_10({block, 1, 0, 0}, philox_key(16));
-    // Any bits at all, mostly far outside of the range; then any significand with an exponent that is close to it.
+    // First any bits, mostly far outside the range; then any significand with an exponent close to the range.
     const auto any = std::bit_cast<double>((std::uint64_t{words[0]} << 32) | words[1]);
     const double exponent = kLowest + (kHighest - kLowest) * static_cast<double>(words[2] >> 8) * 0x1p-24;
     const double inside =
@@ -241,7 +243,8 @@ TYPED_TEST(SixteenBitFloat, ConversionsWorkAtCompileTime) {
   static_assert(TypeParam(1.0F).bits == TypeParam(1.0).bits);
 }
 
-// Through float, each of these would first become a tie of the 16-bit format, and then go to the wrong side.
+// Rounded to float first, each of these would become a tie of the 16-bit format, and then be rounded in the wrong
+// direction.
 TYPED_TEST(SixteenBitFloat, ADoubleIsRoundedOnceNotThroughFloat) {
   const std::vector<double>& values = oracle<TypeParam>().values();
   int differ = 0;
@@ -294,7 +297,7 @@ TEST(DTypes, EveryTypeHasANameASizeAndAnElementType) {
 }
 
 #if defined(__FLT16_MANT_DIG__) && defined(__SSE2__) && defined(__GNUC__) && !defined(__clang__)
-// A second opinion where the compiler has one.
+// Compares with the compiler's own type, if it has one.
 TEST(Float16, AgreesWithTheCompilersOwnType) {
   __extension__ using Native = _Float16;
   const auto bits_of = [](Native value) { return std::bit_cast<std::uint16_t>(value); };

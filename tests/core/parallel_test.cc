@@ -48,7 +48,7 @@ bool every_index_is_called_once(std::int64_t count) {
   return std::all_of(calls.begin(), calls.end(), [](int times) { return times == 1; });
 }
 
-// Holds each task until `wanted` tasks run at the same time, and says whether that happened before a long time was up.
+// Blocks each task until `wanted` tasks run at the same time, and reports whether that happened within a long timeout.
 bool runs_on_at_least(int wanted) {
   std::atomic<int> arrived = 0;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -162,7 +162,7 @@ TEST_F(Parallel, TheFirstExceptionIsRethrownAfterAllTasksHaveEnded) {
       });
       FAIL() << "nothing was thrown";
     } catch (const std::runtime_error& error) {
-      EXPECT_STREQ(error.what(), "task 17") << threads;  // the one of a serial run, whichever task threw first
+      EXPECT_STREQ(error.what(), "task 17") << threads;  // as in a serial run, whichever task threw first
     }
     EXPECT_EQ(ended.load(), 200) << threads;
     EXPECT_FALSE(core::in_task());
@@ -233,7 +233,7 @@ TEST_F(Parallel, WorkersAreFoundAgainAfterTheyFellAsleep) {
 
 TEST_F(Parallel, TasksRunInTheCallersFloatingPointMode) {
   set_thread_count(4);
-  calls_of(4);  // workers exist, and have this mode
+  calls_of(4);  // worker threads exist, and use this mode
   std::fesetround(FE_UPWARD);
   std::array<int, 64> modes{};
   parallel_for(64, [&](std::int64_t index) { modes[static_cast<std::size_t>(index)] = std::fegetround(); });

@@ -74,7 +74,7 @@ TEST(Random, HalfOfAllBitsAreSet) {
     const PhiloxCounter bits = philox4x32_10({7, 3, 1, index}, philox_key(42));
     for (std::size_t word = 0; word < 4; ++word) ones[word] += std::popcount(bits[word]);
   }
-  // 320000 fair bits have a standard deviation of 283: six of them.
+  // 320000 fair bits have a standard deviation of 283; the limit is six of them.
   for (const int count : ones) EXPECT_NEAR(count, 160000, 1700);
 }
 

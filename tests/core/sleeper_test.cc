@@ -1,4 +1,4 @@
-// On Linux alone: elsewhere a thread wakes wherever its system puts it.
+// Only on Linux: on other systems, the library does not control where a thread wakes.
 #if defined(__linux__)
 #include "core/sleeper.h"
 
@@ -21,7 +21,7 @@ cpu_set_t cores_of(pthread_t thread) {
 
 bool same(const cpu_set_t& a, const cpu_set_t& b) { return CPU_EQUAL(&a, &b) != 0; }
 
-// A thread that sleeps until it is told to wake, with the test's own thread held on one core.
+// A thread that sleeps until it is woken, with the test's own thread pinned to one core.
 class SleeperTest : public ::testing::Test {
  protected:
   void SetUp() override {

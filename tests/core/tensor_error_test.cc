@@ -126,7 +126,7 @@ TEST(TensorErrors, StridesThatReachBeyondAllMemoryAreRefused) {
   EXPECT_NO_THROW(TensorView(&value, {1}, {kFar}));
 }
 
-// A program's locale, as many set it: 1.000.000,5.
+// A locale that programs may set, which writes 1.000.000,5.
 struct Grouped : std::numpunct<char> {
   char do_thousands_sep() const override { return '.'; }
   std::string do_grouping() const override { return "\3"; }

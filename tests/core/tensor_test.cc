@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
-// 0, 1, 2, … in row-major order: a value is the place it was in before any step.
+// 0, 1, 2, … in row-major order: each value is its original position.
 Tensor counting(const Dims& shape) {
   Tensor tensor(shape);
   std::iota(tensor.values<float>().begin(), tensor.values<float>().end(), 0.0F);
@@ -287,7 +287,7 @@ TEST(Copies, BetweenBoolAndFloatTrueIsOneAndAnythingButZeroIsTrue) {
 }
 
 TEST(Copies, RoundOnceFromTheValueItself) {
-  const double above_tie = std::nextafter(1.0 + 0x1p-11, 2.0);  // through float this would be the tie 1 + 2^-11
+  const double above_tie = std::nextafter(1.0 + 0x1p-11, 2.0);  // as a float, this would be the tie 1 + 2^-11
   EXPECT_EQ(static_cast<double>(Tensor::from<double>({1}, {above_tie}).to(DType::f16).values<float16>()[0]),
             1 + 0x1p-10);
   EXPECT_TRUE(std::isinf(static_cast<float>(Tensor::from<float>({1}, {65520.0F}).to(DType::f16).values<float16>()[0])));

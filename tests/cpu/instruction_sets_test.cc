@@ -1,4 +1,4 @@
-// Every instruction set of this machine: PyTorch's answers, and inputs that are not finite.
+// Every instruction set of this machine: PyTorch's results, and non-finite inputs.
 #include <cmath>
 #include <limits>
 
@@ -95,7 +95,7 @@ struct Inputs {
 };
 
 // Head h, query i is NaN in every element of out and in lse exactly where `is_nan` says so; every other row has the
-// bits it has without what is not finite.
+// same bits as without the non-finite values.
 template <class IsNan>
 void expect_nan_only_where(const Inputs& good, const Inputs& bad, const IsNan& is_nan) {
   const Inputs::Outputs wanted = good.run(Engine::cpu);
@@ -189,7 +189,7 @@ TEST_P(InstructionSets, AScoreOfPlusInfinityMakesItsRowNan) {
   expect_nan_only_where(good, bad, [](std::int64_t, std::int64_t i) { return i == 9 || i == 64; });
 }
 
-// An infinite q or k gives scores of +∞, −∞ or NaN, by its signs: the reference says which rows that ends.
+// An infinite q or k gives scores of +∞, −∞ or NaN, by its signs: the reference determines which rows become NaN.
 TEST_P(InstructionSets, InfinitiesInTheInputsDoWhatTheReferenceSays) {
   for (const float value : {kInfinity, -kInfinity, kNaN}) {
     for (const bool in_query : {true, false}) {
@@ -208,8 +208,8 @@ TEST_P(InstructionSets, InfinitiesInTheInputsDoWhatTheReferenceSays) {
   }
 }
 
-// A key that is not finite, hidden from most rows: their gradients, and those of all other keys that only they see,
-// have the bits they have without it.
+// A non-finite key that is hidden from most rows: the gradients of these rows, and of all other keys that only they
+// see, have the same bits as without it.
 TEST_P(InstructionSets, AHiddenKeyMayHoldAnythingInBackwardToo) {
   Tensor hidden({Inputs::kQueries, Inputs::kKeys}, DType::boolean);
   for (const std::int64_t key : {3, 256, 511}) {
@@ -249,7 +249,7 @@ TEST_P(InstructionSets, AHiddenKeyMayHoldAnythingInBackwardToo) {
   }
 }
 
-// And past a key length: never read, and with gradients of 0.
+// The same past a key length: never read, and with gradients of 0.
 TEST_P(InstructionSets, WhatLiesPastAKeyLengthHasNoGradient) {
   for (const std::int64_t length : {0, 1, 256, 300}) {
     Inputs inputs;

@@ -1,6 +1,6 @@
-// The mean of the weights over heads has two ways through the CPU engine: weights kept from the pass that computes the
-// output, and weights computed again by a second pass. Which one a call takes depends on its sizes and on what else it
-// asks for, so both must give the same bits. Exact comparisons, on every instruction set of this machine.
+// The mean of the weights over heads has two code paths in the CPU engine: weights kept from the pass that computes the
+// output, and weights recomputed by a second pass. Which one a call uses depends on its sizes and on its other outputs,
+// so both must give the same bits. Exact comparisons, on every instruction set of this machine.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ std::vector<CaseSpec> settings(std::int64_t batch, std::int64_t queries, std::in
       });
 }
 
-// What a call writes, with one capture more or without it: scores of one row, which need the second pass.
+// The outputs of a call, with or without an additional capture: scores of one row, which require the second pass.
 struct Means {
   Tensor out, lse, mean;
   std::size_t bytes = 0;  // of its workspace
@@ -126,7 +126,7 @@ TEST_P(MeanWeights, KeptAndComputedAgainHaveTheSameBitsForChosenHeads) {
   }
 }
 
-// Parts of few queries are computed again, the whole is kept.
+// Weights are recomputed for parts with few queries, and kept for the whole.
 TEST_P(MeanWeights, HaveTheSameBitsForQueriesCutIntoSeveralCalls) {
   for (const CaseSpec& spec : settings(1, 300, 700)) {
     const cases::Case test(spec);
@@ -161,8 +161,8 @@ TEST_P(MeanWeights, OfARowThatIsNotANumberAreNaNAtEveryKey) {
   }
 }
 
-// With so many keys that a worker has no room for a tile of them, weights are computed again; with few they are kept.
-// Causal rows that see the same keys must not notice.
+// If there are too many keys for a worker's buffer, weights are recomputed; with few keys they are kept. For causal
+// rows that see the same keys, both must give the same bits.
 TEST_P(MeanWeights, HaveTheSameBitsHoweverManyKeysThereAreBehind) {
   CaseSpec spec{.name = "ManyKeys", .batch = 1};
   spec.query_heads = spec.kv_heads = 1, spec.queries = 60, spec.keys = 140000, spec.head_size = spec.value_size = 4;
@@ -174,8 +174,7 @@ TEST_P(MeanWeights, HaveTheSameBitsHoweverManyKeysThereAreBehind) {
   expect_part_has_bits_of(whole, test, part);
 }
 
-// What a worker keeps is bounded. Where weights are computed again, a call takes what it takes without them, and little
-// more.
+// The memory of a worker is bounded. If weights are recomputed, a call needs little more memory than without them.
 TEST_P(MeanWeights, TakeABoundedWorkspace) {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
   for (const std::int64_t keys : {256, 1000, 4096, 9000, 20000, 140000}) {

@@ -14,7 +14,7 @@ constexpr std::int64_t kRows = 2;
 constexpr std::int64_t kWidth = 4;
 constexpr std::int64_t kNumbers = kRows * kWidth;
 
-// A worker's room for `room` parts.
+// A worker's buffer for `room` parts.
 struct Worker {
   explicit Worker(std::int64_t room) : memory(static_cast<std::size_t>(room * kNumbers)) {
     parts.begin(memory, kRows, kWidth);
@@ -44,7 +44,7 @@ struct Tiles {
 
 TEST(OrderedDq, TheNextPartIsAddedAtOnce) {
   Tiles tiles(1);
-  Worker worker(0);  // which could keep nothing
+  Worker worker(0);  // a worker without a buffer
   worker.add(tiles.part(0, 0), 1.0F);
   worker.add(tiles.part(0, 1), 2.0F);
   EXPECT_EQ(tiles.numbers, std::vector<float>(kNumbers, 3.0F));
@@ -59,7 +59,7 @@ TEST(OrderedDq, APartWaitsUntilThoseBeforeItAreAdded) {
   EXPECT_EQ(tiles.numbers, std::vector<float>(2 * kNumbers, 0.0F));
   first.add(tiles.part(1, 0), 1.0F);
   EXPECT_EQ(tiles.numbers.back(), 1.0F);
-  second.add(tiles.part(0, 2), 8.0F);  // looks at what waits
+  second.add(tiles.part(0, 2), 8.0F);  // checks the buffered parts
   EXPECT_EQ(tiles.numbers.back(), 5.0F);
   EXPECT_EQ(tiles.numbers.front(), 0.0F);
   first.add(tiles.part(0, 0), 1.0F);
@@ -68,8 +68,8 @@ TEST(OrderedDq, APartWaitsUntilThoseBeforeItAreAdded) {
   EXPECT_EQ(tiles.next_chunks[0].load(), 3);
 }
 
-// Sums whose bits depend on their order, by workers that are at different chunks and tiles, with little room, and take
-// one chunk at a time or several.
+// Sums whose bits depend on their order, by workers at different chunks and tiles, with small buffers, that take one
+// chunk at a time or several.
 TEST(OrderedDq, ManyWorkersAddInAscendingOrder) {
   constexpr std::size_t kTiles = 7;
   constexpr std::int64_t kChunks = 60;

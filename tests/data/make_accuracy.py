@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).parent
 
 
 def philox(counter, key):
-    """Philox 4x32-10 on arrays of counters, as include/rapt/random.h has it."""
+    """Philox 4x32-10 on arrays of counters, as in include/rapt/random.h."""
     c = [x.astype(numpy.uint64) for x in counter]
     k = [numpy.uint64(key & 0xFFFFFFFF), numpy.uint64(key >> 32)]
     low = numpy.uint64(0xFFFFFFFF)
@@ -40,7 +40,7 @@ def stream(seed, number, count):
 
 
 def bell(seed, number, count):
-    """Near normal, mean 0 and variance 1: sums of four uniform numbers, which is exact wherever it is computed."""
+    """Approximately normal, mean 0 and variance 1: sums of four uniform numbers, which are exact on every machine."""
     parts = stream(seed, number, 4 * count).reshape(count, 4)
     return (((parts[:, 0] + parts[:, 1]) + parts[:, 2]) + parts[:, 3] - 2.0) * math.sqrt(3.0)
 
@@ -66,7 +66,7 @@ def error(got, wanted):
 
 
 def gradients(attend, tensors, dout):
-    """Of q, k and v, for what arrives at the output."""
+    """Gradients of q, k and v, for the upstream gradient of the output."""
     leaves = [each.detach().clone().requires_grad_() for each in tensors]
     return torch.autograd.grad(attend(*leaves), leaves, dout.to(leaves[0].dtype))
 

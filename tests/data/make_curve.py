@@ -1,12 +1,12 @@
-"""Makes tests/data/training/curve.safetensors: 200 steps of training a small transformer, as PyTorch goes through them.
+"""Makes tests/data/training/curve.safetensors: 200 training steps of a small transformer, computed by PyTorch.
 
 Made with PyTorch 2.15.0 on the CPU:
 
     python3 tests/data/make_curve.py
 
-The model is rapt::Transformer's, built of torch.nn. By the parameters' names in a file of rapt's: the weights it starts
-from, f32. `losses` is the loss of each step, trained in f32; `losses_f64` the same in f64, which tells how far f32 alone
-leads away. Batches are a formula of whole numbers that tests/nn/training_curve_test.cc has too.
+The model is that of rapt::Transformer, built with torch.nn. Under the parameter names of rapt's files: the initial
+weights, f32. `losses` is the loss of each step, trained in f32; `losses_f64` the same in f64, which shows the error of
+f32 alone. Batches come from an integer formula that tests/nn/training_curve_test.cc also uses.
 """
 
 import pathlib
@@ -57,7 +57,7 @@ class Transformer(torch.nn.Module):
 
 
 def batch_of(step):
-    """Rows that count up by a step of their own, which only earlier tokens tell: (B, L + 1)."""
+    """Rows that count up, each by its own step, which can be known only from earlier tokens: (B, L + 1)."""
     row, place = torch.arange(BATCH)[:, None], torch.arange(CONTEXT + 1)[None, :]
     return (7 * step + 5 * row + place * (1 + (3 * step + row) % 7)) % VOCABULARY
 

@@ -4,8 +4,8 @@ Made with numpy 2.4.6, ml_dtypes 0.6.0 and safetensors 0.8.0:
 
     python3 tests/data/make_files.py
 
-Every array holds (i mod 7) - 2 + i / 4 at place i of its row-major order, as near as its type can; integers hold
-(i mod 7) - 2 (unsigned ones: i mod 7), bools whether that is over 0.
+Every array holds (i mod 7) - 2 + i / 4 at row-major index i, rounded to its type; integers hold (i mod 7) - 2 (unsigned
+ones: i mod 7), bools whether that is positive.
 """
 
 import pathlib

@@ -1,6 +1,6 @@
-"""Makes tests/data/layers/*.safetensors: attention layers under the names that people give them, and their answers.
+"""Makes tests/data/layers/*.safetensors: attention layers with parameter names in common use, and their outputs.
 
-Made with PyTorch 2.15.0 on the CPU. Run it again with that version and the files come out the same:
+Made with PyTorch 2.15.0 on the CPU. Running it again with that version gives the same files:
 
     python3 tests/data/make_layers.py
 
@@ -24,7 +24,7 @@ EMBED, HEADS, HEAD, LENGTH, CONTEXT = 12, 4, 3, 5, 7
 
 
 def draw(name, *shape):
-    """Numbers in [-1, 1) that depend on nothing but the name and their place; exact in f32."""
+    """Numbers in [-1, 1) that depend only on the name and the index; exact in f32."""
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     return torch.from_numpy(rng.integers(-(2**20), 2**20, shape) / 2.0**20)
 
@@ -42,7 +42,7 @@ class Conv1D(nn.Module):
 
 
 def put(module, path, child):
-    """module.a.b = child, making what lies between."""
+    """module.a.b = child, creating the modules in between."""
     *between, last = path.split(".")
     for name in between:
         if not hasattr(module, name):
@@ -86,7 +86,8 @@ class Layer(nn.Module):
 
 
 class TorchLayer(nn.Module):
-    """nn.MultiheadAttention with its own names. With kdim and vdim, key and value are the first numbers of each token."""
+    """nn.MultiheadAttention with its own names. With kdim and vdim, key and value are the first elements of each
+    token."""
 
     def __init__(self, **args):
         super().__init__()

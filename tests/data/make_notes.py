@@ -1,14 +1,14 @@
 """Makes tests/data/notes/*.safetensors: each note's own code, run by PyTorch on fixed inputs with fixed weights.
 
-Made with PyTorch 2.15.0 on the CPU. Run it again with that version and the files come out the same, bit for bit:
+Made with PyTorch 2.15.0 on the CPU. Running it again with that version gives the same files, bit for bit:
 
     python3 tests/data/make_notes.py
 
-There are five notes on attention; tests/attention/notes_test.cc makes our call beside each. One file per note. Tensors are named
-`<run>/<input or parameter>` (f32 or bool) and `<run>/f64/<answer>`, `<run>/f32/<answer>`. Every module is in eval mode:
-dropout is off.
+There are five notes on attention; tests/attention/notes_test.cc has the equivalent call of rapt for each. One file per
+note. Tensors are named `<run>/<input or parameter>` (f32 or bool) and `<run>/f64/<answer>`, `<run>/f32/<answer>`. Every
+module is in eval mode: dropout is off.
 
-Some of the code does not run as printed. The repairs, all of them:
+Some of the code does not run as printed. All repairs:
 
   all notes   forward returns the attention weights beside the output: they are what the tests compare
   note 1      only the lines `qkv.permute(2, 0, 3, 1, 4)` and `queries, keys, values = qkv` are printed; the module
@@ -17,7 +17,7 @@ Some of the code does not run as printed. The repairs, all of them:
   note 1      the note says that need_weights=True gives weights (B, H, L, L); that takes average_attn_weights=False,
               and without it they are the mean over heads, (B, L, L). Both are made
   note 2      the class is quoted line by line; it is put together here
-  note 2      `mask_fill` is no method of a tensor: `masked_fill`
+  note 2      `mask_fill` is not a tensor method: `masked_fill`
   note 2      `farward`: `forward`
   note 3      `from tkinter import NO` is left out
   note 3      a mask of (B, L, L), as its comment says, does not broadcast against (B, H, L, L): the caller unsqueezes
@@ -251,7 +251,7 @@ class Note:
         self.name, self.tensors = name, {}
 
     def fixed(self, module, seed=""):
-        """The module with weights that depend on nothing but its parameters' names."""
+        """The module with weights that depend only on its parameters' names."""
         for name, parameter in module.named_parameters():
             parameter.data = draw(f"{self.name}/{seed}{name}", *parameter.shape, scale=0.6)
         return module.eval()
@@ -301,7 +301,7 @@ def note2():
     module = note.fixed(MultiHeadAttention2(12, 3))
     Q, K, V = (draw(f"note2/{n}", 2, 5, 12) for n in "QKV")
     mask = draw("note2/mask", 2, 3, 5, 5) > -0.5  # true: seen
-    mask[1, 2, 3] = False  # a row that is filled throughout attends evenly
+    mask[1, 2, 3] = False  # a row that is filled completely attends evenly
     note.run("no_mask", module, {"Q": Q, "K": K, "V": V})
     note.run("mask_of_every_head", module, {"Q": Q, "K": K, "V": V, "mask": mask})
     note.run("causal", module, {"Q": Q, "K": Q, "V": Q, "mask": torch.tril(torch.ones(5, 5)).bool()[None, None]})

@@ -4,10 +4,10 @@ Made with PyTorch 2.15.0, transformers 5.22.2 and onnx 1.23.2 on the CPU:
 
     python3 tests/data/make_rotary.py
 
-frequencies.safetensors: for each case, `<case>/f32` is what transformers' own rope function gives. It works in f32,
-where the exponents of the base are already rounded, so it is right to about 1e-6. `<case>/f64` is the same function run
-with torch's f32 standing for f64: the formula of transformers, to the last few bits of a double. `<case>/attention` is
-its factor on cos and sin.
+frequencies.safetensors: for each case, `<case>/f32` is what transformers' own rope function gives. It computes in f32,
+where the exponents of the base are already rounded, so its error is about 1e-6. `<case>/f64` is the same function with
+torch.float32 replaced by torch.float64: the formula of transformers, accurate to the last few bits of a double.
+`<case>/attention` is its factor on cos and sin.
 
 rotated.safetensors: for each case `<case>/x` (B, H, L, D) in f32, `<case>/positions` (B, L) in f64, and `<case>/y`:
 x after rotation, computed in f64 from frequencies in f64. Half-split cases come from Llama's apply_rotary_pos_emb,
@@ -36,7 +36,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as tur
 
 FOLDER = pathlib.Path(__file__).parent / "rotary"
 
-# Options by the names of transformers. `size` is how many of `head_size` are turned.
+# Options with the names of transformers. `size` is the number of rotated dimensions of `head_size`.
 FREQUENCIES = [
     {"name": "plain_64", "type": "default", "head_size": 64},
     {"name": "plain_2", "type": "default", "head_size": 2},
@@ -105,7 +105,7 @@ def rope_function(case):
     for name in ("factor", "original", "low", "high", "beta_fast", "beta_slow", "attention_factor", "truncate"):
         if name in case and (case["type"], name) != ("dynamic", "original"):
             parameters[renamed.get(name, name)] = case[name]
-    # For "dynamic" this is the original length; the others only compare it with theirs, and warn.
+    # For "dynamic" this is the original length; the others only compare it with their own value, and warn.
     longest = int(case.get("original", 2048) * (1 if case["type"] == "dynamic" else case.get("factor", 1)))
     config = LlamaConfig(hidden_size=head_size, num_attention_heads=1, head_dim=head_size, rope_parameters=parameters,
                          max_position_embeddings=longest)
@@ -131,7 +131,7 @@ def make_frequencies():
 
 
 def onnx_rotation(x, cos, sin, size, interleaved):
-    """cos and sin are (B, L, size / 2), which the operator takes as they are where no position_ids come."""
+    """cos and sin are (B, L, size / 2), which the operator uses directly if no position_ids are given."""
     node = helper.make_node("RotaryEmbedding", ["x", "cos", "sin"], ["y"], interleaved=interleaved,
                             rotary_embedding_dim=size)
     inputs = [helper.make_tensor_value_info(n, TensorProto.DOUBLE, None) for n in ("x", "cos", "sin")]

@@ -1,4 +1,5 @@
-"""Makes tests/data/training/steps.safetensors: the steps of a small transformer and their gradients, as PyTorch has them.
+"""Makes tests/data/training/steps.safetensors: the steps of a small transformer and their gradients, computed by
+PyTorch.
 
 Made with PyTorch 2.15.0 on the CPU, everything in f64:
 
@@ -6,7 +7,7 @@ Made with PyTorch 2.15.0 on the CPU, everything in f64:
 
 `<step>/<name>` is an input, a result, or (`d…`) a gradient. `adamw/p0` is a parameter, `adamw/g<n>` its gradient at step
 n and `adamw/p<n>` what it is after that step. `mha/…` is a MultiheadAttention, batch first and causal, by the names of
-its state dict; `cross/…` one with a key and a value of their own sizes.
+its state dict; `cross/…` one with separate key and value sizes.
 """
 
 import pathlib

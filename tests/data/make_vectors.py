@@ -1,6 +1,6 @@
-"""Makes tests/data/vectors/*.safetensors: attention's options, alone and in pairs, answered by PyTorch.
+"""Makes tests/data/vectors/*.safetensors: attention with each option and each pair of options, computed by PyTorch.
 
-Made with PyTorch 2.15.0 on the CPU. Run it again with that version and the files come out the same, bit for bit:
+Made with PyTorch 2.15.0 on the CPU. Running it again with that version gives the same files, bit for bit:
 
     python3 tests/data/make_vectors.py
 
@@ -9,10 +9,10 @@ inputs, all f32 (or bool), so that they serve the f64 and the f32 run alike. `<c
 `<case>/f32/<answer>` are what PyTorch computed in either type: out, lse, capture<n>, dq, dk, dv, dmask<n>, dsinks. The
 metadata has one entry, `cases`: JSON with the options of each case. vectors/cases.txt lists them all.
 
-Where PyTorch has its own function for a case, the answer is that function's: `"torch": "sdpa"` for
-scaled_dot_product_attention (out, and the gradients where nothing but dout arrives), and flex_attention for lse, and
-for out where that is `"torch": "flex"`. The others come from torch_attention.steps. The script asserts that all of them
-agree wherever they overlap.
+If PyTorch has its own function for a case, the expected result is that function's: `"torch": "sdpa"` for
+scaled_dot_product_attention (out, and the gradients if dout is the only upstream gradient), and flex_attention for lse,
+and for out if that is `"torch": "flex"`. The others come from torch_attention.steps. The script asserts that all of
+them agree wherever they overlap.
 """
 
 import json
@@ -30,7 +30,7 @@ FOLDER = pathlib.Path(__file__).parent / "vectors"
 
 
 class Maker:
-    """One case: draws its inputs from a seed that is its name, and asks PyTorch."""
+    """One case: draws its inputs from a seed derived from its name, and computes the results with PyTorch."""
 
     def __init__(self, case):
         self.case = case
@@ -44,7 +44,7 @@ class Maker:
         return torch.from_numpy(x.astype(np.float32))
 
     def draw_mask(self, spec, shape):
-        """A mask of `shape`: random, with one row all one way when it is wide enough to have rows."""
+        """A random mask of `shape`. If it has several rows, one of them may be constant."""
         if spec.get("values") == "all":
             return torch.ones(shape, dtype=torch.bool) if spec["kind"] != "add" else torch.full(shape, spec["number"])
         if spec.get("values") == "causal":  # the notes' triu(ones, diagonal=1), times a number where it is added
@@ -91,7 +91,7 @@ class Maker:
                 for n, x in self.inputs.items()}
 
     def gradients(self, roots, t):
-        """roots: pairs (what was computed, the gradient that arrives there)."""
+        """roots: pairs (a result, its upstream gradient)."""
         wanted = [n for n, x in t.items() if x.requires_grad]
         found = torch.autograd.grad([r for r, _ in roots], [t[n] for n in wanted], [g for _, g in roots],
                                     allow_unused=True)
@@ -132,11 +132,11 @@ class Maker:
             self.agree(own, answers, dtype)
             c["torch"] = "sdpa"
             answers.update(own)
-        # lse is f32 except for f64 inputs, whatever the function; the answers are plain, contiguous memory.
+        # lse is f32 except for f64 inputs, with any function; results are contiguous tensors.
         return {n: x.detach().to(dtype).contiguous().clone() for n, x in answers.items()}
 
     def agree(self, own, plain, dtype):
-        """PyTorch's own function and the plain steps say the same, and a zero is a zero in both."""
+        """Checks that PyTorch's own function and the plain steps agree, and that both have the same zeros."""
         for n, x in own.items():
             x, y = x.detach().double(), plain[n].detach().double()
             assert torch.equal(torch.isfinite(x), torch.isfinite(y)), (self.case["name"], n)
@@ -145,7 +145,7 @@ class Maker:
             assert float((x - y).norm()) <= bound, (self.case["name"], n, float((x - y).norm()), float(y.norm()))
 
     def check_well_posed(self, answers):
-        """No answer may be rounding noise around zero: relative error would mean nothing there."""
+        """Checks that no result is rounding noise around zero, where a relative error would be meaningless."""
         for n, x in answers.items():
             finite = x[torch.isfinite(x)]
             assert not torch.isnan(x).any(), (self.case["name"], n)
@@ -166,7 +166,7 @@ class Maker:
 
 
 def readable(case):
-    """What the tests need to know; how the inputs were drawn stays here."""
+    """The part of a case that the tests need; how inputs are drawn is only needed here."""
     spec = {n: x for n, x in case.items() if n not in ("spread", "group")}
     spec["options"] = dict(case["options"])
     if "masks" in spec["options"]:
@@ -177,7 +177,7 @@ def readable(case):
 
 def main():
     assert torch.__version__.startswith("2.15."), torch.__version__
-    torch.set_num_threads(1)  # so that sums are always taken in the same order
+    torch.set_num_threads(1)  # so that sums always have the same order
     torch.use_deterministic_algorithms(True)
     FOLDER.mkdir(exist_ok=True)
     cases = all_cases()
@@ -190,7 +190,7 @@ def main():
                 tensors.update(Maker(case).tensors())
                 specs.append(readable(case))
         path = FOLDER / f"{group}.safetensors"
-        # One metadata entry only: the writer keeps no order among several.
+        # Only one metadata entry: the writer does not keep the order of several.
         save_file(tensors, path, metadata={"cases": json.dumps({"torch": "2.15.0", "cases": specs})})
         count = {kind: sum(s["torch"] == kind for s in specs) for kind in ("sdpa", "flex", "plain")}
         print(f"{path.name}: {len(specs)} cases {count}, {path.stat().st_size} bytes")

@@ -1,8 +1,9 @@
 """Attention in plain PyTorch operations, step by step, and the same through PyTorch's own functions.
 
 `steps` follows the eight steps of include/rapt/attention.h with one PyTorch operation each, so that autograd gives the
-gradients. `sdpa` and `flex` ask PyTorch's own functions for what those can express; make_vectors.py asserts that all
-agree. Shapes: q (B, Hq, Lq, D), k (B, Hkv, Lk, D), v (B, Hkv, Lk, Dv); everything called a plane is (B, Hq, Lq, Lk).
+gradients. `sdpa` and `flex` call PyTorch's own functions for the cases that these support; make_vectors.py asserts that
+all agree. Shapes: q (B, Hq, Lq, D), k (B, Hkv, Lk, D), v (B, Hkv, Lk, Dv); everything called a plane is (B, Hq, Lq,
+Lk).
 """
 
 import math
@@ -13,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import flex_attention as flex_module
 
-# flex_attention traces its score_mod even when nobody compiles it; this runs it as written.
+# flex_attention traces its score_mod even without a compiler; this runs it as written.
 flex_module._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = True
 flex_attention = flex_module.flex_attention
 
@@ -41,7 +42,7 @@ assert [int(w) for w in philox4x32_10([0x243F6A88, 0x85A308D3, 0x13198A2E, 0x037
 
 
 class Plane:
-    """Who stands where. Batch rows and packed sequences become one notion: `row` n, with places i and j inside it."""
+    """Who stands where. Treats batch rows and packed sequences alike: `row` n, with positions i and j inside it."""
 
     def __init__(self, options, batch, queries, keys):
         starts_q, starts_k = options.get("query_starts"), options.get("key_starts")
@@ -171,7 +172,7 @@ def sdpa_can(options, sinks):
 
 
 def sdpa(q, k, v, masks, options):
-    """F.scaled_dot_product_attention with the simplest arguments that say the same."""
+    """F.scaled_dot_product_attention with the simplest equivalent arguments."""
     plane = Plane(options, q.shape[0], q.shape[2], k.shape[2])
     names = {"scale": options.get("scale"), "enable_gqa": q.shape[1] != k.shape[1]}
     only_causal = {"causal", "alignment", "scale"}
@@ -226,10 +227,10 @@ def flex(q, k, v, masks, sinks, options):
         return torch.where(hidden[b, h, i, j], NEG_INF, score)
 
     with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # it says that eager mode is slow; these tensors are tiny
+        warnings.simplefilter("ignore")  # it warns that eager mode is slow, but these tensors are tiny
         out, lse = flex_attention(q, k, v, score_mod=score_mod, scale=options.get("scale"),
                                   enable_gqa=heads != k.shape[1], return_lse=True)
-    if sinks is not None:  # one more term in the sum scales what is there
+    if sinks is not None:  # one more term in the sum rescales the output
         sink = sinks[None, :, None]
         out = out * torch.sigmoid(lse - sink)[..., None]
         lse = torch.logaddexp(lse, sink.expand_as(lse))

@@ -1,6 +1,6 @@
-"""The list of cases that make_vectors.py asks PyTorch to answer: every option alone, every pair, and the edges.
+"""The cases whose results make_vectors.py computes with PyTorch: every option alone, every pair, and edge cases.
 
-A case is plain data: sizes, options as in rapt::AttentionOptions, what to capture and what arrives from above.
+A case is plain data: sizes, options as in rapt::AttentionOptions, captures, and upstream gradients.
 """
 
 from itertools import combinations
@@ -41,7 +41,7 @@ def case(group, name, size, options, captures=(WEIGHTS,), dout=True, dlse=False,
 
 
 def mask_shape(turn, s):
-    """Full and broadcast shapes in turn: (B, Hq, Lq, Lk) with 1 for what it does not depend on, and (Lq, Lk)."""
+    """Full and broadcast shapes in turn: (B, Hq, Lq, Lk) with 1 for broadcast dimensions, and (Lq, Lk)."""
     b, h, q, k = s["B"], s["Hq"], s["Lq"], s["Lk"]
     return [[b, h, q, k], [b, 1, q, k], [q, k], [1, h, q, k], [1, 1, q, k]][turn % 5]
 
@@ -125,7 +125,8 @@ def alone_and_in_pairs():
 
 
 def broadcast():
-    """Every mask kind with every broadcast shape. One number per row shifts its scores alike: only lse sees it."""
+    """Every mask kind with every broadcast shape. One number per row shifts all its scores equally, which changes only
+    lse."""
     s = sizes(B=2, Hq=3, Lq=3, Lk=4, D=2)
     cases = []
     for kind in ("keep", "drop", "add", "fill"):
@@ -142,7 +143,7 @@ def broadcast():
 
 
 def nothing_seen():
-    """Every way to hide a key, hiding all keys of some row: with and without a sink, which then takes everything."""
+    """Every way to hide a key, hiding all keys of some row: with and without a sink, which then gets all the weight."""
     s = sizes(Lq=4, Lk=4)
     full = [2, 2, 4, 4]
     ways = {
@@ -212,7 +213,7 @@ def edges():
         edge("filling_a_causal_triangle_with_minus_1e9", square, fill(-1e9, values="causal"), stages),
         edge("adding_a_causal_triangle_of_minus_1e9", square, add([4, 4], values="causal", number=-1e9)),
         edge("adding_a_causal_triangle_of_minus_infinity", square, add([4, 4], values="causal", number=MINUS_INFINITY)),
-        # In f32 the sum with -1e9 swallows the score, in f64 it does not: such rows have f32 answers only.
+        # In f32 the score is rounded away when -1e9 is added, in f64 it is not: such rows have only f32 results.
         edge("adding_minus_1e9_to_whole_rows", square, add([2, 1, 4, 4], number=-1e9), only_f32=True),
         edge("adding_minus_1e9_to_everything", square, add([4, 4], values="all", number=-1e9), only_f32=True),
         edge("adding_minus_1e9_and_causal", square, {**add([4, 4], values="all", number=-1e9), "causal": True},
@@ -261,7 +262,7 @@ def edges():
 
 
 def types():
-    """Inputs that bf16 and f16 hold exactly, so that one f64 answer serves every type."""
+    """Inputs that are exact in bf16 and f16, so that one f64 result serves every type."""
     s = sizes(Lq=4, Lk=6, D=4)
     square = sizes(Lq=5, Lk=5, D=4)
     options = {

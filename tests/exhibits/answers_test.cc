@@ -121,7 +121,7 @@ TEST(ExhibitsAnswers, TheCheaterLosesInGeneration) {
   const double honest = chart.series[1].y.back(), cheats = chart.series[2].y.back(),
                generates = chart.series[3].y.back();
   EXPECT_NEAR(honest, std::log(2.0), 0.15);
-  EXPECT_LT(cheats, 0.4);  // below log 2, which is the best without seeing the answer
+  EXPECT_LT(cheats, 0.4);  // below log 2, the minimum without seeing the answer
   EXPECT_GT(generates, 1.0);
   EXPECT_EQ(chart.series[0].y.back(), std::log(2.0));
 }

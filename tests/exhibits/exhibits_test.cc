@@ -1,4 +1,4 @@
-// The exhibits: whole in both languages and under every switch.
+// The exhibits: complete in both languages and with every setting.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -105,7 +105,7 @@ void expect_whole(const Exhibit& exhibit) {
       EXPECT_LT(group, std::ssize(matrix->legend));
     }
   }
-  // No place for a number was left open.
+  // No placeholder for a number is left.
   EXPECT_EQ(exhibits::as_json(exhibit).find("{0}"), std::string::npos);
   EXPECT_EQ(exhibits::as_json(exhibit).find("{1}"), std::string::npos);
 }
@@ -162,8 +162,8 @@ TEST_P(ExhibitsQuestion, WeightsSumToOneWhereNothingIsWrong) {
       if (matrix->paint != Paint::weight || matrix->mood == Mood::wrong) continue;
       for (std::size_t i = 0; i < matrix->rows.size(); ++i) {
         const double sum = sum_of(row_of(*matrix, i));
-        // Question 5 has a row that sees nothing.
-        if (GetParam() == 13 && settings.at("dropout") == "on") continue;  // which is what it shows
+        // Question 5 has a row that sees no key.
+        if (GetParam() == 13 && settings.at("dropout") == "on") continue;  // it shows that sums differ from 1
         const bool sees_nothing = GetParam() == 5 && i + 1 == matrix->rows.size();
         EXPECT_NEAR(sum, sees_nothing ? 0.0 : 1.0, 1e-6) << matrix->title << ", row " << i;
       }

@@ -1,9 +1,9 @@
-"""The code blocks of README.md and docs/guide, as the tests run them.
+"""Reads the code blocks of README.md and docs/guide for the tests that run them.
 
 A page is Markdown. In it:
 
-    ```cpp …```             is run: cpp, c, python or sh. Blocks of one language on one page are continued, so that
-                            a later one knows the names of an earlier. A cmake block is a file for the shell.
+    ```cpp …```             is run: cpp, c, python or sh. Blocks of one language on one page are continued, so that a
+                            later one can use the names of an earlier one. A cmake block is a file for the shell.
     ```text …```            directly below a block is what it prints. A line that is … stands for any lines, and …
                             within a line for anything.
     <!-- cpp                at the beginning of a line opens a block that is run and not shown: what a reader has.
@@ -11,7 +11,7 @@ A page is Markdown. In it:
     -->
     <!-- file first.cc -->  above a block: it is also the file of that name, in the folder where the page's shell runs.
     <!-- ratios, by make bench -->   and <!-- end of ratios -->: bench/peers/face.py writes what is between them.
-    *Not run by the tests: why.*   above a block: it is not run. How many there may be is written in check_test.py.
+    *Not run by the tests: why.*   above a block: it is not run. check_test.py limits their number.
 
 A block that contains main() is a program of its own. Other cpp and c blocks are the body of a function; a heading of
 the second level begins a new scope in it, on top of what came before the first such heading.
@@ -27,7 +27,7 @@ NOT_RUN = "*Not run by the tests: "
 
 
 class BadPage(Exception):
-    """Something in a page that would be left out silently."""
+    """An error in a page: a block that would otherwise be skipped silently."""
 
 
 @dataclasses.dataclass
@@ -64,7 +64,7 @@ class Reader:
         raise BadPage(f"{self.page}:{self.at}: {what}")
 
     def until(self, end):
-        """The lines to the one that is `end`, which is passed."""
+        """The lines up to `end`, which is skipped."""
         begin = self.at
         while self.at < len(self.lines) and self.lines[self.at].rstrip() != end:
             self.at += 1
@@ -121,7 +121,7 @@ def read_page(page, text):
 
 
 def read_pages(root):
-    """{page: blocks}, of every page there is."""
+    """{page: blocks} of all pages."""
     root = pathlib.Path(root)
     paths = [root / "README.md", *sorted((root / "docs" / "guide").glob("*.md"))]
     pages = {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in paths}
@@ -139,7 +139,7 @@ def matches(expected, printed):
 
 
 def complaint(block, printed):
-    """What to say of a block that printed something else; None where all is well."""
+    """The error message if a block printed something else; None if the output is as expected."""
     if block.expected is None or matches(block.expected, printed):
         return None
     return f"{block.place}: the page shows\n{block.expected}\nand what it prints is\n{printed}"

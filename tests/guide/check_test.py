@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages as pages, and the reader of their blocks on made-up ones.
+"""Checks the structure of the pages, and tests the reader of their blocks on made-up pages.
 
 check_test.py ROOT [unittest arguments]
 """
@@ -58,7 +58,7 @@ class Pages(unittest.TestCase):
     def test_lines_are_no_longer_than_the_projects(self):
         for page in self.pages:
             text = (ROOT / page).read_text(encoding="utf-8")
-            shown = re.sub(r"^```text$.*?^```$", "", text, flags=re.M | re.S)  # what a program prints is as it is
+            shown = re.sub(r"^```text$.*?^```$", "", text, flags=re.M | re.S)  # program output may have longer lines
             long = [line for line in shown.splitlines() if len(line) > 120 and not line.startswith("|")]
             self.assertEqual(long, [], page)
 

@@ -3,8 +3,8 @@
 
     compiled_test.py ROOT cpp|c COMPILER [FLAG …] -- [LINK FLAG …]
 
-The fragments of all pages are one program with a function for each page, so that this stays cheap; a block with main()
-is a program of its own, compiled as it stands.
+The fragments of all pages form one program with a function for each page, to keep this cheap; a block with main() is a
+separate program, compiled unchanged.
 """
 
 import collections
@@ -16,23 +16,23 @@ import tempfile
 
 import blocks
 
-MARK = "\x1e"  # printed before each block, so that its output is known as its own
+MARK = "\x1e"  # printed before each block, to separate the outputs
 INCLUDE = re.compile(r"^#\s*include\b.*$", re.M)
 # A C++ compiler's driver compiles C as well, and links what the library needs.
 STANDARDS = {"cpp": ["-x", "c++", "-std=c++20"], "c": ["-x", "c", "-std=c99"]}
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-# A fragment names what the reader goes on with.
+# A fragment may define variables for the reader that nothing uses.
 IN_FRAGMENTS = ["-Wno-unused-variable", "-Wno-unused-but-set-variable"]
 
 
 def lines_of(block, number):
-    """A fragment, where errors are reported by the page's own lines, and with its mark before it."""
+    """A fragment, with a marker before it and line directives, so that errors name the lines of the page."""
     bare = INCLUDE.sub("", block.text)
     return f'  printf("{MARK}{number}\\n"); fflush(stdout);\n#line {block.line} "{block.page}"\n{bare}'
 
 
 def function_of(page, fragments, numbers):
-    """A page's fragments in one function: sections are scopes, on top of what stands before the first of them."""
+    """A page's fragments in one function: each section is a scope on top of the fragments before the first section."""
     name = re.sub(r"\W", "_", page)
     text, section = f"static void {name}(void) {{\n", 0
     for block in fragments:
@@ -44,7 +44,7 @@ def function_of(page, fragments, numbers):
 
 
 def fragments_program(pages, language):
-    """One source of all fragments; main's first argument says which page to run."""
+    """One source file with all fragments; main's first argument selects the page to run."""
     every = [block for page in pages.values() for block in page]
     numbers = {id(block): number for number, block in enumerate(every)}
     includes = sorted(
@@ -66,7 +66,7 @@ class Compiler:
         self.language, self.include = language, os.path.join(root, "include")
 
     def build(self, folder, name, source, more=()):
-        """The program made of `source`; raises with what the compiler says."""
+        """Compiles `source` to a program; raises an error with the compiler's output."""
         path = os.path.join(folder, f"{name}.{'cc' if self.language == 'cpp' else 'c'}")
         with open(path, "w", encoding="utf-8") as file:
             file.write(source)
@@ -93,7 +93,7 @@ class Compiler:
 
 
 def run(program, *arguments):
-    """What a program prints; raises where it fails. Each runs in a folder of its own."""
+    """The output of a program; raises an error if it fails. Each program runs in its own folder."""
     with tempfile.TemporaryDirectory() as folder:
         result = subprocess.run([program, *arguments], cwd=folder, capture_output=True, encoding="utf-8")
     if result.returncode != 0:
@@ -102,7 +102,7 @@ def run(program, *arguments):
 
 
 def complaints(pages, compiler):
-    """What is wrong with the blocks of one language; and how many ran."""
+    """The errors in the blocks of one language, and the number of blocks that ran."""
     wrong, count = [], 0
     fragments = collections.OrderedDict()
     with tempfile.TemporaryDirectory() as folder:
@@ -136,7 +136,8 @@ def complaints(pages, compiler):
 
 
 def proves_itself(compiler):
-    """On made-up pages: names go on within a section and not beyond it, and wrong code and wrong output are noticed."""
+    """On made-up pages: names are visible within a section and not beyond it, and wrong code and wrong output are
+    detected."""
     if compiler.language == "cpp":
         good = (
             '```cpp\nconst int a = 1;\n```\n## A\n```cpp\nconst int b = a + 1;\nstd::printf("%d\\n", b);\n```\n'

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Runs every sh block of the guide, as a reader would type them.
+"""Runs every sh block of the guide as a reader would type it.
 
     shell_test.py ROOT BUILD COMMAND
 
-The blocks of a page run one after the other in one shell, in a folder of its own, which is also HOME: a line that fails
-ends it. Blocks with a name for their file (<!-- file first.cc -->) lie there. On PATH is the built command;
-build/release is the build under test, so that a page can install it and go on from there. `make` says what it would do,
-and does nothing: a target must be there. A page that would install a package of the system fails, also by way of make.
-What a page shows below a block is all that it prints, to stdout and stderr.
+The blocks of a page run one after the other in one shell, in a temporary folder that is also HOME; a line that fails
+ends it. Blocks with a name for their file (<!-- file first.cc -->) lie there. The built command is on PATH;
+build/release is the build under test, so that a page can install it and use the result. `make` is a dry run: it only
+checks that a target exists. A page that would install a system package fails, also if it does so through make. The
+output shown below a block must be everything that it prints to stdout and stderr.
 """
 
 import os
@@ -19,7 +19,7 @@ import tempfile
 
 import blocks
 
-MARK = "\x1e"  # printed before each block, so that its output is known as its own
+MARK = "\x1e"  # printed before each block, to separate the outputs
 DRY_MAKE = """#!/bin/sh
 exec {make} --no-print-directory --dry-run --directory {root} "$@" >/dev/null
 """
@@ -46,7 +46,7 @@ class Shell:
         }
 
     def prepare(self, folder, page):
-        """The folder that the page runs in, with its files, and the one with the tools."""
+        """Creates the folder that the page runs in, with its files, and the folder with the tools."""
         home, tools = pathlib.Path(folder, "home"), pathlib.Path(folder, "tools")
         (home / "build").mkdir(parents=True)
         (home / "build" / "release").symlink_to(self.build)
@@ -61,7 +61,7 @@ class Shell:
         return home, tools
 
     def complaints(self, page):
-        """What is wrong with the blocks of one page; and how many ran."""
+        """The errors in the blocks of one page, and the number of blocks that ran."""
         mine = [block for block in page if block.language == "sh" and not block.why_not_run]
         script = "".join(f"printf '{MARK}%s\\n' {number}\n{block.text}" for number, block in enumerate(mine))
         with tempfile.TemporaryDirectory() as folder:
@@ -84,8 +84,8 @@ class Shell:
 
 
 def proves_itself(shell):
-    """On made-up pages: files stay, failures and wrong output are noticed, and so are a target that make has not and a
-    package that would be installed."""
+    """On made-up pages: files persist between blocks; failures, wrong output, missing make targets and package
+    installations are detected."""
 
     def wrong(text):
         return shell.complaints(blocks.read_page("page.md", text))[0]

@@ -1,4 +1,5 @@
-// Broken .npy files: none is read, none crashes, none costs memory, and each is told what is wrong with it.
+// Broken .npy files: each is rejected with an error that says what is wrong, without a crash and without allocating
+// much memory.
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@
 namespace rapt::test {
 namespace {
 
-// A file of version 1.0 with this header and so many bytes of data.
+// A file of version 1.0 with this header and that many bytes of data.
 std::string with(const std::string& header, std::size_t data = 0) {
   return "\x93NUMPY" + std::string("\1\0", 2) + little(static_cast<std::uint16_t>(header.size())) + header +
          std::string(data, '\0');

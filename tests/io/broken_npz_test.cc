@@ -1,4 +1,5 @@
-// Broken .npz files: none is read, none crashes, none costs memory, and each is told what is wrong with it.
+// Broken .npz files: each is rejected with an error that says what is wrong, without a crash and without allocating
+// much memory.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -35,7 +36,8 @@ std::string good_long() {
   return string_of(sink.take());
 }
 
-// One member with these bytes, deflated or not, of which the directory says that they become `full_size`.
+// An archive with one member of these bytes, stored or deflated, whose directory entry gives `full_size` as the
+// uncompressed size.
 std::string with_member(const std::string& bytes, std::uint16_t method, std::uint64_t full_size) {
   io::MemorySink sink;
   io::ZipWriter zip(sink);
@@ -59,7 +61,7 @@ std::string npy_of_100_gigabytes() {
   return npy;
 }
 
-// Where the directory's entries and the end lie.
+// The offsets of the directory's entries and of the end record.
 std::size_t entry(const std::string& file, int index) {
   std::size_t at = file.find("PK\1\2");
   for (int i = 0; i < index; ++i) at = file.find("PK\1\2", at + 4);

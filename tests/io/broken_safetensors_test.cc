@@ -1,4 +1,5 @@
-// Broken safetensors files: none is read, none crashes, none costs memory, and each is told what is wrong with it.
+// Broken safetensors files: each is rejected with an error that says what is wrong, without a crash and without
+// allocating much memory.
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 namespace rapt::test {
 namespace {
 
-// A file with this header and so many bytes of data.
+// A file with this header and that many bytes of data.
 std::string with(const std::string& header, std::size_t data = 0) {
   return little(std::uint64_t{header.size()}) + header + std::string(data, '\0');
 }
@@ -19,7 +20,7 @@ std::string with(const std::string& header, std::size_t data = 0) {
 // One tensor "w" of four bytes of data, with these fields.
 std::string tensor(const std::string& fields) { return with(R"({"w":{)" + fields + "}}", 4); }
 
-// Two tensors "a" and "b" of bools, with these places in so many bytes.
+// Two bool tensors "a" and "b" at these offsets, in that many bytes of data.
 std::string two(std::uint64_t a, std::uint64_t a_end, std::uint64_t b, std::uint64_t b_end, std::size_t data) {
   const auto entry = [](const char* name, std::uint64_t begin, std::uint64_t end) {
     return text('"', name, R"(":{"dtype":"BOOL","shape":[)", end - begin, R"(],"data_offsets":[)", begin, ',', end,
@@ -121,7 +122,7 @@ TEST_P(BrokenSafetensors, IsRefused) {
   expect_refusal("safetensors", GetParam(), [](const auto&... file) { (void)SafetensorsFile(file...); });
 }
 
-// Cut anywhere, or with any byte of its header changed, a file is read in full or refused: nothing else happens.
+// Truncated anywhere, or with any byte of its header changed, a file is either read completely or rejected.
 TEST(BrokenSafetensors, EveryCutAndEveryChangedByteIsSurvived) {
   const std::string good = read_raw(test_file("types.safetensors"));
   for (std::size_t size = 0; size < good.size(); ++size) {

@@ -1,4 +1,4 @@
-// What the fuzzers found interesting, once more: every file of fuzz/corpus through the same checks, in every build.
+// Runs every file of fuzz/corpus, which the fuzzers found interesting, through the same checks, in every build.
 #include <filesystem>
 #include <functional>
 #include <string>

@@ -83,7 +83,8 @@ TEST(Npy, ConvertsIntegersOnRequest) {
 }
 
 TEST(Npy, RoundsLargeIntegersOnce) {
-  // 2^53 + 2^29 + 1 is just above the midpoint of two f32 values; converted through a double it would be exactly on it.
+  // 2^53 + 2^29 + 1 is just above the midpoint of two f32 values; converted to a double first, it would be exactly at
+  // the midpoint.
   const std::int64_t large = (std::int64_t{1} << 53) + (std::int64_t{1} << 29) + 1;
   std::string file = read_raw(test_file("int64.npy"));
   file.replace(128, 8, little(large));

@@ -80,7 +80,7 @@ TEST(Npz, DeflatesWhatRepeats) {
   expect_same(NpzFile(bytes, "zeros").at("zeros").view(), zeros);
 }
 
-// Archives beyond 4 GB have their numbers elsewhere; here the same form is used for small ones.
+// Archives beyond 4 GB store their sizes and offsets in extra fields (zip64); here that form is used for small numbers.
 TEST(Npz, ReadsTheLongFormOfNumbers) {
   const NpyArray array = read_npy(test_file("f64.npy"));
   const std::string member = read_raw(test_file("f64.npy"));

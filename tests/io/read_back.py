@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reads with other programs what rapt writes.
+"""Reads files written by rapt with other libraries.
 
     read_back.py WRITE_FILES     WRITE_FILES is the program made from write_files.cc
 
-Python's own zipfile, json and ast are there everywhere; NumPy, ml_dtypes and safetensors are used where they are
-installed, and the last line says which were.
+Python's own zipfile, json and ast are always used; NumPy, ml_dtypes and safetensors are used if installed, and the last
+line of the output lists them.
 """
 
 import ast

@@ -100,7 +100,7 @@ TEST(SafetensorsFile, ViewsWithoutACopyWhereTheFileIsAligned) {
   const auto place = [&](const char* name) {
     return static_cast<const std::byte*>(file.at(name).data()) - file.entry(name)->begin;
   };
-  EXPECT_EQ(place("wide"), place("odd"));  // both are places in one map
+  EXPECT_EQ(place("wide"), place("odd"));  // both point into the same mapping
   EXPECT_EQ(place("wide"), place("half"));
   for (const SafetensorsEntry& entry : file.entries()) EXPECT_EQ(entry.begin % size_of(*entry.dtype), 0U);
 }

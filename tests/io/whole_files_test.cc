@@ -1,4 +1,4 @@
-// Atomic writes: whatever stops a writer, a reader sees the old file or the new one.
+// Atomic writes: whatever interrupts a writer, a reader sees the old file or the new one.
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
@@ -34,7 +34,7 @@ mode_t mode_of(const std::string& path) {
   return status.st_mode & 0777U;
 }
 
-// Writes until it is killed, each file with another value in all its elements.
+// Writes files until it is killed, each with a different value in all its elements.
 [[noreturn]] void write_for_ever(const TemporaryFolder& folder) {
   for (float value = 1.0F;; value += 1.0F) {
     const Tensor tensor = filled(value);
@@ -86,7 +86,7 @@ TEST(WholeFiles, AnOpenFileOutlivesItsReplacement) {
 TEST(WholeFiles, AWriteThatFailsHalfwayLeavesTheOldFileAndNoOther) {
   const TemporaryFolder folder;
   write_npy(folder / "x.npy", filled(1.0F));
-  EXPECT_TRUE(test::holds_in_forked_child([&] {  // files of this process may have 100 kB
+  EXPECT_TRUE(test::holds_in_forked_child([&] {  // this process may write files of up to 100 kB
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{100'000, 100'000};
     ::setrlimit(RLIMIT_FSIZE, &limit);

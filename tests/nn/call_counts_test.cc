@@ -73,7 +73,7 @@ TEST(CallCounts, ALayersBackwardValidatesOnceAndPlansAttentionOnce) {
   EXPECT_EQ(back.product + back.rotary + back.cache, 0);
 }
 
-// What is counted does count: the public functions validate what they are given.
+// Checks the counter: the public functions validate their arguments.
 TEST(CallCounts, PublicFunctionsValidateOnce) {
   const Tensor q = test::random({1, 2, 3, 8});
   const core::CallCounts call = counted([&] { (void)attention(q, q, q, {}); });

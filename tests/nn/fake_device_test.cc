@@ -1,5 +1,5 @@
 // Layers, caches and training on a device whose memory nothing but its engine may touch (support/fake_device.h): the
-// same bits as on the CPU, and whatever reaches around the seam is caught.
+// same bits as on the CPU, and any access that bypasses the engine is caught.
 #include "support/fake_device.h"
 
 #include <cstdint>
@@ -43,7 +43,7 @@ TEST(FakeDevice, ADirectTouchIsCaught) {
   Tensor y({4}, DType::f32, fake_device());
   auto* to = static_cast<volatile float*>(y.view().data());
   EXPECT_DEATH({ *to = 1.0F; }, "");
-  // The touch is what kills: the same through the seam does not.
+  // Only the direct access crashes: the same access through the engine does not.
   copy(x, y);
   EXPECT_TRUE(agree(y, random({4})));
 }
@@ -69,7 +69,7 @@ TEST(FakeDevice, MemoryOfADeviceThatNoEngineReadsIsRefusedInWords) {
   expect_error([&] { copy(elsewhere, x); }, "copy: from is on cuda:1; no engine of this build can touch that memory");
   expect_error([&] { copy(x, elsewhere); }, "copy: to is on cuda:1; no engine of this build can touch that memory");
   expect_error([&] { Tensor({2}, DType::f32, gpu); },
-               "tensor: asked for on cuda:1; no engine of this build has memory there");
+               "tensor: requested on cuda:1; no engine of this build has memory there");
 }
 
 TEST(FakeDevice, CopiesConvertAndKeepAnyStrides) {
@@ -143,7 +143,7 @@ TEST(FakeDevice, AttentionForthAndBackHasTheCpusBits) {
                        value, options);
     std::vector<Tensor> all;
     for (Tensor* one : {&out, &lse, &weights, &dq, &dk, &dv}) all.push_back(std::move(*one));
-    // The caller's workspace is memory of the device, of the size that is told.
+    // The caller's workspace is memory of the device, of the size that attention_workspace_bytes returns.
     const std::size_t bytes = attention_workspace_bytes(outputs, query, key, value, options);
     Tensor workspace({static_cast<std::int64_t>(bytes)}, DType::i8, device);
     options.workspace = {static_cast<std::byte*>(workspace.view().data()), bytes};

@@ -1,4 +1,4 @@
-// The cache against a plain model of it, through many random operations.
+// Compares the cache with a simple model of it, through many random operations.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -18,11 +18,11 @@ using Ids = std::vector<std::int64_t>;
 
 constexpr std::int64_t kHeads = 2, kSize = 3, kValueSize = 2;
 
-// A token is a number from which its keys and values follow.
+// A token is a number that determines its keys and values.
 float key_of(int token, std::int64_t h, std::int64_t d) { return static_cast<float>(token * 8 + h * 4 + d); }
 float value_of(int token, std::int64_t h, std::int64_t d) { return -key_of(token, h, d) - 0.5F; }
 
-// The same cache with a vector for each sequence. Pages have no contents here: they are only counted.
+// The same cache with a vector for each sequence. Pages have no contents here and are only counted.
 class Model {
  public:
   explicit Model(const KvCacheConfig& config) : config_(config) {}
@@ -46,7 +46,7 @@ class Model {
   }
   bool fits(const Ids& ids, const Ids& counts) {
     std::int64_t pages = 0;
-    std::map<const int*, std::pair<long, long>> shared;  // a page that is not full: its users, and those who write now
+    std::map<const int*, std::pair<long, long>> shared;  // per partly filled page: its users, and those that write now
     for (std::size_t n = 0; n < ids.size(); ++n) {
       const Sequence& sequence = sequences[ids[n]];
       const std::size_t before = sequence.tokens.size(), after = before + static_cast<std::size_t>(counts[n]);
@@ -233,11 +233,11 @@ void expect_same_as_model(const KvCacheConfig& config, int steps, std::uint64_t 
       FAIL() << "after " << n << " steps, page size " << config.page_size << ", seed " << seed;
     }
   }
-  EXPECT_GT(pair.refused(), steps / 200);  // full now and then
+  EXPECT_GT(pair.refused(), steps / 200);  // full from time to time
   EXPECT_GT(pair.appended(), steps / 5);
 }
 
-// Of everything in small steps, 100,000 in all.
+// Small steps of every kind, 100,000 in total.
 constexpr int kSteps = kAddressSanitizer || kThreadSanitizer ? 5000 : 25000;
 
 TEST(KvCacheModel, HoldsForPagesOfEverySize) {

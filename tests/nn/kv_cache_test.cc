@@ -1,4 +1,4 @@
-// Attention with a cache, the cost of a cache, and every call that it rejects.
+// Attention with a cache, the memory and allocations of a cache, and every call that it rejects.
 #include "rapt/kv_cache.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ KvCacheConfig config_of(DType dtype, std::int64_t page_size) {
   return config;
 }
 
-// Rows of i8 as the cache must make them.
+// The i8 rows that the cache must write.
 struct Quantized {
   explicit Quantized(const Tensor& from)
       : numbers(from.shape(), DType::i8), scales({from.size(0), from.size(1), from.size(2)}) {
@@ -148,7 +148,7 @@ TEST(KvCache, InI8KeepsZerosAndTheLargestNumber) {
   EXPECT_EQ(seen.key_scales.at<float>(0, 0, 1), 0.0F);  // too small for a scale
   EXPECT_EQ(seen.key_scales.at<float>(0, 0, 2), 2.0F);
   for (std::int64_t d = 0; d < 4; ++d) EXPECT_EQ(seen.key.at<std::int8_t>(0, 0, 0, d), 0);
-  const std::int8_t wanted[] = {127, -127, 0, 2};  // 0.5 and 1.5 go to the even one
+  const std::int8_t wanted[] = {127, -127, 0, 2};  // ties: 0.5 and 1.5 are rounded to even
   for (std::int64_t d = 0; d < 4; ++d) EXPECT_EQ(seen.key.at<std::int8_t>(0, 0, 2, d), wanted[d]);
 }
 
@@ -304,7 +304,7 @@ TEST(KvCache, InI8RefusesWhatIsNotFinite) {
     }
     EXPECT_EQ(cache.length(0), 20);
     EXPECT_EQ(cache.length(1), 0);
-    cache.append(Ids{0, 1}, key, value, Ids{3, 2});  // it is not among the tokens that count
+    cache.append(Ids{0, 1}, key, value, Ids{3, 2});  // past the number of tokens given
     EXPECT_EQ(cache.length(1), 2);
   }
 }

@@ -1,4 +1,5 @@
-// Layers from files: every family of names as PyTorch saved it (tests/data/make_layers.py), and through save and back.
+// Layers from files: every family of names as PyTorch saved it (tests/data/make_layers.py), and round trips through
+// save and load.
 
 #include <cstdint>
 #include <string>
@@ -48,7 +49,7 @@ LoadedLayer loaded(const std::string& name, const LoadOptions& options = {.heads
   return MultiHeadAttention::load(path_of(name), options);
 }
 
-// The layer's answer to the file's input; a layer with sizes of its own for key and value takes parts of it.
+// The layer's output for the file's input; a layer with its own key and value sizes gets slices of the input.
 Tensor answer_of(const MultiHeadAttention& layer, const ConstTensorView& input) {
   const MultiHeadAttentionConfig& config = layer.config();
   const Tensor x = Tensor::copy_of(input, config.dtype);

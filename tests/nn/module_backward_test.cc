@@ -1,4 +1,5 @@
-// The gradients of the layer: against differences of forward in f64, and the same bits however a call is cut.
+// The gradients of the layer: compared with finite differences of forward in f64, and the same bits however a call is
+// split.
 #include <cmath>
 #include <functional>
 #include <span>
@@ -103,7 +104,7 @@ class Function {
   const MultiHeadAttention& layer() const { return layer_; }
 
  private:
-  // Biases begin as zero, where no mistake in them would show.
+  // Biases are initialized to zeros, which would hide errors.
   static MultiHeadAttention with_biases(const MultiHeadAttentionConfig& config) {
     MultiHeadAttention layer(config, 3);
     std::uint32_t seed = 31;

@@ -1,4 +1,4 @@
-// Every error of a layer, with its exact message, and nothing is written.
+// Every error of a layer, with its exact message; nothing may be written.
 #include <set>
 #include <string>
 

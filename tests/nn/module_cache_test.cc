@@ -46,7 +46,7 @@ KvCache cache_with(const KvCacheConfig& config, int sequences) {
 
 Tensor tokens(const Dims& shape) { return drawn("tokens", shape).to(DType::f32); }
 
-// The call in pieces of the given lengths, each after the other, through the cache.
+// The call split into chunks of the given lengths, one after the other, through the cache.
 Tensor in_pieces(const MultiHeadAttention& layer, const ConstTensorView& x, KvCache& cache,
                  const std::vector<std::int64_t>& lengths, LayerOptions options) {
   Tensor all({x.size(0), x.size(1), layer.config().output_size});
@@ -132,7 +132,7 @@ TEST(CachedLayer, SequencesOfDifferentLengthShareABatch) {
       options.sequences = std::span(ids).subspan(b, 1);
       layer.forward(x.view().slice(0, row, row + 1).slice(1, 0, begun[b]), options);
     }
-    // Each row goes on from where it is, with its next five tokens, or fewer.
+    // Each row continues from its position, with its next five tokens, or fewer.
     Tensor next({3, 5, 24});
     const std::vector<std::int64_t> counts = {5, 2, 4};
     for (std::size_t b = 0; b < ids.size(); ++b) {
@@ -221,7 +221,7 @@ TEST(CachedLayer, ASteadyLoopTakesNothingFromTheHeap) {
         const std::vector<std::int64_t> ids = {0, 1};
         options.sequences = ids;
         const auto step = [&] { layer.forward({out, {}}, x, {}, {}, options); };
-        // To its full length once, so that every list has its room; then again from the beginning.
+        // First runs to the full length, so that every list has its capacity; then again from the beginning.
         for (std::int64_t n = 0; n < kLongest; ++n) step();
         for (const std::int64_t id : ids) cache.truncate(id, 0);
         const std::int64_t before = allocation_count();
@@ -281,7 +281,7 @@ TEST_P(BadForwardWithCache, IsRefusedAndChangesNothing) {
   GetParam().spoil(layer_config, cache_settings, options);
   const MultiHeadAttention layer(layer_config, 1);
   KvCache cache = cache_with(cache_settings, 2);
-  // Four tokens are there already, where that goes.
+  // Four tokens are already in the cache, if that is possible.
   const Tensor k({1, cache_settings.kv_heads, 4, cache_settings.head_size});
   const Tensor v({1, cache_settings.kv_heads, 4, cache.config().value_size});
   cache.append(kOneId, k, v);

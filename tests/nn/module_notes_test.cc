@@ -1,5 +1,5 @@
-// The classes of the five notes as MultiHeadAttention: their parameters, their masks as they write them, their answers
-// as PyTorch gave them (tests/data/make_notes.py).
+// The classes of the five notes as MultiHeadAttention: their parameters, their masks in their own form, and PyTorch's
+// results (tests/data/make_notes.py).
 
 #include <string>
 #include <vector>
@@ -20,7 +20,7 @@ class NotesModule : public ::testing::TestWithParam<DType> {
 INSTANTIATE_TEST_SUITE_P(In, NotesModule, ::testing::Values(DType::f64, DType::f32),
                          [](const auto& run) { return std::string(name_of(run.param)); });
 
-// One parameter of ours from one or several of a note's, one below the other.
+// One parameter of ours from one or several of a note's, concatenated along the rows.
 void set_from(MultiHeadAttention& layer, const NoteRun& run, const char* name, const std::vector<std::string>& parts) {
   std::vector<Tensor> tensors;
   std::int64_t rows = 0;
@@ -40,7 +40,7 @@ void set_from(MultiHeadAttention& layer, const NoteRun& run, const char* name, c
   layer.set_parameter(name, joined);
 }
 
-// A note's class whose linear layers are called q, k, v and o.
+// A note's class with linear layers named q, k, v and o.
 MultiHeadAttention layer_from(const NoteRun& run, const MultiHeadAttentionConfig& config, const std::string& q,
                               const std::string& k, const std::string& v, const std::string& o) {
   MultiHeadAttentionConfig complete = config;
@@ -164,7 +164,7 @@ TEST_P(NotesModule, Note4AddsItsMaskTimesMinus1e9) {
   for (const char* name : {"no_mask", "mask_times_minus_1e9", "all_masked"}) {
     SCOPED_TRACE(name);
     const NoteRun run = note("note4_split_head", name);
-    if (name == std::string("all_masked") && GetParam() == DType::f64) continue;  // rounding alone decides there
+    if (name == std::string("all_masked") && GetParam() == DType::f64) continue;  // it depends on rounding only
     const MultiHeadAttention layer =
         layer_from(run, {.embed_size = 8, .heads = 2}, "q_linear", "k_linear", "v_linear", "o_linear");
     AttentionOptions options;

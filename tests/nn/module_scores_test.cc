@@ -27,7 +27,7 @@ Tensor tokens(DType dtype = DType::f32) { return drawn("x", {kBatch, kTokens, kE
 
 LayerOptions capped_and_causal() { return {.attention = {.softcap = 2.0, .causal = true}}; }
 
-// Everything that attention writes, and the layer with it.
+// All outputs of attention, as the layer returns them.
 struct Written {
   explicit Written(DType dtype = DType::f32, std::int64_t keys = kTokens)
       : lse({kBatch, kHeads, kTokens}, dtype),
@@ -44,7 +44,7 @@ struct Written {
   Tensor lse, raw, masked, mean;
 };
 
-// What the layer's own projections make of x, cut into heads.
+// q, k and v: x projected with the layer's weights and split into heads.
 struct Projected {
   explicit Projected(const MultiHeadAttention& layer, const Tensor& x)
       : qkv({kBatch * kTokens, (kHeads + 2 * kKvHeads) * kSize}, x.dtype()) {
@@ -62,7 +62,7 @@ struct Projected {
 };
 
 TEST(ScoresOfALayer, AreThoseOfAttentionOnWhatItProjects) {
-  for (const bool keep : {false, true}) {  // backward wants the lse as well
+  for (const bool keep : {false, true}) {  // backward also requires the lse
     const MultiHeadAttention layer(config_of(), 3);
     const Tensor x = tokens();
     Tensor out({kBatch, kTokens, kEmbed}), weights({kBatch, kHeads, kTokens, kTokens});

@@ -1,5 +1,5 @@
-// MultiHeadAttention against torch.nn.MultiheadAttention: 640 calls over all its arguments, answered by PyTorch
-// (tests/data/make_modules.py).
+// MultiHeadAttention against torch.nn.MultiheadAttention: 640 calls over all its arguments, with results computed by
+// PyTorch (tests/data/make_modules.py).
 
 #include <cmath>
 #include <map>
@@ -14,8 +14,8 @@
 namespace rapt::test {
 namespace {
 
-// PyTorch gives NaN for a query that sees no key, in its weights and, where it was asked for weights, in its output.
-// Ours are 0, and the output is the output projection's bias.
+// PyTorch gives NaN for a query that sees no key, in its weights and, if weights were requested, in its output. Ours
+// are 0, and the output is the output projection's bias.
 Tensor with_rows_that_see_nothing(const ModuleCase& module, const MultiHeadAttention& layer, const std::string& what) {
   Tensor answer = module.answer(what);
   std::vector<double> bias(static_cast<std::size_t>(layer.config().output_size));
@@ -58,7 +58,8 @@ TEST(TorchModule, FloatMatchesOnTheReferenceEngine) {
   for (const ModuleCase& module : module_cases()) expect_matches(module, DType::f32, Engine::reference);
 }
 
-// ---- What the list of calls covers, read off the calls themselves ---------------------------------------------------
+// ---- What the list of calls covers, derived from the calls themselves
+// ---------------------------------------------------
 
 TEST(TorchModule, ThereAreAtLeastFiveHundredCalls) { EXPECT_GE(module_cases().size(), 500U); }
 
@@ -81,8 +82,8 @@ TEST(TorchModule, EveryPairOfArgumentsOccurs) {
   }
   const auto impossible = [](const std::string& pair) {
     const auto has = [&](const char* part) { return pair.find(part) != std::string::npos; };
-    // A hint about a causal mask goes with that mask; sizes of their own go with inputs of their own; PyTorch wants the
-    // two masks to be of one kind.
+    // A hint about a causal mask requires that mask; separate key and value sizes require separate inputs; PyTorch
+    // requires that both masks are of one kind.
     return (has("is_causal=true") && has("attn_mask=") && !has("\"causal\"")) ||
            ((has("kdim=5") || has("vdim=7")) && (has("\"self\"") || has("\"memory\""))) ||
            (has("key_padding_mask=\"bool\"") && has("attn_mask=\"float")) ||

@@ -1,5 +1,5 @@
-// What MultiHeadAttention promises besides PyTorch's answers: same bits however a call is made, slices that add up,
-// parameters as PyTorch names and draws them, dropout, and memory that is reused.
+// What MultiHeadAttention guarantees besides PyTorch's results: the same bits however a call is made, slices that add
+// up, parameters with PyTorch's names and distributions, dropout, and memory that is reused.
 
 #include "rapt/multi_head_attention.h"
 
@@ -23,7 +23,7 @@ namespace {
 
 Tensor numbers(const char* name, const Dims& shape, DType dtype = DType::f32) { return drawn(name, shape).to(dtype); }
 
-// A small layer that has everything: groups, biases, odd sizes.
+// A small layer with groups, biases and odd sizes.
 MultiHeadAttentionConfig small() {
   MultiHeadAttentionConfig config;
   config.embed_size = 24, config.heads = 4, config.kv_heads = 2, config.head_size = 10, config.output_size = 18;
@@ -94,7 +94,7 @@ TEST(MultiHeadAttention, OrderOfDimensionsDoesNotShow) {
   const LayerResult b = tokens_first.forward(transposed, options);
   EXPECT_TRUE(same_bits(b.out.view().transpose(0, 1), a.out));
   EXPECT_TRUE(same_bits(b.weights, a.weights));
-  // And a view of the one is as good as the other.
+  // A view of one may be passed for the other.
   EXPECT_TRUE(same_bits(batch_first.forward(transposed.view().transpose(0, 1), options).out, a.out));
 }
 
@@ -267,7 +267,7 @@ Moments moments_of(const ConstTensorView& view) {
   return found;
 }
 
-// A uniform distribution between ±bound: every bound is met almost, none is passed.
+// A uniform distribution between ±bound: values come close to the bounds and never exceed them.
 void expect_uniform(const ConstTensorView& view, double bound) {
   const Moments found = moments_of(view);
   EXPECT_LE(found.largest, bound);
@@ -435,7 +435,7 @@ TEST(MultiHeadAttention, OutputDropoutZeroesAndScales) {
   }
   EXPECT_NEAR(static_cast<double>(zeros) / static_cast<double>(whole.count()), 0.25, 0.03);
 
-  // A micro-batch and a chunk of tokens drop what the whole would.
+  // A micro-batch and a chunk of tokens drop the same weights as the whole call.
   options.training = true;
   options.attention.dropout.batch_start = 2;
   EXPECT_TRUE(same_bits(layer.forward(x.view().slice(0, 2, 4), options).out, dropped.view().slice(0, 2, 4)));

@@ -27,7 +27,7 @@ using testing::count_fields;
 
 namespace counted {
 
-// The counter itself, on what it must tell apart.
+// Tests the counter on cases that it must distinguish.
 struct Nothing {};
 struct Inner {
   std::optional<double> a{};

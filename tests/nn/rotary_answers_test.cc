@@ -1,5 +1,5 @@
-// The rotary embedding against answers from outside: frequencies and rotations of transformers, and ONNX's operator.
-// tests/data/make_rotary.py says how they were made.
+// The rotary embedding against other implementations: frequencies and rotations of transformers, and ONNX's operator.
+// tests/data/make_rotary.py describes how their results were computed.
 #include <cmath>
 #include <map>
 #include <string>
@@ -66,7 +66,7 @@ TEST(RotaryFrequencies, AreThoseOfTransformers) {
     for (std::size_t n = 0; n < wide.size(); ++n) {
       // The same formulas in double.
       EXPECT_NEAR(rotary.frequencies()[n], wide[n], 1e-12 * wide[n]) << name << ' ' << n;
-      // What users of transformers have: its exponents are rounded to f32, and base^x makes that log(base) times worse.
+      // Transformers' own f32 results: the exponents are rounded to f32, and base^x multiplies that error by log(base).
       EXPECT_NEAR(rotary.frequencies()[n], single[n], 2e-6 * static_cast<double>(single[n])) << name << ' ' << n;
     }
     const double factor = file("frequencies").at(name + "/attention").values<double>()[0];
@@ -74,12 +74,12 @@ TEST(RotaryFrequencies, AreThoseOfTransformers) {
   }
 }
 
-// transformers has no "ntk" of its own: its "dynamic" is that, with a factor that the length decides.
+// transformers has no separate "ntk": its "dynamic" is the same with a factor that depends on the length.
 TEST(RotaryFrequencies, OfNtkAreThoseOfDynamicWithTheFactorThatItsLengthGives) {
   const Rotary ntk(64, {.scaling = RotaryScaling::ntk(2.0 * 8192 / 2048 - 1.0)});
   const auto wanted = file("frequencies").at("dynamic_long/f64").values<double>();
   for (std::size_t n = 0; n < wanted.size(); ++n) EXPECT_NEAR(ntk.frequencies()[n], wanted[n], 1e-12 * wanted[n]);
-  // The first pair is as it was, the last one slower by the whole factor.
+  // The first pair is unchanged, the last one is slower by the whole factor.
   const Rotary plain(64);
   EXPECT_EQ(ntk.frequencies().front(), plain.frequencies().front());
   EXPECT_NEAR(ntk.frequencies().back() * 7.0, plain.frequencies().back(), 1e-15);
@@ -101,14 +101,14 @@ TEST_P(RotatedByOthers, IsWhatWeComputeToo) {
       positions.push_back(static_cast<std::int64_t>(position));
     }
     const Tensor& answer = file("rotated").at(name + "/y");
-    for (const std::int64_t max_positions : {0, 2500}) {  // half of the positions lie past the table
+    for (const std::int64_t max_positions : {0, 2500}) {  // half of the positions are past the table
       const Rotary rotary = rotary_of(frequencies.at(spec.at("frequencies")), pairs, max_positions);
-      // From f32 into the tested type, so that only the result is rounded to 16 bits.
+      // Rotates from f32 to the tested type, so that only the result is rounded to 16 bits.
       Tensor y(answer.shape(), GetParam());
       const bool is_f64 = GetParam() == DType::f64;
       const Tensor x = file("rotated").at(name + "/x").to(is_f64 ? DType::f64 : DType::f32);
       rotary.apply(x, y, RotaryPositions::tokens(positions));
-      // f64: angles reach 5000, where the last bit of a frequency is worth 1e-12.
+      // f64: angles reach 5000, where the last bit of a frequency changes an angle by 1e-12.
       const std::map<DType, double> bounds = {
           {DType::f64, 2e-12}, {DType::f32, 1e-7}, {DType::bf16, 0x1p-8}, {DType::f16, 0x1p-11}};
       EXPECT_TRUE(is_near(y, answer, bounds.at(GetParam()))) << name;

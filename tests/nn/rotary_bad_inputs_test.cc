@@ -1,4 +1,4 @@
-// Errors of the rotary embedding, with their exact messages, and nothing is written.
+// Errors of the rotary embedding, with their exact messages; nothing may be written.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -63,7 +63,7 @@ TEST_P(BadRotaryOptions, AreRefusedWithTheirOwnMessage) {
   }
 }
 
-// A good call, from which each bad one differs in one thing.
+// A valid call; each invalid one differs from it in one argument.
 struct Call {
   Tensor x{{2, 3, 4, 8}}, y{{2, 3, 4, 8}}, spare{{64, 64}};
   ConstTensorView from = x;

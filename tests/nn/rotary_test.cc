@@ -29,7 +29,7 @@ Tensor rotated(const Rotary& rotary, const ConstTensorView& x, const RotaryPosit
 
 // ---------------------------------------------------------------- meaning
 
-// The formula, one number after the other.
+// The formula, element by element.
 TEST(RotaryBack, TurnsBackWhatWasTurned) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const RotaryPairs pairs : kPairs) {
@@ -129,7 +129,7 @@ TEST(Rotary, LeavesWhatLiesPastItsSizeUntouched) {
       const Tensor x = random({2, 3, 4, 24}, dtype), y = rotated(rotary, x, 100);
       EXPECT_TRUE(same_bits(y.view().slice(3, 10, 24), x.view().slice(3, 10, 24)));
       EXPECT_FALSE(same_bits(y.view().slice(3, 0, 10), x.view().slice(3, 0, 10)));
-      // The part that is turned has the bits of a head that is no larger.
+      // The rotated part has the same bits as in a head of only that size.
       const Rotary small(10, {.pairs = pairs});
       EXPECT_TRUE(same_bits(y.view().slice(3, 0, 10), rotated(small, x.view().slice(3, 0, 10), 100)));
     }
@@ -209,7 +209,7 @@ TEST(Rotary, TakesAnOffsetForEachRowAndAPositionForEachToken) {
     }
     EXPECT_TRUE(same_bits(rotated(rotary, x, RotaryPositions::rows(offsets)), wanted));
     EXPECT_TRUE(same_bits(rotated(rotary, x, RotaryPositions::tokens(positions)), wanted));
-    // Any order, and one position twice.
+    // Positions in any order, and one position twice.
     const std::vector<std::int64_t> mixed = {9, 100, 0, 9, 3};
     const Tensor one = Tensor::copy_of(x.view().slice(0, 0, 1));
     const Tensor got = rotated(rotary, one, RotaryPositions::tokens(mixed));
@@ -220,7 +220,7 @@ TEST(Rotary, TakesAnOffsetForEachRowAndAPositionForEachToken) {
   }
 }
 
-// (2, 3, 40, 12) in a larger memory, in ways that callers have it.
+// (2, 3, 40, 12) within a larger buffer, in common memory layouts.
 TensorView placed(Tensor& memory, int how) {
   const TensorView all = memory;  // (97, 97)
   const Dims shape{2, 3, 40, 12};
@@ -338,7 +338,7 @@ TEST(Rotary, KeepsANotFiniteNumberInItsPair) {
 
 TEST(Rotary, TakesHeadsOfAnySize) {
   for (const RotaryPairs pairs : kPairs) {
-    for (const std::int64_t size : {2, 4, 6, 30, 66, 1022, 1024, 1026, 2050, 3000}) {  // the last ones go in pieces
+    for (const std::int64_t size : {2, 4, 6, 30, 66, 1022, 1024, 1026, 2050, 3000}) {  // the last ones in chunks
       const Rotary rotary(size + 1, {.size = size, .pairs = pairs, .max_positions = 3});
       const Tensor x = random({1, 2, 5, size + 1}, DType::f64);
       const Tensor y = rotated(rotary, x.to(DType::f32)).to(DType::f64), wide = rotated(rotary, x);

@@ -43,7 +43,7 @@ TEST(TrainingCurve, IsPyTorchsInEveryStep) {
   }
   const Tensor& losses = curve.at("losses");
   ASSERT_EQ(losses.count(), 200);
-  // A curve that stays where it began would be no test.
+  // Checks that the loss decreases: a constant curve would test nothing.
   ASSERT_LT(losses.values<double>()[199], 0.2 * losses.values<double>()[0]);
   double furthest = 0.0;
   for (std::int64_t step = 0; step < losses.count(); ++step) {

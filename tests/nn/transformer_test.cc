@@ -1,4 +1,4 @@
-// The small transformer: its gradients against differences, and the same bits on every path to a result.
+// The small transformer: gradients compared with finite differences, and the same bits on every code path.
 #include "rapt/transformer.h"
 
 #include <cmath>
@@ -102,7 +102,7 @@ TEST(TransformerBits, MicroBatchesTrainAsOneBatch) {
     const double loss = whole.add_gradients(data.tokens, data.targets, 8, 1.0, 5);
     double sum = 0.0;
     for (std::size_t b = 0; b < 8; ++b) {
-      // A target counts for as much as in the whole batch.
+      // Each target has the same weight as in the whole batch.
       const double share = targets_in(b * row, row) / targets_in(0, 8 * row);
       sum += share * parts.add_gradients(std::span(data.tokens).subspan(b * row, row),
                                          std::span(data.targets).subspan(b * row, row), 1, share, 5,
@@ -117,7 +117,7 @@ TEST(TransformerBits, MicroBatchesTrainAsOneBatch) {
         size += std::abs(first.values<double>()[i]);
         difference += std::abs(first.values<double>()[i] - second.values<double>()[i]);
       }
-      // dlogits are rounded once from other doubles, so a last bit may differ there; sums are in the same order.
+      // dlogits are rounded from different doubles, so their last bit may differ; sums are in the same order.
       EXPECT_LE(difference, 1e-6 * size) << a[n].name;
     }
     whole.step({}, 1.0);
@@ -125,8 +125,8 @@ TEST(TransformerBits, MicroBatchesTrainAsOneBatch) {
   }
 }
 
-// Where each row has as many targets, a power of two, and so has the batch, shares are exact, dlogits have the same
-// bits, and every sum goes on where the row before left it.
+// If every row has the same number of targets and both this number and the number of rows are powers of two, shares are
+// exact, dlogits have the same bits, and every sum continues from the previous row.
 TEST(TransformerBits, OfGradientsOfMicroBatchesAreThoseOfOneBatch) {
   const std::int64_t length = 20;
   Data data(standard(), 8, length);
@@ -223,7 +223,7 @@ TEST(TransformerFiles, ThatAreNoneOfOursAreRefused) {
   };
   refused({}, R"( is not a rapt model: its metadata says format "" instead of "rapt.transformer.1")");
   refused({{"format", "rapt.transformer.1"}}, ": the metadata has no vocabulary");
-  // Sizes that no tensor has are refused before memory is taken for them.
+  // Sizes that match no tensor are rejected before memory is allocated for them.
   refused({{"format", "rapt.transformer.1"},
            {"vocabulary", "1000000000000"},
            {"context", "4"},
@@ -277,7 +277,7 @@ TEST(TransformerWithoutMask, SeesTheFuture) {
   TransformerConfig config = standard();
   config.causal = false;
   Transformer model(config, 1);
-  EXPECT_TRUE(same_parameters(model, Transformer(standard(), 1)));  // the mask has none
+  EXPECT_TRUE(same_parameters(model, Transformer(standard(), 1)));  // the mask has no parameters
   std::vector<std::int32_t> tokens = some_tokens(12, 20, 1);
   std::vector<Tensor> weights;
   const Tensor before = model.logits(tokens, 1, &weights);
@@ -299,7 +299,7 @@ TEST(TransformerFiles, SayWhereTheMaskIsOff) {
   Transformer model({.vocabulary = 3, .context = 4, .width = 4, .layers = 1, .heads = 1, .causal = false}, 1);
   model.save(path);
   EXPECT_FALSE(Transformer::load(path).config().causal);
-  // Nothing is said where it is on, so files from before there was a choice read as they always did.
+  // A mask that is on is not recorded, so files from before this option existed load unchanged.
   model.set_causal(true);
   model.save(path);
   EXPECT_FALSE(SafetensorsFile(path).metadata().contains("causal"));

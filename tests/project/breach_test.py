@@ -23,7 +23,7 @@ LAYERS = ["core", "reference", "cpu", "io", "attention", "nn", "cases", "train",
 
 
 def commands():
-    """By layer: a compiler, and the flags of a file of that layer that say where includes are found."""
+    """By layer: the compiler, and the include-path flags of a file of that layer."""
     found = {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8")):
         path = pathlib.Path(entry["file"])
@@ -45,7 +45,7 @@ def commands():
 
 
 def headers():
-    """Every header of src, cli and the harness, relative to the root, by the name that includes have for it."""
+    """Every header of src, cli and the harness, relative to the root, by the name that includes use."""
     found = {}
     for folder in ("src", "cli", "bench/harness"):
         for path in sorted((ROOT / folder).rglob("*.h")):
@@ -63,7 +63,7 @@ def includes_of(path, known):
 
 
 def allowed(layer, known):
-    """The headers that a layer may include by the rules."""
+    """The headers that the rules allow a layer to include."""
     layers = include_rules.RULES[layer][0]
     found = set()
     for name, path in known.items():
@@ -74,7 +74,7 @@ def allowed(layer, known):
 
 
 def with_their_includes(names, known):
-    """Those headers, and what they include in turn."""
+    """These headers and, transitively, the headers that they include."""
     reached, waiting = set(), list(names)
     while waiting:
         name = waiting.pop()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What the documents name exists: files, constants, make targets, commands and flags of rapt, CMake options, tests.
+"""Checks that everything the documents name exists: files, constants, make targets, commands and flags of rapt, CMake
+options, tests.
 
     docs_test.py ROOT [RAPT]      reads the documents of the tree; RAPT, the built command, knows its flags
     docs_test.py --self-test      checks this script on a made-up tree with a breach of each kind
@@ -22,7 +23,7 @@ import made_up_tree
 
 SKIPPED_FOLDERS = {".git", "build", "node_modules", "__pycache__"}
 SOURCES = (".h", ".cc", ".c", ".py", ".pyi", ".mjs", ".js", ".sh", ".cmake", ".txt", ".json", ".toml", ".cuh", ".cu")
-# A code span that ends like this names a file.
+# A code span with one of these endings names a file.
 FILE = re.compile(r"^[\w.*+-]+(?:/[\w.*+-]+)*\.(?:h|cc|c|py|pyi|md|mjs|sh|cmake|json|toml|svg|png|ts|supp|map)$")
 PLACEHOLDER = re.compile(r"[<>{}…$~=]|^(?:FILE|FOLDER|OUT|JOB)\b|^/|^build/")
 COMMENT = re.compile(r"(?:^|\s)#(?:\s|$).*")
@@ -44,7 +45,7 @@ class Tree:
             self.files |= {(place / name).as_posix() for name in names}
         self.tops = {name for name in self.folders if "/" not in name}
         self.words, self.included, self.cmake_options = set(), set(), {"BUILD_SHARED_LIBS"}
-        self.tests = set()  # suites, tests and cases: what a name of a test is made of
+        self.tests = set()  # suites, tests and cases: the parts of a test's name
         for name in self.files:
             if name.startswith("docs/") or not (name.endswith(SOURCES) or name.startswith(("Makefile", ".ci/"))):
                 continue
@@ -109,7 +110,7 @@ class Document:
     def __init__(self, tree, name, renamed=()):
         self.tree, self.name, self.renamed = tree, name, dict(renamed)
         self.text = tree.read(name)
-        self.made = set(re.findall(r"<!-- file (\S+) -->", self.text))  # files that a page's own examples are
+        self.made = set(re.findall(r"<!-- file (\S+) -->", self.text))  # files that a page's examples create
         self.breaches = []
 
     def report(self, offset, what, why):
@@ -131,7 +132,7 @@ class Document:
         return self.breaches
 
     def known(self, what, exists):
-        """Whether it exists, or is an old name of what does."""
+        """Whether a name exists, or is an old name of something that exists."""
         if exists(what):
             return True
         if what not in self.renamed:
@@ -181,7 +182,7 @@ class Document:
                 program += 1
             if program < len(words) and words[program] == "make":
                 self.check_make(at, words[program + 1 :])
-            for n in range(program, len(words) - 1):  # in a shell block, a profiler may stand before it
+            for n in range(program, len(words) - 1):  # in a shell block, a profiler may precede it
                 if (n == program and words[n] == "rapt") or (wrapped or n == program) and BUILT_RAPT.match(words[n]):
                     self.check_rapt(at, words[n + 1 :])
                     break
@@ -214,7 +215,7 @@ class Document:
                 self.report(offset, f"rapt {' '.join((*command, flag))}", "no such flag")
 
     def check_tables(self):
-        """Rows of tables that say in which file a function is."""
+        """Checks tables that say which file contains a function."""
         columns = {}
         offset = 0
         for line in self.text.splitlines(keepends=True):
@@ -246,7 +247,7 @@ class Document:
 
 
 def renamed_names(tree):
-    """{old: new} of docs/adr/README.md; an empty new name says that it is gone."""
+    """{old: new} of docs/adr/README.md; an empty new name means that it no longer exists."""
     index = "docs/adr/README.md"
     text = tree.read(index) if index in tree.files else ""
     table = re.search(r"^\| in a record \| now \|\n\|[-|]+\|\n((?:\|.*\n)*)", text, re.M)
@@ -255,7 +256,7 @@ def renamed_names(tree):
 
 
 def check_decisions(tree, names):
-    """A superseded decision and the one in its place name each other."""
+    """Checks that a superseded decision and its successor refer to each other."""
     found = []
     for name in names:
         status = STATUS.search(tree.read(name))
@@ -346,7 +347,7 @@ def self_test():
         rapt.chmod(0o755)
         return breaches(root, str(rapt))[0]
 
-    return made_up_tree.self_test(tree, breach, found, ".md", {"docs/guide.md:21"},  # a flag on a line that goes on
+    return made_up_tree.self_test(tree, breach, found, ".md", {"docs/guide.md:21"},  # a flag on a continued line
                                   lambda line: line.replace(" | " + breach, " |"))
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No folder holds more files of code than a reader can take in.
+"""Checks that no folder holds more code files than a reader can keep track of.
 
     folders_test.py ROOT
 """
@@ -10,8 +10,8 @@ import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
 CODE = {".cc", ".h", ".c", ".py", ".pyi", ".mjs", ".js", ".sh", ".cmake"}
-MOST = 40  # files of code in one folder
-NOT_OURS = {"build", "__pycache__"}  # nor what is hidden
+MOST = 40  # the maximum number of code files in one folder
+NOT_OURS = {"build", "__pycache__"}  # hidden folders are skipped too
 
 
 def folders(folder):

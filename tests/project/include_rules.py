@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds every #include of the project to "Who may include whom" (docs/architecture.md).
+"""Checks every #include of the project against "Who may include whom" (docs/architecture.md).
 
     include_rules.py ROOT          checks the tree, prints each breach, fails when there is one
     include_rules.py --self-test   checks this script on a made-up tree full of breaches
@@ -11,7 +11,7 @@ import sys
 
 import made_up_tree
 
-# Everything C++20 calls a header, and the C headers that a C99 interface and its examples may need.
+# All headers of C++20, and the C headers that a C99 interface and its examples may need.
 STANDARD = set(
     """
     algorithm any array atomic barrier bit bitset charconv chrono codecvt compare complex concepts condition_variable
@@ -27,7 +27,7 @@ STANDARD = set(
     """.split()
 )
 
-# The operating system's headers: for the folders that must speak to it.
+# The operating system's headers, for the folders that use it.
 SYSTEM = re.compile(r"^(unistd|sched|pthread|fcntl|dlfcn|signal|spawn)\.h$|^(sys|linux)/[a-z]+\.h$")
 
 # Layer -> (layers it may include besides itself, package prefixes it may include, may it include SYSTEM headers).
@@ -51,7 +51,7 @@ RULES = {
     "bench": (["include"], [], False),
 }
 
-# Where each folder that is checked lies; everything under src/ is a layer of its own name.
+# The location of each folder that is checked; each folder under src/ is a layer with the folder's name.
 TOP_FOLDERS = ["include", "src", "cli", "bindings", "examples", "bench", "fuzz"]
 SUFFIXES = {".h", ".hpp", ".c", ".cc", ".cpp", ".inc"}
 DIRECTIVE = re.compile(r"^\s*#\s*include\b\s*(.*)$")
@@ -67,7 +67,7 @@ def layer_of(path):
 
 
 def resolve(root, includer, name):
-    """The project's file that an #include names, relative to the root; None when it names no file of the project."""
+    """The project's file that an #include names, relative to the root; None if it is not a file of the project."""
     for folder in [includer.parent, pathlib.Path("include"), pathlib.Path("src"), pathlib.Path("."),
                    pathlib.Path("tests"), pathlib.Path("bindings", "python", "src")]:
         candidate = (root / folder / name).resolve()
@@ -94,7 +94,7 @@ def breach_of(root, includer, text):
 
     target = resolve(root, includer, name)
     if target is None:
-        if any(name.startswith(prefix) for prefix in packages):  # in quotes too, as Highway's own documentation has it
+        if any(name.startswith(prefix) for prefix in packages):  # also in quotes, as in Highway's own documentation
             return None
         if literal.group(1):
             return "no such file in the project"

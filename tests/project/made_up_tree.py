@@ -1,4 +1,4 @@
-"""Tries a check of the project on a made-up tree: a breach of each kind must be noticed, and nothing else."""
+"""Runs a check of the project on a made-up tree, where it must find the marked breaches and nothing else."""
 
 import pathlib
 import tempfile

@@ -1,6 +1,6 @@
 """Checks the table of options against headers, stubs, a help text and a page, each read as text.
 
-Every wrong_in_… takes the table, as `rapt options --json` prints it, and such a text, and returns what is wrong with it.
+Every wrong_in_… takes the table, as `rapt options --json` prints it, and such a text, and returns its errors.
 tests/project/options_test.py runs them.
 """
 
@@ -10,9 +10,9 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
-import options_page  # found by the line above
+import options_page  # set by the line above
 
-# Where each struct of the table stands, in C++.
+# The C++ header of each struct of the table.
 HEADERS = {
     "AttentionOptions": "attention.h",
     "Mask": "attention.h",
@@ -32,7 +32,7 @@ HEADERS = {
     "KvCacheConfig": "kv_cache.h",
 }
 
-# The C struct that has a C++ struct's fields, and what their names begin with there.
+# The C struct with the fields of a C++ struct, and the prefix of their names in it.
 C_STRUCTS = {
     "AttentionOptions": ("rapt_attention_options", ""),
     "Mask": ("rapt_mask", ""),
@@ -52,7 +52,7 @@ C_STRUCTS = {
     "KvCacheConfig": ("rapt_kv_cache_config", ""),
 }
 
-# What takes a C++ struct's place in Python: functions by their keywords, classes by their fields.
+# What replaces a C++ struct in Python: functions with keywords, classes with fields.
 PYTHON = {
     "AttentionOptions": ["attention", "attention_backward", "Options"],
     "Mask": ["Mask"],
@@ -85,7 +85,7 @@ JAVASCRIPT = {
     "Window": set(),
 }
 
-# Arguments that are no options: what is read, what is written, what else there is to say.
+# Arguments that are not options: inputs, outputs and others.
 ARGUMENTS = {
     "attention": {"query", "key", "value", "cache", "out", "return_lse", "return_weights", "captures"},
     "attention_backward": {"query", "key", "value", "dout", "dlse", "dweights", "out", "lse", "gradients"},
@@ -105,10 +105,10 @@ ARGUMENTS = {
     "MultiheadAttention.save": {"path"},
     "MultiheadAttention.state_dict": {"library"},
 }
-# Options of attention that a layer's call has not: they belong to a cache.
+# Options of attention that a layer's call does not have: they belong to a cache.
 NOT_OF_LAYERS = {"pages", "key_scales", "value_scales"}
 
-# Flags of `rapt run` that are no options: what is read, and what is written.
+# Flags of `rapt run` that are not options: inputs and outputs.
 FILES = {
     "--help",
     "--input",
@@ -125,7 +125,7 @@ FILES = {
     "--json",
 }
 
-# How defaults start in the table for fields that C++ leaves empty.
+# The beginnings of defaults in the table for fields that are empty in C++.
 EMPTY = (
     "none",
     "no limit",
@@ -144,7 +144,7 @@ EMPTY = (
 
 
 def body_of(text, kind, name):
-    """What stands between the braces of `struct name {`, without comments."""
+    """The text between the braces of `struct name {`, without comments."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
     start = re.search(rf"\b{kind} {name}\s*\{{", text)
     if start is None:
@@ -157,7 +157,7 @@ def body_of(text, kind, name):
 
 
 def declarations_of(body):
-    """The declarations in a struct's body: to the semicolon, or to the end of a function's braces."""
+    """The declarations in a struct's body: up to the semicolon, or to the end of a function's braces."""
     found, begin, depth = [], 0, 0
     for at, letter in enumerate(body):
         depth += {"{": 1, "}": -1}.get(letter, 0)
@@ -188,7 +188,7 @@ def cpp_fields(text, name):
 
 
 def same_default(said, written):
-    """Whether the table's words for a default fit what C++ has there."""
+    """Whether the table's text for a default matches the default in C++."""
     if not written or written == "nullptr":
         return said.startswith(EMPTY)
     value = written.split("::")[-1]
@@ -219,7 +219,7 @@ def wrong_in_cpp(table, headers):
 
 
 def c_fields(text, name):
-    """The fields of a C struct that are options: not its size, nor what belongs to another field."""
+    """The fields of a C struct that are options: not its size, and not parts of another field."""
     body = body_of(text, "typedef struct", name)
     fields = [] if body is None else [declaration.split()[-1].lstrip("*") for declaration in declarations_of(body)]
     of_another = [
@@ -239,7 +239,7 @@ def wrong_in_c(table, header):
             for name in names
             if name not in fields
         ]
-        # `window.left` is `window_left`, and the field of a struct is the fields of that struct.
+        # `window.left` is `window_left`, and a field that is a struct becomes that struct's fields.
         plain = prefix + row["name"]
         wrong += [
             f"{row['of']}::{row['name']} should be {plain} in C, not {name}"
@@ -257,7 +257,7 @@ def wrong_in_c(table, header):
 def signatures_of(files):
     """The arguments of functions and the fields of classes: {"attention": [[…], …], "KvCache.__init__": …}.
 
-    A list for each place that has it: a stub, its overloads, and the module. What a class inherits is its own.
+    One list per definition: a stub, its overloads, and the module. Inherited fields are included.
     """
     found, bases = {}, {}
 
@@ -266,7 +266,7 @@ def signatures_of(files):
         found.setdefault(name, []).append([each.arg for each in arguments if each.arg not in ("self", "cls")])
 
     for name, text in sorted(files.items()):
-        if pathlib.PurePath(name).name == "_rapt.pyi":  # functions there are the package's own
+        if pathlib.PurePath(name).name == "_rapt.pyi":  # functions in it are not public
             nodes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
         else:
             nodes = ast.parse(text).body

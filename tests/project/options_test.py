@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Holds everything that has options to the one table of them (include/rapt/option_table.h).
+"""Checks every interface that has options against the table of options (include/rapt/option_table.h).
 
     options_test.py COMMAND ROOT [unittest arguments]
 
-Each check of tests/project/options_checks.py runs twice: on the text that is there, in which nothing may be wrong, and on the
-same text with an option added, removed or renamed, which must be noticed.
+Each check of tests/project/options_checks.py runs twice: on the actual text, which must have no errors, and on the same
+text with an option added, removed or renamed, which must be detected.
 """
 
 import pathlib
@@ -47,7 +47,8 @@ class Options(unittest.TestCase):
         cls.table = options_page.table_of(COMMAND)
 
     def notices(self, check, text, changes):
-        """`check` finds nothing in `text`, and something after each of the changes (a part of it, what it becomes)."""
+        """Checks that `check` finds no error in `text`, and finds one after each of the changes (old part, new
+        part)."""
         self.assertEqual(check(self.table, text), [])
         for was, becomes in changes:
             with self.subTest(was=was, becomes=becomes):

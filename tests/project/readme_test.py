@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""README.md and README.zh-CN.md say the same: the same headings, code, links, pictures, lists and numbers.
+"""README.md and README.zh-CN.md have the same content: the same headings, code, links, pictures, lists and numbers.
 
     readme_test.py ROOT
 """
@@ -14,7 +14,7 @@ COMMENT = re.compile(r"\s*#.*$", re.M)
 
 
 def fenced(text):
-    """(language, code) of every block; comments of the shell are prose, and translated."""
+    """(language, code) of every block; shell comments are prose, which is translated."""
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.M | re.S)
     return [(language, COMMENT.sub("", code) if language == "sh" else code) for language, code in blocks]
 
@@ -24,13 +24,13 @@ def without_code(text):
 
 
 def links(text):
-    """Where links and pictures lead, a picture of the other language counting as the same."""
+    """The targets of links and pictures; a picture in the other language counts as equal."""
     found = re.findall(r"\]\(([^)]+)\)", without_code(text))
     return [each.replace("-zh.png", ".png") for each in found if not each.startswith("README")]
 
 
 def shape(text):
-    """The kind of each line that has one: headings by level, list items, rows of tables."""
+    """The kind of each structural line: headings by level, list items, table rows."""
     return [match[1] for match in re.finditer(r"^(#+|-|\||!\[)(?= |\[)", without_code(text), re.M)]
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The API reference (scripts/reference.py): nothing that is public is missing, and the same tree gives the same bytes.
+"""The API reference (scripts/reference.py): no public name is missing, and the same tree gives the same bytes.
 
 reference_test.py ROOT [unittest arguments]
 """
@@ -20,7 +20,7 @@ ROOT = pathlib.Path(".")
 
 
 def text_of(page):
-    """A page as a reader sees it."""
+    """The text of a page."""
     return html.unescape(re.sub(r"<[^>]*>", "", page))
 
 
@@ -35,7 +35,7 @@ def make(root, folder, **environment):
 
 
 def plainly_declared(header):
-    """Names of what begins in the first column of a header: read in another way than the reference does."""
+    """Names of declarations that start in the first column of a header, read independently of the reference."""
     names = set()
     in_detail = False
     for line in header.splitlines():
@@ -108,7 +108,7 @@ class Reference(unittest.TestCase):
         package = ROOT / "bindings" / "python" / "rapt"
         init = (package / "__init__.py").read_text(encoding="utf-8")
         offered = set(re.findall(r'^    "([A-Za-z]\w*)",$', init, re.M))
-        if not list(package.glob("*.pyi")):  # what is declared in C++ has its signature in a stub
+        if not list(package.glob("*.pyi")):  # declarations in C++ have their signature in a stub
             offered -= set(re.findall(r"\w+", re.search(r"from \._rapt import \((.*?)\)", init, re.S)[1]))
         self.assertGreater(len(offered), 10)
         for name in offered:

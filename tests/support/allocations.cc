@@ -13,7 +13,7 @@ constinit std::atomic<std::int64_t> bytes_asked_for = 0;
 constexpr std::int64_t kNoLimit = -1;
 constinit thread_local std::int64_t left = kNoLimit;
 
-// Whether there is memory for this one.
+// Whether this allocation may succeed.
 [[maybe_unused]] bool record(std::size_t bytes) {
   ++count;
   bytes_asked_for += static_cast<std::int64_t>(bytes);
@@ -39,8 +39,8 @@ HeapWithRoomFor::~HeapWithRoomFor() { left = kNoLimit; }
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
     !RAPT_TEST_FEATURE(address_sanitizer) && !RAPT_TEST_FEATURE(thread_sanitizer)
 
-// A program's own malloc takes the place of the library's, for every part of the process. These are the names by which
-// the library's stays within reach; its free serves both.
+// A malloc defined by the program replaces that of the C library in the whole process. Under these names the library's
+// own remains available; its free works for both.
 extern "C" {
 void* __libc_malloc(std::size_t bytes);
 void* __libc_calloc(std::size_t items, std::size_t bytes);

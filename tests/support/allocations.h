@@ -7,19 +7,20 @@
 
 namespace rapt::test {
 
-// A sanitizer brings its own malloc, and so does a C library that is not glibc: there, nothing is counted.
+// Nothing is counted under a sanitizer, which has its own malloc, or with a C library other than glibc.
 #if defined(__GLIBC__)
 inline constexpr bool kCountsAllocations = !kAddressSanitizer && !kThreadSanitizer;
 #else
 inline constexpr bool kCountsAllocations = false;
 #endif
 
-// Calls of malloc and its relatives, which operator new makes too, on any thread since the process began.
+// The number of calls of malloc and related functions, including those by operator new, on any thread since the process
+// started.
 std::int64_t allocation_count();
-// How many bytes they asked for, all together.
+// The total number of bytes that they requested.
 std::int64_t allocated_bytes();
 
-// While it lives, this thread gets memory `more` times, and then none.
+// While an object exists, the next `more` allocations of this thread succeed, and later ones fail.
 class HeapWithRoomFor {
  public:
   explicit HeapWithRoomFor(std::int64_t more);

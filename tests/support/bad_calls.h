@@ -10,7 +10,7 @@
 
 namespace rapt::test {
 
-// A good call, from which each bad one differs in one thing. q is (2, 4, 3, 8) on (2, 2, 5, 8) keys, values of size 6.
+// A valid call; each invalid one differs from it in one argument. q is (2, 4, 3, 8), k is (2, 2, 5, 8), v has size 6.
 struct AttentionCall {
   Tensor q{{2, 4, 3, 8}}, k{{2, 2, 5, 8}}, v{{2, 2, 5, 6}}, out_memory{{2, 4, 3, 6}}, lse_memory{{2, 4, 3}};
   Tensor weights{{2, 4, 3, 5}}, hide{{3, 5}, DType::boolean}, bias{{3, 5}}, sinks{{4}};
@@ -33,7 +33,7 @@ struct AttentionCall {
   TensorView on_gpu(const Dims& shape) {
     return {spare.view().data(), DType::f32, shape, Device{Device::Kind::cuda, 1}};
   }
-  // Three pages of 16 keys, two for each row, of which row 0 has 20 and row 1 has 5.
+  // Three pages of 16 keys, two per row; row 0 has 20 keys and row 1 has 5.
   void in_pages(std::int64_t pages = 3, std::int64_t size = 16) {
     key = shaped({pages, 2, size, 8}), value = shaped({pages, 2, size, 6});
     options.pages = {table, 2}, options.key_lengths = {20, 5};
@@ -52,7 +52,7 @@ struct AttentionCall {
 struct BadCall {
   const char* name;
   std::function<void(AttentionCall&)> spoil;
-  const char* message;  // where it ends in a space: how the text begins
+  const char* message;  // if it ends in a space: the beginning of the message
 };
 
 inline void PrintTo(const BadCall& bad, std::ostream* stream) { *stream << bad.name; }
@@ -60,7 +60,7 @@ inline void PrintTo(const BadCall& bad, std::ostream* stream) { *stream << bad.n
 const std::vector<BadCall>& bad_forward_calls();
 const std::vector<BadCall>& bad_backward_calls();
 
-// Spoils a good call and makes an attempt at it, which gives the text of its refusal, or none where it was not refused.
+// Makes a valid call invalid and attempts it. `attempt` returns the error message, or none if the call succeeded.
 // Nothing may have been written.
 void expect_refusal(const BadCall& bad, const std::function<std::string(AttentionCall&)>& attempt);
 

@@ -14,16 +14,16 @@ namespace rapt::test {
 struct BadConfig {
   const char* name;
   std::function<void(MultiHeadAttentionConfig&)> spoil;
-  const char* message;  // where it ends in a space: how the text begins
+  const char* message;  // if it ends in a space: the beginning of the message
 };
 
 inline void PrintTo(const BadConfig& bad, std::ostream* stream) { *stream << bad.name; }
 
-// What a bad one differs from in one thing.
+// The valid layer that each invalid one differs from in one argument.
 inline MultiHeadAttentionConfig good_config() { return {.embed_size = 8, .heads = 4, .kv_heads = 2}; }
 const std::vector<BadConfig>& bad_configs();
 
-// A good call, from which each bad one differs in one thing: two rows of three tokens on five of the key.
+// A valid call; each invalid one differs from it in one argument: two rows with three query tokens and five key tokens.
 struct LayerCall {
   MultiHeadAttentionConfig config{.embed_size = 8, .heads = 4, .kv_heads = 2, .batch_first = true};
   Tensor x{{2, 3, 8}}, memory{{2, 5, 8}}, out{{2, 3, 8}}, weights{{2, 3, 5}}, mask{{3, 5}, DType::boolean},

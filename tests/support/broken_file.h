@@ -19,7 +19,7 @@ struct BrokenFile {
 
 inline void PrintTo(const BrokenFile& broken, std::ostream* stream) { *stream << broken.name; }
 
-// From a file and from memory, which has exactly the file's size so that a sanitizer sees a step beyond it.
+// Reads it from a file and from memory of exactly the file's size, so that a sanitizer detects reads past its end.
 template <class Read>  // read(path), and read(bytes, name)
 void expect_refusal(const std::string& format, const BrokenFile& broken, const Read& read) {
   const TemporaryFolder folder;

@@ -62,7 +62,7 @@ void select(Request& to, const Selection& of) {
   to.of_queries = of.queries.data(), to.of_queries_count = of.queries.size();
 }
 
-// A new struct of a list, by its init function.
+// Appends a struct to a list, initialized by its init function.
 template <class Struct>
 Struct& made(std::deque<Struct>& list, rapt_status (*init)(Struct*, std::size_t)) {
   Struct& one = list.emplace_back();

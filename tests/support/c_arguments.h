@@ -1,5 +1,5 @@
-// Arguments of C++ as a program in C would hold them. Written apart from bindings/c, so that a mistake there has no
-// twin here.
+// C++ arguments as a C program would represent them. Written independently of bindings/c, so that an error there is not
+// repeated here.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,14 @@
 
 namespace rapt::test {
 
-// Whether two structs of C, which have no gaps, are the same to the last byte.
+// Whether two C structs, which have no padding, are equal byte by byte.
 template <class Struct>
 bool same_bytes(const Struct& a, const Struct& b) {
   const auto x = std::as_bytes(std::span(&a, 1)), y = std::as_bytes(std::span(&b, 1));
   return std::equal(x.begin(), x.end(), y.begin());
 }
 
-// What it gives lives as long as it does, and so must what it was given.
+// Its results are valid as long as it exists; the arguments must live as long.
 class CArguments {
  public:
   CArguments() = default;

@@ -1,4 +1,4 @@
-// How many fields a struct has, without a list of them: as many as a pair of braces takes.
+// Counts the fields of a struct: the maximum number of initializers that it accepts in braces.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace rapt::testing {
 
-// What can stand for a field. An optional takes whatever makes its content, so that one thing which is everything would
-// be two ways to fill it, and none; these three overlap nowhere.
+// Placeholders for a field. A single type that converts to everything would be ambiguous for an optional, which can
+// also be initialized from its content; these three types do not overlap.
 struct AnyScalar {
   template <class T>
   requires std::is_scalar_v<T>
@@ -26,7 +26,7 @@ struct AnyOptional {
   operator T() const;  // NOLINT(google-explicit-constructor)
 };
 
-// Comes first: a struct inside the struct is then one field, where a scalar would go to the first field of that.
+// Tried first: a nested struct then counts as one field, whereas a scalar would initialize its first field.
 struct AnyObject {
   template <class T>
   requires(std::is_class_v<T> && !kIsOptional<T>) operator T() const;  // NOLINT(google-explicit-constructor)

@@ -28,7 +28,7 @@ inline std::string instruction_set_in_use() {
   return "";
 }
 
-// Puts back the instruction set that was in use, also where a test throws.
+// Restores the instruction set that was in use, also if a test throws.
 class KeepInstructionSet {
  public:
   KeepInstructionSet() = default;

@@ -1,4 +1,4 @@
-// What the tests of exhibits look for on a page.
+// Helpers for the tests of exhibits: find blocks on a page.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ inline double sum_of(const std::vector<double>& values) {
   return sum;
 }
 
-// The first matrix whose title has these words in it.
+// The first matrix whose title contains these words.
 inline exhibits::Matrix titled(const exhibits::Exhibit& exhibit, const std::string& title) {
   for (const exhibits::Matrix* matrix : all_of<exhibits::Matrix>(exhibit)) {
     if (matrix->title.find(title) != std::string::npos) return *matrix;

@@ -19,7 +19,7 @@ void expect_error(const Call& call, const std::string& message) {
   }
 }
 
-// The text of a refusal, or none where there was none.
+// The error message, or none if there was no error.
 template <class Attempt>
 std::string refusal(const Attempt& attempt) {
   try {
@@ -30,7 +30,7 @@ std::string refusal(const Attempt& attempt) {
   }
 }
 
-// Where the expected text ends in a space, it is how the message begins.
+// If the expected text ends in a space, it is the beginning of the message.
 inline void expect_words(const std::string& expected, const std::string& message) {
   EXPECT_EQ(expected.back() == ' ' ? message.substr(0, expected.size()) : message, expected);
 }

@@ -152,7 +152,7 @@ void require_own(const AttentionProblem& p) {
   require_own(p.key_scales), require_own(p.value_scales);
   for (const Mask& mask : p.masks) require_own(mask.view);
 }
-// Lists and numbers are the host's.
+// Lists and numbers are in host memory.
 template <class Other>
 void require_own(const Other& /*not memory*/) {}
 
@@ -193,7 +193,7 @@ constexpr LayerOps kLayer = {
     .adam = OnCpu<&LayerOps::adam>::run,
 };
 
-// What the CPU engine needs of the host, this one needs of the device, and a little of the host besides.
+// This engine requires as device memory what the CPU engine requires as host memory, plus a little host memory.
 constexpr std::size_t kHostBytes = 64;
 Plan on_device(Plan plan) {
   plan.sizes = {.host = kHostBytes, .device = plan.sizes.host};

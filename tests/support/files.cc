@@ -11,7 +11,7 @@
 namespace rapt::test {
 namespace {
 
-// Calls visit(row-major place, offset in the view's memory) for every element.
+// Calls visit(row-major index, offset in the view's memory) for every element.
 template <class Visit>
 void for_each_place(const ConstTensorView& view, const Visit& visit) {
   for (std::int64_t place = 0; place < view.count(); ++place) {

@@ -14,7 +14,7 @@
 
 namespace rapt::test {
 
-// A folder of its own, removed with all that is in it.
+// A temporary folder, which is removed with its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -38,13 +38,13 @@ inline std::string string_of(std::span<const std::byte> bytes) {
 }
 inline std::string test_file(const std::string& name) { return RAPT_TEST_DATA "/files/" + name; }
 
-// A number as files have it, little-endian.
+// A number in little-endian bytes, as in files.
 template <class T>
 std::string little(T value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// The values that tests/data/make_files.py writes, at place i of the row-major order.
+// The value that tests/data/make_files.py writes at row-major index i.
 double made_value(std::int64_t i);
 double made_integer(std::int64_t i, bool has_sign);
 void expect_made(const ConstTensorView& view, const Dims& shape, DType dtype);
@@ -52,7 +52,7 @@ void expect_made(const ConstTensorView& view, const Dims& shape, DType dtype);
 // Same type, shape and bits.
 void expect_same(const ConstTensorView& a, const ConstTensorView& b);
 
-// What the Error says; "" where nothing is thrown, and a failure where it is anything but rapt::Error.
+// The message of the rapt::Error; "" if nothing is thrown, and a test failure for any other exception.
 template <class Attempt>
 std::string refusal_of(const Attempt& attempt) {
   try {
@@ -65,7 +65,7 @@ std::string refusal_of(const Attempt& attempt) {
   return "";
 }
 
-// As refusal_of, and the attempt must not ask for more than a little memory in all.
+// Like refusal_of, and the attempt must not allocate more than a little memory in total.
 template <class Attempt>
 std::string cheap_refusal_of(const Attempt& attempt) {
   const std::int64_t before = allocated_bytes();

@@ -1,4 +1,4 @@
-// Something checked in a forked child: a process that has the parent's memory and only one of its threads.
+// Runs a check in a forked child: a process with a copy of the parent's memory and only one of its threads.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@ namespace rapt::test {
 
 enum class ChildsAnswer { kYes, kNo, kNone };
 
-// Runs `check` in a forked child, and says what it returned there. None where the child has not ended after half a
-// minute; a crash is a no.
+// Runs `check` in a forked child and returns its result; none if the child has not ended after half a minute, false if
+// it crashed.
 template <class Check>
 ChildsAnswer ask_forked_child(const Check& check) {
   const pid_t child = ::fork();
@@ -40,9 +40,8 @@ ChildsAnswer ask_forked_child(const Check& check) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? ChildsAnswer::kYes : ChildsAnswer::kNo;
 }
 
-// True where `check` returned true in a forked child, false where it did not, crashed or hung. AddressSanitizer's heap
-// may be locked in a child for good, by a thread of the parent that was just starting: there, and only there, a child
-// that hangs is asked again.
+// Whether `check` returned true in a forked child; false if it crashed or hung. Under AddressSanitizer, the heap of the
+// child may stay locked by a thread of the parent that was just starting: only there, a child that hangs is retried.
 template <class Check>
 bool holds_in_forked_child(const Check& check) {
   const int tries = kAddressSanitizer ? 4 : 1;

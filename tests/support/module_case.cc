@@ -34,7 +34,7 @@ Tensor bool_mask(const std::string& name, const Dims& shape, double rate) {
   return mask;
 }
 
-// Numbers to add; −inf at the given rate.
+// An additive mask, with −inf at the given rate.
 Tensor float_mask(const std::string& name, const Dims& shape, double rate) {
   Tensor mask = drawn(name, shape);
   const Tensor hidden = bool_mask(name + "/hidden", shape, rate);
@@ -45,7 +45,7 @@ Tensor float_mask(const std::string& name, const Dims& shape, double rate) {
   return mask;
 }
 
-// The masks of a case, which live as long as its call.
+// The masks of a case, which must live until its call returns.
 class Masks {
  public:
   Masks(const ModuleCase& module, DType dtype) : module_(module), dtype_(dtype) {

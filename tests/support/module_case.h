@@ -23,13 +23,13 @@ struct ModuleCase {
 
 const std::vector<ModuleCase>& module_cases();
 
-// The layer that a case describes, with the parameters that PyTorch's had.
+// The layer that a case describes, with the parameters of PyTorch's layer.
 MultiHeadAttention layer_of(const ModuleCase& module, DType dtype);
 
-// Our answer to the case's call.
+// Our result for the case's call.
 LayerResult run_module(const ModuleCase& module, const MultiHeadAttention& layer, Engine engine = Engine::automatic);
 
-// Numbers in [-1, 1) that depend on nothing but the name and their place: make_modules.py draws the same.
+// Numbers in [-1, 1) that depend only on the name and the index: make_modules.py generates the same.
 Tensor drawn(const std::string& name, const Dims& shape);
 
 }  // namespace rapt::test

@@ -1,5 +1,5 @@
-// One run of a note's code from tests/data/notes: its inputs and parameters, what PyTorch answered, and the steps
-// around attention (linear projections, splitting and combining heads) that the notes' modules have.
+// One run of a note's code from tests/data/notes: its inputs and parameters, PyTorch's results, and the steps around
+// attention (linear projections, splitting and combining heads) that the notes' modules have.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace rapt::test {
 
-// What a note's forward gives.
+// The result of a note's forward.
 struct Attended {
   Tensor memory;   // (B, Lq, E)
   Tensor weights;  // (B, H, Lq, Lk)
@@ -20,7 +20,7 @@ struct Attended {
 
 class NoteRun {
  public:
-  // `note` is a file's name without its extension; results are made and compared in `dtype`, f64 or f32.
+  // `note` is a file's name without its extension; results are computed and compared in `dtype`, f64 or f32.
   NoteRun(const std::string& note, const std::string& run, DType dtype);
 
   bool has(const std::string& name) const { return file_->has(run_ + "/" + name); }
@@ -30,7 +30,7 @@ class NoteRun {
   Tensor linear(const std::string& name, const ConstTensorView& x) const;
   Tensor linear_from(const std::string& weight, const std::string& bias, const ConstTensorView& x) const;
 
-  // Holds a result against PyTorch's answer: 1e-12 in f64; in f32, 2e-6 or twice PyTorch's own error.
+  // Compares a result with PyTorch's, with a tolerance of 1e-12 in f64; in f32, 2e-6 or twice PyTorch's own error.
   void expect(const std::string& answer, const ConstTensorView& result) const;
 
  private:

@@ -41,7 +41,7 @@ Range query_heads_of(const cases::CaseSpec& spec, const Part& part) {
 Result call_part(const cases::Case& test, const Part& part, const std::vector<Wanted>& wanted) {
   const Range heads = query_heads_of(test.spec, part);
   AttentionOptions options = test.options;
-  const bool paged = test.spec.page_size > 0;  // then Lk stays, and key lengths say how many keys there are
+  const bool paged = test.spec.page_size > 0;  // Lk stays, and key lengths give the number of keys
   for (Mask& mask : options.masks) {
     if (mask.view.rank() == 4) mask.view = cut(cut(mask.view, 0, part.batch), 1, heads);
     mask.view = cut(mask.view, mask.view.rank() - 2, part.queries);

@@ -1,5 +1,5 @@
-// A case run in parts: some batch rows, kv heads or queries, against the keys there are by then. Each part must have
-// the bits that it has inside the whole.
+// Runs a case in parts: some batch rows, kv heads or queries, against the keys up to their position. Each part must
+// have the same bits as in the whole call.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Wanted {
 struct Result {
   Tensor out, lse;
   std::vector<Wanted> wanted{};
-  std::vector<Tensor> captures{};  // one for each that was wanted, in f32
+  std::vector<Tensor> captures{};  // one for each requested, in f32
 };
 
 Result call(const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
@@ -30,15 +30,15 @@ struct Range {
 };
 struct Part {
   Range batch, kv_heads, queries;
-  std::int64_t keys = 0;  // from the first one on
+  std::int64_t keys = 0;  // counted from the first key
 };
 
 Part whole_of(const cases::CaseSpec& spec);
 
-// The same call for a part alone, told where it stands. It holds for an alignment at the top left or by offset.
+// The same call for one part, with its position as an offset. Requires top-left or offset alignment.
 Result call_part(const cases::Case& test, const Part& part, const std::vector<Wanted>& wanted = {});
 
-// Runs the part, asking for all that the whole holds. A mean over heads needs all of them.
+// Runs the part with all outputs of the whole call, and compares them. A mean over heads requires all heads.
 void expect_part_has_bits_of(const Result& whole, const cases::Case& test, const Part& part);
 
 }  // namespace rapt::test

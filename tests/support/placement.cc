@@ -8,7 +8,7 @@
 namespace rapt::test {
 namespace {
 
-// A (B, H, L, D) window in a tensor one larger on each side along L and D, all of it NaN until written.
+// A (B, H, L, D) window in a tensor that is larger by one on each side along L and D, filled with NaN.
 Placed place_padded(const Dims& shape, DType dtype) {
   Tensor memory({shape[0], shape[1], shape[2] + 2, shape[3] + 2}, dtype);
   const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -17,7 +17,7 @@ Placed place_padded(const Dims& shape, DType dtype) {
   return {std::move(memory), view};
 }
 
-// Along L and D the first element lies last.
+// Along L and D the elements are in reverse order.
 Placed place_reversed(const Dims& shape, DType dtype) {
   Tensor memory(shape, dtype);
   Dims strides = Layout::contiguous(shape).strides;

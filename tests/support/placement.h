@@ -22,7 +22,7 @@ struct Placed {
 //   reversed  tokens and features backwards in memory: negative strides
 Placed place(const Dims& shape, DType dtype, const std::string& layout);
 
-// The three parts of one (B, L, 3, H, D) tensor, for layout packed_qkv; in other layouts, three tensors of their own.
+// The three parts of one (B, L, 3, H, D) tensor, for layout packed_qkv; in other layouts, three separate tensors.
 struct PlacedQkv {
   std::array<Tensor, 3> memory;
   std::array<TensorView, 3> views;

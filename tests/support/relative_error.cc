@@ -37,7 +37,7 @@ double relative_error(const ConstTensorView& result, const ConstTensorView& answ
   const Tensor answer_copy = Tensor::copy_of(answer, DType::f64);
   const std::span<const double> results = result_copy.values<double>();
   const std::span<const double> answers = answer_copy.values<double>();
-  std::array<Norms, 2> norms;  // of ordinary numbers, and of huge ones
+  std::array<Norms, 2> norms;  // for ordinary numbers and for huge ones
   for (std::size_t n = 0; n < answers.size(); ++n) {
     if (!std::isfinite(answers[n]) || !std::isfinite(results[n])) {
       if (!same_special(results[n], answers[n])) return kInfinity;

@@ -7,13 +7,13 @@
 
 namespace rapt::test {
 
-// The error over the finite part of the answer, in double; infinite where what is not finite differs (-inf must meet
-// -inf, NaN must meet NaN), where an answer of nothing but zeros is not met exactly, or where shapes differ. Numbers as
-// large as the fills people use for "hidden" (1e8 and more) are measured apart, so that one of them does not drown the
-// rest.
+// The error over the finite part of the expected result, in double. Infinite if non-finite elements differ (-inf must
+// match -inf, NaN must match NaN), if an all-zero result is not matched exactly, or if shapes differ. Huge numbers,
+// such as common fill values for hidden keys (1e8 and more), are measured separately, so that they do not dominate the
+// error.
 double relative_error(const ConstTensorView& result, const ConstTensorView& answer);
 
-// Passes where relative_error is at most `bound`; says the error, the bound and the worst element where it is not.
+// Succeeds if relative_error is at most `bound`; otherwise reports the error, the bound and the worst element.
 ::testing::AssertionResult is_near(const ConstTensorView& result, const ConstTensorView& answer, double bound);
 
 // The bound for a result in f32: 2e-6, or twice PyTorch's own f32 error, whichever is larger.

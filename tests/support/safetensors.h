@@ -16,7 +16,7 @@ struct Safetensors {
   std::map<std::string, std::string> metadata;
 
   bool has(const std::string& name) const { return tensors.contains(name); }
-  // Throws std::runtime_error with the name where there is no such tensor.
+  // Throws std::runtime_error with the name if there is no such tensor.
   const Tensor& at(const std::string& name) const;
 };
 

@@ -1,4 +1,4 @@
-// Which sanitizer a test runs under, and what it cannot do there.
+// Which sanitizer a test runs under, and what is not possible under it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,9 +26,8 @@ inline constexpr bool kAddressSanitizer = false;
 
 }  // namespace rapt::test
 
-// ThreadSanitizer ends a child of a fork that starts threads. AddressSanitizer's heap may be locked there for good, by
-// a thread of the parent that was just starting: about one child in two thousand waits for ever in its own first
-// thread.
+// ThreadSanitizer ends a child of a fork that starts threads. AddressSanitizer's heap may stay locked in the child by a
+// thread of the parent that was just starting: about one child in two thousand hangs when it starts its first thread.
 #define SKIP_WHERE_A_FORKED_CHILD_MAY_NOT_START_THREADS()            \
   if (rapt::test::kThreadSanitizer || rapt::test::kAddressSanitizer) \
   GTEST_SKIP() << "threads after fork, under a sanitizer"

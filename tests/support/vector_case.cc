@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kFolder = RAPT_TEST_DATA "/vectors/";  // a literal: test names are read before main
+constexpr const char* kFolder = RAPT_TEST_DATA "/vectors/";  // a literal, because test names are needed before main
 
 // Files stay in memory once read: a group's cases share one.
 std::shared_ptr<const Safetensors> group_file(const std::string& group) {
@@ -50,7 +50,7 @@ Selection selection_from(const json& of) {
 }
 
 double number_from(const json& value) {
-  return value.is_string() ? -std::numeric_limits<double>::infinity() : value.get<double>();  // JSON cannot say -inf
+  return value.is_string() ? -std::numeric_limits<double>::infinity() : value.get<double>();  // JSON has no -inf
 }
 
 Alignment alignment_from(const json& options) {
@@ -70,7 +70,7 @@ Mask mask_from(const json& mask, const ConstTensorView& view) {
   return Mask::fill(view, number_from(mask.at("value")));
 }
 
-// Tensors of two types cannot be parts of one.
+// Tensors of two types cannot be slices of one tensor.
 std::string layout_of(const VectorCase& vector, const RunAs& as) {
   const std::string layout = vector.spec().value("layout", "bhld");
   return layout == "packed_qkv" && as.query != as.key_value ? "blhd" : layout;

@@ -1,4 +1,4 @@
-// The cases in tests/data/vectors, which PyTorch answered: each becomes one call of attention and one of
+// The cases in tests/data/vectors, with results computed by PyTorch: each becomes one call of attention and one of
 // attention_backward, with any engine and any types.
 #pragma once
 
@@ -16,15 +16,15 @@
 
 namespace rapt::test {
 
-// A case by name; its inputs and answers are read from the group's file when they are asked for.
+// A case by name; its inputs and expected results are read from the group's file on demand.
 struct VectorName {
   std::string group;
   std::string name;
 };
 
-// Every case there is, as tests/data/vectors/cases.txt lists them.
+// All cases, as listed in tests/data/vectors/cases.txt.
 const std::vector<VectorName>& vector_names();
-// Those whose inputs bf16 and f16 hold exactly.
+// Cases whose inputs are exact in bf16 and f16.
 std::vector<VectorName> sixteen_bit_vector_names();
 
 class VectorCase {
@@ -38,7 +38,7 @@ class VectorCase {
 
   bool has(const std::string& tensor) const { return file_->has(name_ + "/" + tensor); }
   const Tensor& input(const std::string& tensor) const { return file_->at(name_ + "/" + tensor); }
-  // PyTorch's answer, computed in f64 or in f32.
+  // PyTorch's result, computed in f64 or in f32.
   const Tensor& answer(const std::string& tensor, DType computed_in) const;
 
  private:
@@ -47,22 +47,21 @@ class VectorCase {
   nlohmann::json spec_;
 };
 
-// The options that a case uses, read off what it asks for rather than off its name: "causal_bottom_right", "gqa", …
+// The options that a case uses, derived from its settings rather than its name: "causal_bottom_right", "gqa", …
 std::set<std::string> features_of(const VectorCase& vector);
 
 struct RunAs {
   Engine engine = Engine::reference;
   DType query = DType::f64;
   DType key_value = DType::f64;
-  bool reuse_forward = false;  // hand forward's out and lse to backward
+  bool reuse_forward = false;  // pass forward's out and lse to backward
 };
 
-// Everything the case asks for, in the canonical order of dimensions: out, lse, capture<n>, dq, dk, dv, dmask<n>,
-// dsinks.
+// All requested results, in the canonical order of dimensions: out, lse, capture<n>, dq, dk, dv, dmask<n>, dsinks.
 using Results = std::map<std::string, Tensor>;
 Results run_case(const VectorCase& vector, const RunAs& as);
 
-// What a result, in the type it was written in, is compared with.
+// The expected result and the maximum relative error, for a result of the given type.
 struct Expected {
   const Tensor* answer = nullptr;
   double relative_error = 0.0;
@@ -73,7 +72,7 @@ using Tolerance = std::function<Expected(const VectorCase& vector, const std::st
 // from the f64 answer.
 Expected torch_tolerance(const VectorCase& vector, const std::string& result, DType written);
 
-// Runs the case and holds each result against its answer, with one test failure for each that is too far.
+// Runs the case and compares each result with the expected one; each that is too far off is a test failure.
 void expect_matches_torch(const VectorCase& vector, const RunAs& as, const Tolerance& tolerance = torch_tolerance);
 
 }  // namespace rapt::test

@@ -1,4 +1,4 @@
-// The loop of rapt train and its sampler: a run that was stopped has the bits of one that was not.
+// The training loop of rapt train and its sampler: a resumed run gives the same bits as an uninterrupted one.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -23,7 +23,7 @@ namespace {
 
 using train::Trainer;
 
-// A model that is quickly trained, with all that could make a resumed run differ: dropout, decay, a warm-up.
+// A model that trains quickly, with everything that could make a resumed run differ: dropout, decay, a warm-up.
 train::Recipe small_recipe() {
   return {.model = {.context = 12, .width = 16, .layers = 2, .heads = 2, .hidden = 24, .dropout = 0.123456789},
           .batch = 4,
@@ -51,7 +51,7 @@ class TrainLoop : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
-  // Of this test alone: others run beside it.
+  // Unique to this test, because tests run in parallel.
   std::string folder_ =
       testing::TempDir() + "rapt_train_loop_" + testing::UnitTest::GetInstance()->current_test_info()->name();
   train::Text task_{some_text(), "text", small_recipe()};
@@ -97,7 +97,7 @@ TEST_F(TrainLoop, WhatWasTrainedWithSomethingElseIsRefused) {
   wider.model.width = 32;
   EXPECT_EQ(refusal(train::Text(some_text(), "text", wider), 3, "at_start"),
             " was trained with width 16, this run has 32; only a run with the same settings can be resumed");
-  // Not an option of the command: a recipe that changed since.
+  // Not an option of the command: simulates a recipe that has changed.
   train::Recipe other = small_recipe();
   other.beta2 = 0.9;
   EXPECT_EQ(refusal(train::Text(some_text(), "text", other), 3, "at_start"),
@@ -117,7 +117,7 @@ TEST_F(TrainLoop, WithoutTheMaskItCheatsAndCannotGenerate) {
   while (trainer.steps() < 100) trainer.step();
   EXPECT_LT(trainer.last_loss(), 0.1);
   EXPECT_LT(trainer.evaluate().loss, 0.1);
-  EXPECT_GT(trainer.evaluate_causal().loss, 3.0);  // that of a guess is log 27 = 3.3
+  EXPECT_GT(trainer.evaluate_causal().loss, 3.0);  // a random guess has log 27 = 3.3
   EXPECT_FALSE(trainer.model().config().causal);
   trainer.save(path("cheats"));
   EXPECT_EQ(Trainer(task, 1, path("cheats")).steps(), 100);
@@ -136,7 +136,7 @@ TEST_F(TrainLoop, GoesOnWithTheRateItWasGiven) {
   Trainer trainer(task_, 3);
   while (trainer.steps() < 10) trainer.step();
   const Tensor before = Tensor::copy_of(trainer.model().parameters()[0].value);
-  trainer.set_rate(0.0);  // weight decay is part of the rate, so nothing moves
+  trainer.set_rate(0.0);  // the rate also scales weight decay, so nothing changes
   trainer.step();
   EXPECT_TRUE(same_bits(before.view(), trainer.model().parameters()[0].value));
   trainer.set_rate(0.02);
@@ -146,7 +146,7 @@ TEST_F(TrainLoop, GoesOnWithTheRateItWasGiven) {
   EXPECT_EQ(trainer.rate(), 0.02);
 
   trainer.save(path("faster"));
-  EXPECT_THROW(Trainer(task_, 3, path("faster")), Error);  // this one asks for 0.01
+  EXPECT_THROW(Trainer(task_, 3, path("faster")), Error);  // this run has a rate of 0.01
   train::Recipe recipe = small_recipe();
   recipe.rate = 0.02;
   const train::Text faster(some_text(), "text", recipe);
@@ -191,7 +191,7 @@ TEST_F(TrainLoop, SamplingThroughTheCacheIsSamplingFromAllTokens) {
     EXPECT_EQ(sampler.next().token, std::max_element(last.begin(), last.end()) - last.begin()) << n;
     all.push_back(static_cast<std::int32_t>(std::max_element(last.begin(), last.end()) - last.begin()));
   }
-  for (int n = 0; n < 40; ++n) (void)sampler.next();  // it slides: no end
+  for (int n = 0; n < 40; ++n) (void)sampler.next();  // the context slides, so this can continue forever
 }
 
 TEST_F(TrainLoop, SamplingDrawsAsTheSeedSays) {

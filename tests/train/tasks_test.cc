@@ -1,4 +1,4 @@
-// The tasks of rapt train: what their batches hold.
+// The tasks of rapt train: the contents of their batches.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -59,7 +59,7 @@ TEST(TrainTasks, ATokenIsOfTheVocabularyAndATargetIsTheNextToken) {
       ASSERT_LT(batch.tokens[at], task->characters().size());
       if (batch.targets[at] == kNoTarget) continue;
       ++targets;
-      const bool padded = task->name() == "dates";  // where a row ends before its place does
+      const bool padded = task->name() == "dates";  // their rows may be shorter than the batch
       if ((n + 1) % length != 0 && !padded) {
         EXPECT_EQ(batch.targets[at], batch.tokens[at + 1]) << task->name();
       }

@@ -1,7 +1,8 @@
-"""Any model class of transformers, made small: a configuration with its sizes cut down, and inputs that fit it.
+"""Builds a small instance of any model class of transformers: a configuration with reduced sizes, and matching inputs.
 
-Nothing here knows a model by name. Sizes are found by how configurations name them, and both sizes and inputs are tried
-in a few ways. A model that cannot be made or run in any of them raises CannotMake, which the caller counts.
+There are no special cases for models. Sizes are found by their names in the configuration, and a few combinations of
+sizes and inputs are tried. A model that cannot be created or run with any of them raises CannotMake, which the caller
+counts.
 """
 
 import copy
@@ -14,7 +15,7 @@ from transformers import initialization
 HEADS, HEAD_SIZE, TOKENS, PICTURE, VOCABULARY = 4, 16, 12, 32, 96
 MOST_PARAMETERS = 20_000_000
 
-# How configurations name their sizes, and how large these shall be at most. The first pattern that fits counts.
+# Patterns of the names of sizes in configurations, with the maximum for each. The first match counts.
 _COUNTS = [
     (r"vocab_size$|num_embeddings$", VOCABULARY),
     (r"(num|n|encoder|decoder)_.*layers?$|^n_layers?$|^layers$|num_blocks$|^depth$", 2),
@@ -34,16 +35,16 @@ _WIDTHS = [
      HEADS * HEAD_SIZE),
 ]  # fmt: skip
 _KEY_HEADS = r"num_(key_value|kv)_heads$|n_kv_heads$"
-# Narrow, with fewer heads for keys or as many; or as wide as it comes, where widths depend on each other.
+# Narrow, with fewer or as many key heads; or with the original width, if widths depend on each other.
 _WAYS = [[(_KEY_HEADS, HEADS // 2), *_COUNTS, *_WIDTHS], [*_COUNTS, *_WIDTHS], _COUNTS]
 
 
 class CannotMake(Exception):
-    """Not with the few ways that are known here."""
+    """The model cannot be created with any of the known combinations."""
 
 
 def configurations(config_class):
-    """Small configurations, the smallest first."""
+    """Small configurations, smallest first."""
     for sizes in _WAYS:
         yield _shrink(config_class(), sizes)
 
@@ -67,7 +68,7 @@ def _shrink(config, sizes):
 
 
 def make(model_class, config, implementation):
-    """The model on an attention implementation, with weights that make every part of it count."""
+    """The model with an attention implementation, and weights with which every part of it affects the result."""
     with torch.device("meta"), initialization.no_init_weights():
         size = sum(x.numel() for x in model_class(copy.deepcopy(config)).parameters())
     if size > MOST_PARAMETERS:
@@ -82,7 +83,7 @@ def make(model_class, config, implementation):
 
 
 def batches(model):
-    """Inputs for its forward, in the ways that are known here. Tokens have padding on the right of one row."""
+    """Inputs for its forward, in all known forms. Tokens have padding on the right of one row."""
     torch.manual_seed(1)
     taken, config = inspect.signature(model.forward).parameters, model.config
     main = model.main_input_name
@@ -119,8 +120,8 @@ def _tokens():
 
 
 def answer(model, batch):
-    """Its logits or last states, or whatever numbers come first."""
-    torch.manual_seed(2)  # some hide patches at random
+    """Its logits or last hidden states, or else its first tensor of numbers."""
+    torch.manual_seed(2)  # some models mask patches at random
     with torch.no_grad():
         found = model(**batch)
     named = [found.get(name) for name in ("logits", "last_hidden_state")]

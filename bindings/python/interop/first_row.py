@@ -9,12 +9,12 @@ import torch
 import rapt.transformers  # noqa: F401
 from rapt.bridges.transformers import attention as attention_module
 
-# A call of a module, or of rapt's attention where module is None: what the first token's row was before and after.
+# A call of a module, or of rapt's attention if module is None: the first token's row before and after.
 Step = collections.namedtuple("Step", "module inputs outputs")
 
 
 def follow(model, batch):
-    """(what the model answers, {(module, number of its call): Step} in the order in which they end)."""
+    """(the model's output, {(module, number of its call): Step} in the order in which the calls end)."""
     steps, numbers = {}, collections.Counter()
     tokens = batch["input_ids"].shape
     compute = attention_module.attend
@@ -26,7 +26,7 @@ def follow(model, batch):
 
     def attention(query, key, value, *masks, **options):
         found = compute(query, key, value, *masks, **options)
-        # Row 0 sees key 0 and no other.
+        # Row 0 sees only key 0.
         note(None, [x[:, :, 0].clone() for x in (query, key, value)], [found[0][:, :, 0].clone()])
         return found
 
@@ -55,7 +55,7 @@ def _rows(x, tokens):
 
 
 def changes(steps, others):
-    """The modules whose row went in with the same bits both times and came out with others; None is rapt."""
+    """The modules whose row had the same bits as input in both runs and different bits as output; None is rapt."""
     return [
         step.module
         for call, step in steps.items()
@@ -68,6 +68,7 @@ def _same(rows, others):
 
 
 def is_of_experts(module):
-    """Whether it is a model's experts, or calls them itself. JetMoe's attention does: its queries come from experts."""
+    """Whether the module is the experts of a model, or calls them. JetMoe's attention does: its queries come from
+    experts."""
     parts = [("", module), *module.named_children()]
     return any("expert" in f"{name} {type(x).__name__}".lower() for name, x in parts)

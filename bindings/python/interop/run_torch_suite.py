@@ -7,8 +7,8 @@ FOLDER is `test` of PyTorch's sources, of about the version that is installed; n
 files are test_transformers.py and nn/test_multihead_attention.py, and their classes for the CPU. EXPRESSION chooses
 among them, as pytest's -k does.
 
-It fails where a test passes without rapt and not with it, unless EXPECTED names the test and the reason. It says how
-many calls went through rapt, and why others did not.
+It fails if a test passes without rapt and fails with it, unless EXPECTED lists the test and the reason. It reports how
+many calls rapt computed, and why others went to PyTorch.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ import suite_support
 
 FILES = ("nn/test_multihead_attention.py", "test_transformers.py")
 
-# Tests that pass without rapt and may fail with it: a pattern of the name, and why.
+# Tests that pass without rapt and may fail with it: a pattern of the name, and the reason.
 _NAN = "demands NaN for a query that sees no key; rapt gives 0"
 _MOCK = "puts a mock in the place of PyTorch's fast path and demands that it is called"
 _SEED = "demands the dropout that a scripted copy of the model draws from the same seed; rapt draws another"
@@ -33,7 +33,7 @@ EXPECTED = {
 }
 
 
-# ---------------------------------------------------------------- pytest's plugin, for the run with rapt
+# ---------------------------------------------------------------- the pytest plugin for the run with rapt
 
 
 def pytest_configure(config):

@@ -1,8 +1,7 @@
 """Runs a test suite of another project twice, without rapt and with it, and compares the outcome of every test.
 
-It is also pytest's plugin of both runs: outcomes are written down test by test, so that a run that is stopped by its
-time limit, or a worker that crashes, loses only what it had not finished. With pytest-xdist the tests run in several
-processes.
+It is also the pytest plugin of both runs. Outcomes are recorded test by test, so that a run that hits its time limit,
+or a worker that crashes, loses only unfinished tests. With pytest-xdist the tests run in several processes.
 """
 
 import argparse
@@ -29,12 +28,12 @@ Run = collections.namedtuple("Run", "outcomes through others finished")
 
 # ---------------------------------------------------------------- inside pytest, as a plugin
 
-# A suite sets it to a function that gives (calls through rapt, {reason: calls that did not go through it}).
+# A suite sets it to a function that returns (calls computed by rapt, {reason: other calls}).
 counts = None
 
 
 def pytest_runtest_logreport(report):
-    """In the main process, which hears of every test, also of those in the workers of pytest-xdist."""
+    """In the main process, which receives the reports of all tests, including those in the workers of pytest-xdist."""
     if "PYTEST_XDIST_WORKER" in os.environ or (report.when != "call" and report.outcome == "passed"):
         return
     text = getattr(getattr(report.longrepr, "reprcrash", None), "message", None) or str(report.longrepr or "")
@@ -70,7 +69,7 @@ def arguments(description, folder):
 
 
 def run(name, given, files, plugins, environment, seconds=None):
-    """A run of pytest in given.folder, whose log is NAME.log."""
+    """Runs pytest in given.folder, with NAME.log as the log."""
     record = given.keep / name
     for old in given.keep.glob(f"{name}.*"):
         old.unlink()
@@ -79,7 +78,7 @@ def run(name, given, files, plugins, environment, seconds=None):
         _RECORD: str(record), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": os.pathsep.join([here, str(given.folder), os.environ.get("PYTHONPATH", "")]),
     } | environment  # fmt: skip
-    # Asserts are not rewritten: a suite may have an importer of its own for the tests.
+    # Asserts are not rewritten: a suite may have its own importer for the tests.
     command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "--assert=plain", f"--rootdir={given.folder}"]
     command += [x for plugin in ("no:cacheprovider", "suite_support", *plugins) for x in ("-p", plugin)]
     command += ["-p", "xdist"] * bool(importlib.util.find_spec("xdist")) + ["-n", str(given.jobs)] * (given.jobs > 1)
@@ -120,14 +119,15 @@ def shortened(text):
 
 
 def worse(plain, routed):
-    """The tests that pass without rapt and not with it."""
+    """The tests that pass without rapt and fail with it."""
     return [x for x, outcome in plain.items() if outcome.kind == "passed" and routed.get(x, MISSING).kind != "passed"]
 
 
 def compare(given, once, expected, same_name=lambda test: test):
-    """Prints the comparison; whether something is wrong. once(with_rapt, name, tests or None, seconds) makes a run.
+    """Prints the comparison and returns whether something is wrong. once(with_rapt, name, tests or None, seconds) runs
+    it.
 
-    same_name makes the name of a test the same for both runs.
+    same_name maps the names of a test in the two runs to one name.
     """
 
     def both(label, tests, seconds):
@@ -148,7 +148,7 @@ def compare(given, once, expected, same_name=lambda test: test):
     theirs, ours = ({same_name(x): outcome for x, outcome in each.outcomes.items()} for each in (plain, routed))
     failing = worse(theirs, ours)
     again = ({}, {})
-    if failing and len(failing) <= MOST_RUN_AGAIN:  # by themselves, since a loaded machine fails tests of its own
+    if failing and len(failing) <= MOST_RUN_AGAIN:  # alone, because load on the machine makes some tests fail
         chosen = [[x for x in each.outcomes if same_name(x) in failing] for each in (plain, routed)]
         runs = both("-again", chosen, given.seconds and SECONDS_AGAIN)
         again = [{same_name(x): outcome for x, outcome in each.outcomes.items()} for each in runs]

@@ -22,7 +22,7 @@ def test_every_block_of_the_pages_runs():
 
 
 def parameters_of_stub(node):
-    """(name, default as it is written or None) of every parameter."""
+    """(name, default as source text or None) of every parameter."""
     given = node.args
     defaults = [None] * (len(given.args) - len(given.defaults)) + [ast.unparse(x) for x in given.defaults]
     found = [(x.arg, default) for x, default in zip(given.args, defaults)]

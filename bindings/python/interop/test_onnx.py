@@ -1,6 +1,6 @@
 """rapt.onnx: ONNX's own tests of its operators, and ONNX Runtime on random cases.
 
-Where others mean something different, rapt follows the operator's specification:
+Where other implementations differ, rapt follows the operator's specification:
 
 - ONNX's reference gives scores after softcap for qk_matmul_output_mode 0, which the specification defines as those
   before it. ONNX Runtime gives those before.
@@ -32,17 +32,18 @@ OPERATORS = ("Attention", "RotaryEmbedding")
 
 
 def node_tests():
-    """All of ONNX's tests of operators. Making those of other operators overflows on purpose, with warnings."""
+    """All of ONNX's operator tests. Generating some of the other operators' tests overflows on purpose, with
+    warnings."""
     with warnings.catch_warnings(action="ignore"):
         return load_model_tests(kind="node")
 
 
-# Those that hold one of the operators. The _expanded ones do not: they spell it out in others.
+# Tests that contain one of the operators. The _expanded ones do not: they decompose it into other operators.
 CASES = {case.name: case for case in node_tests() if any(x.op_type in OPERATORS for x in case.model.graph.node)}
 
 
 class CountingBackend(rapt.onnx.RaptBackend):
-    """Counts what rapt computed: a case that ONNX's runner passes over silently would not be counted."""
+    """Counts the calls that rapt computed, because ONNX's runner may skip a case silently."""
 
     ran = []
 
@@ -64,7 +65,7 @@ class CountingBackend(rapt.onnx.RaptBackend):
 
 @pytest.fixture(scope="module")
 def onnx_tests():
-    """ONNX's tests as it makes them for a backend, with its own tolerances."""
+    """ONNX's generated backend tests, with their own tolerances."""
     return Runner(CountingBackend).test_cases["OnnxBackendNodeModelTest"]
 
 
@@ -79,7 +80,7 @@ def test_onnx_s_own_test(name, onnx_tests):
 
 
 def test_every_one_of_onnx_s_tests_is_among_them():
-    """93 of Attention and 8 of RotaryEmbedding in ONNX 1.23; each of them ran above, if all of this file did."""
+    """93 of Attention and 8 of RotaryEmbedding in ONNX 1.23; each of them has run above, if the whole file is run."""
     by_operator = {x: [c.name for c in CASES.values() if c.model.graph.node[0].op_type == x] for x in OPERATORS}
     found = {
         operator: [
@@ -97,7 +98,7 @@ def test_every_one_of_onnx_s_tests_is_among_them():
 
 
 def model_of(node, arrays, opset):
-    """A model of one node, whose inputs are as the arrays."""
+    """A model of one node, with inputs of the arrays' types and shapes."""
     def value(name, dtype, rank):
         return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), [None] * rank)
 
@@ -115,7 +116,7 @@ def trimmed(names):
 
 
 def random_attention(rng, dtype):
-    """(node, arrays by name, opset): every input and attribute comes up now and then."""
+    """(node, arrays by name, opset): a random case; every input and attribute is used in some of them."""
     def often(chance):
         return rng.random() < chance
 
@@ -173,7 +174,7 @@ def on_onnxruntime(node, arrays, opset):
 
 
 def assert_as_exact(ours, theirs, truth):
-    """Every output is at most twice as far from float64 as theirs, plus a rounding."""
+    """The error of every output, relative to float64, is at most twice that of ONNX Runtime, plus one rounding."""
     assert len(ours) == len(theirs) == len(truth)
     for one, other, expected in zip(ours, theirs, truth):
         assert one.shape == other.shape == expected.shape and one.dtype == other.dtype
@@ -245,7 +246,7 @@ def test_scores_of_mode_2_are_those_with_the_mask(qkv, rng):
     assert_as_exact([ours[~hidden]], [theirs[~hidden]], [truth[~hidden]])
 
 
-# ---------------------------------------------------------------- what those do not ask for
+# ---------------------------------------------------------------- cases that those tests do not cover
 
 
 def attend(arrays, opset=25, outputs=("Y",), **attributes):

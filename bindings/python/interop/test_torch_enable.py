@@ -16,12 +16,12 @@ PRISTINE = F.scaled_dot_product_attention
 def seeded():
     torch.manual_seed(23)
     yield
-    assert not enabled()  # every test undoes what it did
+    assert not enabled()  # every test reverts its changes
 
 
 @pytest.fixture
 def calls(monkeypatch):
-    """One entry for each call that reaches rapt."""
+    """Records one entry for each call that reaches rapt."""
     seen, attention = [], _rapt.attention
     monkeypatch.setattr(_rapt, "attention", lambda *a: (seen.append(1), attention(*a))[1])
     return seen
@@ -98,7 +98,7 @@ def test_what_one_thread_began_another_may_undo():
 
 
 def test_many_threads_at_once(q):
-    """Half of the threads route and half do not; each gets the bits that it asked for, all the time."""
+    """Half of the threads enable rapt and half do not; each always gets the bits of its own implementation."""
     expected = {True: rapt.torch.sdpa(q, q, q), False: PRISTINE(q, q, q)}
     assert not torch.equal(*expected.values())
     wrong, ready = [], threading.Barrier(6)
@@ -122,7 +122,7 @@ def test_many_threads_at_once(q):
     assert wrong == []
 
 
-# ---------------------------------------------------------------- what calls these functions
+# ---------------------------------------------------------------- callers of these functions
 
 
 @pytest.mark.parametrize("need_weights", [True, False])
@@ -130,7 +130,7 @@ def test_many_threads_at_once(q):
 def test_pytorchs_layer(calls, training, need_weights):
     layer = torch.nn.MultiheadAttention(12, 4, batch_first=True).train(training)
     x = torch.randn(2, 5, 12)
-    with torch.set_grad_enabled(training):  # without gradients PyTorch has a fast path past the functions
+    with torch.set_grad_enabled(training):  # without gradients, PyTorch's fast path bypasses the functions
         theirs = layer(x, x, x, need_weights=need_weights)
         with enable():
             ours = layer(x, x, x, need_weights=need_weights)
@@ -161,7 +161,7 @@ def test_pytorchs_encoder(calls, training, padded):
         with enable():
             ours = model(x, src_key_padding_mask=padding)
     assert len(calls) == 2
-    there = slice(None) if padding is None else ~padding  # PyTorch's fast path leaves zeros where there is no token
+    there = slice(None) if padding is None else ~padding  # PyTorch's fast path writes zeros for padding
     torch.testing.assert_close(ours[there], theirs[there])
 
 

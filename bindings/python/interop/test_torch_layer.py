@@ -1,8 +1,8 @@
-"""rapt.torch.MultiheadAttention in the place of torch.nn.MultiheadAttention.
+"""rapt.torch.MultiheadAttention as a replacement for torch.nn.MultiheadAttention.
 
-Differences of meaning, all there are, each with its test below:
+All differences in behaviour, each with its test below:
 
-- A query that sees no key gives 0, also while weights are wanted. There PyTorch gives NaN; without weights it gives 0.
+- A query that sees no key gives 0, even if weights are requested. There PyTorch gives NaN; without weights it gives 0.
 - Dropout draws other weights from the same seed.
 - Wrong arguments raise ValueError; PyTorch raises AssertionError or RuntimeError.
 """
@@ -26,7 +26,7 @@ def seeded():
 
 
 def pair(dtype=torch.float64, training=True, **options):
-    """PyTorch's layer and ours, of the same parameters, none of which is zero."""
+    """PyTorch's layer and ours, with the same parameters, none of which is zero."""
     theirs = torch.nn.MultiheadAttention(SIZE, HEADS, dtype=dtype, **options).train(training)
     with torch.no_grad():
         for parameter in theirs.parameters():
@@ -244,7 +244,7 @@ def test_it_says_whether_its_projections_are_packed(kdim):
     layer = rapt.torch.MultiheadAttention(SIZE, HEADS, kdim=kdim)
     assert layer._qkv_same_embed_dim == (layer.in_proj_weight is not None) == (kdim is None)
     layer._reset_parameters()
-    assert len(layer.out_proj._forward_pre_hooks) == 1  # which keeps PyTorch's fast path away
+    assert len(layer.out_proj._forward_pre_hooks) == 1  # which disables PyTorch's fast path
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
@@ -252,7 +252,7 @@ def test_it_says_whether_its_projections_are_packed(kdim):
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("passed", ["as it is", "by deepcopy", "by pickle"])
 def test_within_an_encoder_in_evaluation_it_is_called(calls, padded, replaced, passed):
-    """Of padded tokens the encoder makes nested tensors. (It has a fast path for an even number of heads alone.)"""
+    """The encoder converts padded tokens to nested tensors. (It has a fast path only for an even number of heads.)"""
     layer = torch.nn.TransformerEncoderLayer(SIZE, 4, 16, batch_first=True)
     theirs = torch.nn.TransformerEncoder(layer, 2).eval()
     if replaced == "before":
@@ -289,7 +289,7 @@ def test_of_nested_tensors_with_weights_pytorch_decides(calls):
 
 
 def test_self_attention_reads_what_one_product_left(calls):
-    """q, k and v are views of one tensor: nothing is copied on the way to rapt."""
+    """q, k and v are views of one tensor: rapt gets them without a copy."""
     _, layer = pair(training=False, batch_first=True)
     pointers, attention = [], _rapt.attention
 

@@ -1,6 +1,7 @@
-"""rapt.torch.sdpa means what torch.nn.functional.scaled_dot_product_attention means, down to odd shapes and empty rows.
+"""rapt.torch.sdpa has the semantics of torch.nn.functional.scaled_dot_product_attention, even for odd shapes and empty
+rows.
 
-Differences of meaning, all there are, each with its test below:
+All differences in behaviour, each with its test below:
 
 - A NaN or +inf in a query makes its own rows NaN. PyTorch's fused kernel gives 0 for them; its plain one gives NaN too.
 - An infinite scale is refused. PyTorch gives NaN.
@@ -30,7 +31,7 @@ def seeded():
 
 
 def assert_same_meaning(*args, **kwargs):
-    """Outputs and gradients are PyTorch's."""
+    """Checks that outputs and gradients are PyTorch's."""
     args = [x.detach().clone().requires_grad_(x.is_floating_point()) if isinstance(x, torch.Tensor) else x
             for x in args]  # fmt: skip
     errors = Errors(args[0].dtype)
@@ -233,7 +234,7 @@ def test_dropout_follows_manual_seed_and_the_way_back_drops_the_same():
         outs.append(sdpa(q, k, v, dropout_p=0.4))
     assert torch.equal(outs[0], outs[1]) and not torch.equal(outs[0], outs[2])
     after = sdpa(q, k, v, dropout_p=0.4)
-    assert not torch.equal(outs[2], after)  # the generator goes on
+    assert not torch.equal(outs[2], after)  # the generator advances
 
     keep = kept(0.4, (2, 3, 7, 7), seed=1)
     weights = torch.softmax(q @ k.mT / 8**0.5, -1) * keep / 0.6
@@ -320,7 +321,7 @@ def test_views_with_turned_signs_are_read_right():
 
 @pytest.fixture
 def handed(monkeypatch):
-    """What reaches the extension module."""
+    """Records the arguments that reach the extension module."""
     seen, attention = [], _rapt.attention
 
     def spy(query, key, value, cache, options, *rest):
@@ -334,7 +335,7 @@ def handed(monkeypatch):
 
 @pytest.mark.parametrize("grad", [False, True])
 def test_nothing_is_copied_up_to_four_dimensions(handed, grad):
-    packed = torch.randn(2, 5, 3, 4, 8, requires_grad=grad)  # (B, L, 3, H, D), as one product leaves them
+    packed = torch.randn(2, 5, 3, 4, 8, requires_grad=grad)  # (B, L, 3, H, D), as one product writes them
     q, k, v = (packed[:, :, n].transpose(1, 2) for n in range(3))
     mask = torch.randn(7, 9)[1:6, 2:7]
     for args in ((q, k, v), (q, k, v, mask), (q[0], k[0], v[0]), (q[0, 0], k[0, 0], v[0, 0]), (q, k[:1], v[:1]),

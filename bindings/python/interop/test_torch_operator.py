@@ -1,4 +1,4 @@
-"""rapt::attention among PyTorch's operators: autograd, compilers, and PyTorch's own check of operators."""
+"""rapt::attention as a PyTorch operator: autograd, compilers, and PyTorch's own check of operators."""
 
 import subprocess
 import sys
@@ -205,8 +205,8 @@ COMPILED = {
 }
 
 
-# PyTorch's own compiler takes long to write C++, so it does so once for each kind of shapes; what it takes apart and
-# hands to a backend is the same for "aot_eager".
+# PyTorch's own compiler is slow to generate C++, so it does so once for each kind of shapes; the decomposition before
+# the backend is the same with "aot_eager".
 WAYS = [("mask", "inductor", False), ("mask", "inductor", True), ("causal", "aot_eager", False),
         ("causal", "aot_eager", True), ("broadcast", "aot_eager", False), ("broadcast", "aot_eager", True)]  # fmt: skip
 
@@ -256,7 +256,7 @@ def test_compiled_dropout_follows_manual_seed_and_drops_the_same_on_the_way_back
     assert torch.equal(results[0][0], results[1][0]) and torch.equal(results[0][1], results[1][1])
     assert not torch.equal(results[0][0], results[2][0])
     out, dv = results[0]
-    # All weights are 1/16: what is kept of row i is its output, and backward sends as much to the values.
+    # All weights are 1/16: the output of row i shows which of them are kept, and so does the gradient of the values.
     dout = torch.linspace(-1, 1, out.numel()).view(out.shape)
     torch.testing.assert_close((dv * v).sum(), (dout * out).sum())
 

@@ -1,4 +1,4 @@
-"""What stands in the place of PyTorch's functions inside rapt.torch.enable, and after it; kernels that users choose."""
+"""Which functions replace PyTorch's inside rapt.torch.enable, and after it; kernels that users select."""
 
 import contextlib
 import io
@@ -80,7 +80,7 @@ def test_the_last_block_of_all_threads_restores_them(q):
         pass
     assert not restored()  # the other thread's block is open
     F.scaled_dot_product_attention(q, q, q)
-    assert calls() == rapt.torch.Calls()  # which is nothing to this one
+    assert calls() == rapt.torch.Calls()  # which does not affect this thread
     close.set()
     thread.join()
     assert restored()
@@ -99,7 +99,7 @@ def test_a_wrapper_that_somebody_else_put_around_stays_and_works(q, monkeypatch)
     monkeypatch.undo()
     assert F.scaled_dot_product_attention is ours  # what the patch found
     assert torch.equal(F.scaled_dot_product_attention(q, q, q), PRISTINE[0](q, q, q))
-    # A CausalBias compares the function with the one that is in its place.
+    # A CausalBias compares the function with the one that is currently installed.
     mask = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).tril()
     bias = causal_upper_left(q.shape[-2], q.shape[-2])
     torch.testing.assert_close(F.scaled_dot_product_attention(q, q, q, bias), PRISTINE[0](q, q, q, mask))
@@ -122,7 +122,7 @@ def test_a_reset_of_the_import_system_does_not_keep_a_block_from_ending(q):
 @pytest.mark.parametrize("inside", [False, True])
 def test_functions_and_modules_are_pickled(q, inside):
     with enable():
-        pass  # one that has ended leaves nothing behind
+        pass  # a finished one leaves nothing behind
     with enable() if inside else contextlib.nullcontext():
         layer = torch.nn.MultiheadAttention(8, 2)
         layer.function = F.scaled_dot_product_attention
@@ -189,7 +189,7 @@ def test_the_users_setting_of_the_fast_path_is_what_is_reported():
             torch.backends.mha.set_fastpath_enabled(True)
 
 
-# ---------------------------------------------------------------- kernels that users choose
+# ---------------------------------------------------------------- kernels that users select
 
 
 @pytest.mark.parametrize("chosen", [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION])
@@ -200,7 +200,7 @@ def test_a_chosen_kernel_computes(q, chosen):
             ours = F.scaled_dot_product_attention(q, q, q)
     assert torch.equal(ours, theirs)
     assert calls() == rapt.torch.Calls(0, {"backend": 1})
-    with enable(), sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]):  # all that there are on the CPU
+    with enable(), sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]):  # all kernels on the CPU
         F.scaled_dot_product_attention(q, q, q)
     assert calls().rapt == 1
 

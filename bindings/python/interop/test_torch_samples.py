@@ -1,9 +1,9 @@
-"""PyTorch's own sample inputs, which its package has for its own tests, forward and gradients, all on rapt.
+"""PyTorch's own sample inputs, which its package contains for its tests, all computed by rapt: forward and gradients.
 
-None is left out. How many there are is written down, so that none goes missing with another PyTorch. Answers are
-PyTorch's in double; rapt may be twice as far from them as PyTorch in the same dtype is (torch_support.Errors).
+All samples are used, and their number is checked, so that none is lost with another version of PyTorch. The expected
+results are PyTorch's in double; rapt's error may be twice that of PyTorch in the same dtype (torch_support.Errors).
 
-Differences of meaning, each tested by name in test_torch_meaning.py. Of them, the samples here meet one:
+Differences in behaviour are tested by name in test_torch_meaning.py. One of them affects these samples:
 
 - Dropout draws other weights from the same seed. PyTorch's function is given the ones that rapt keeps.
 """
@@ -26,7 +26,7 @@ from torch_support import (
 )
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # what PyTorch says of its own test helpers
+    warnings.simplefilter("ignore")  # PyTorch's warnings about its own test helpers
     from torch.testing._internal.common_methods_invocations import op_db
     from torch.testing._internal.common_modules import module_db
 
@@ -90,7 +90,7 @@ LAYER = "nn.functional.multi_head_attention_forward"
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_all_samples_of_multi_head_attention_forward(dtype, monkeypatch):
-    # Those that PyTorch takes for gradients, and the many more that it takes for the forward pass: gradients of all.
+    # The samples that PyTorch uses for gradients, and the many more that it uses for forward: gradients of all of them.
     found = samples(LAYER, dtype, requires_grad=True) + samples(LAYER, dtype, requires_grad=False)
     assert len(found) == 1 + 192
     errors = Errors(dtype)

@@ -1,4 +1,4 @@
-"""Every kind of tensor inside rapt.torch.enable: rapt computes it right, or PyTorch does."""
+"""Every kind of tensor inside rapt.torch.enable: rapt computes it correctly, or PyTorch computes it."""
 
 import contextlib
 import warnings
@@ -19,7 +19,8 @@ class Named(torch.Tensor):
 
 
 class Doubling(torch.Tensor):
-    """Asks which function is called as PyTorch's own subclasses do: by what stands there when it is called."""
+    """Identifies the function like PyTorch's own subclasses: compares it with the one installed at the time of the
+    call."""
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -32,7 +33,7 @@ REGISTERED = {F.scaled_dot_product_attention: 3.0}
 
 
 class Registered(torch.Tensor):
-    """Asks by a table that was made when the module was imported."""
+    """Identifies the function by a table that was created when the module was imported."""
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -41,7 +42,7 @@ class Registered(torch.Tensor):
 
 
 class Wrapper(torch.Tensor):
-    """Holds another tensor and has no memory of its own; operators see it in __torch_dispatch__."""
+    """Wraps another tensor and has no memory of its own; operators reach it through __torch_dispatch__."""
 
     @staticmethod
     def __new__(cls, held):
@@ -94,13 +95,13 @@ def negated(x):
 
 
 def batched(x):
-    """As a transform leaves it behind, when it is over."""
+    """A tensor that escaped from a finished transform."""
     kept = []
     torch.func.vmap(lambda row: (kept.append(row), row)[1])(x)
     return kept[0]
 
 
-# The kind, how it is made of a plain tensor, and where it goes: None for rapt, or the reason why not.
+# The kind, how to create it from a plain tensor, and why PyTorch computes it: None if rapt does.
 KINDS = {
     "plain": (lambda x: x, None),
     "parameter": (torch.nn.Parameter, None),
@@ -131,7 +132,7 @@ KINDS = {
 
 @pytest.fixture
 def process_group():
-    """DTensor needs one, of this process alone."""
+    """DTensor requires a process group, here with only this process."""
     store = torch.distributed.HashStore()
     torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
     yield
@@ -139,7 +140,7 @@ def process_group():
 
 
 def outcome(function, *args, **kwargs):
-    """What a call gives: a tensor, or the type of its error."""
+    """The result of a call: a tensor, or the type of its error."""
     try:
         return function(*args, **kwargs)
     except Exception as error:
@@ -147,7 +148,7 @@ def outcome(function, *args, **kwargs):
 
 
 def assert_same(ours, theirs):
-    """Equal as far as two libraries are."""
+    """Equal within the tolerance between two libraries."""
     assert type(ours) is type(theirs)
     if isinstance(ours, type):
         assert ours is theirs
@@ -167,7 +168,7 @@ def assert_same(ours, theirs):
         torch.testing.assert_close(ours.to_dense(), theirs.to_dense())
 
 
-@pytest.mark.filterwarnings("ignore")  # half of these kinds are prototypes, and say so
+@pytest.mark.filterwarnings("ignore")  # half of these kinds are prototypes, and warn about it
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("which", ["all", "query", "value"])
 def test_a_kind_of_tensor_is_right_or_goes_to_pytorch(kind, which, request):
@@ -228,7 +229,7 @@ def test_what_is_no_tensor_is_refused_in_pytorchs_words(mask):
 @pytest.mark.parametrize("make", [causal_upper_left, causal_lower_right])
 @pytest.mark.parametrize("batch", [1, 2])
 def test_a_layer_leaves_a_causal_bias_to_pytorch(make, batch):
-    """Its memory is never set, and its shape may be that of a mask for each head."""
+    """Its memory is never initialized, and its shape may be that of a mask per head."""
     layer, x, bias = torch.nn.MultiheadAttention(8, 2 // batch, batch_first=True), torch.randn(batch, 4, 8), make(4, 4)
     for need_weights in (False, True):
         theirs = outcome(layer, x, x, x, attn_mask=bias, need_weights=need_weights)
@@ -249,7 +250,7 @@ def test_a_causal_bias_is_understood(make, sizes, records, named):
     q = torch.randn(2, 3, queries, 8, requires_grad=records)
     k, v = torch.randn(2, 3, keys, 8), torch.randn(2, 3, keys, 8)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of rows that see nothing
+        warnings.simplefilter("ignore")  # of rows that see no key
         bias = make(queries, keys)
     mask = torch.ones(sizes, dtype=torch.bool).tril(keys - queries if make is causal_lower_right else 0)
     expected = PRISTINE(q, k, v, mask)
@@ -301,7 +302,7 @@ def test_a_wrong_causal_bias_is_refused_in_pytorchs_words(wrong):
 
 
 class Seen(torch.overrides.TorchFunctionMode):
-    """Notes whether attention is called, by what stands there."""
+    """Records whether attention is called, by comparing with the installed function."""
 
     seen = False
 

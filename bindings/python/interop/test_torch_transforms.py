@@ -1,4 +1,4 @@
-"""Batched gradients, forward-mode gradients and torch.func with attention that rapt computed or passed on."""
+"""Batched gradients, forward-mode gradients and torch.func, with attention computed by rapt or passed on to PyTorch."""
 
 import pytest
 import rapt.torch
@@ -90,7 +90,7 @@ def test_a_vectorised_jacobian(inputs):
 
 @pytest.mark.parametrize("kernel", [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION])
 def test_a_jacobian_by_forward_mode_goes_to_pytorch(inputs, kernel):
-    """Its fused kernel refuses that."""
+    """PyTorch's fused kernel does not support that."""
     forward = dict(vectorize=True, strategy="forward-mode")
     with enable(), sdpa_kernel([SDPBackend.MATH, kernel]):
         if kernel is SDPBackend.MATH:
@@ -157,7 +157,7 @@ def test_a_transform_over_the_parameters_of_a_layer():
 
 
 def test_tangents_that_arrive_with_a_gradient_are_carried_on(inputs):
-    """Forward over reverse, where the call itself was before: the gradient is a dual number."""
+    """Forward over reverse, with the attention call outside: the gradient is a dual number."""
     q, k, v, _ = inputs
     arrived, tangent = torch.randn(2, 1, 2, 3, 4, dtype=torch.float64)
 

@@ -1,6 +1,6 @@
-"""rapt.transformers: tiny models of transformers give what their own attention gives.
+"""rapt.transformers: tiny models of transformers give the same results as with their own attention.
 
-Where the two mean different things:
+Differences in behaviour:
 
 - A query whose keys are all hidden gives 0. transformers' written-out attention adds the lowest float to every score of
   such a row, which makes it attend evenly to all keys, later ones and padding included. Only padding has such rows (on
@@ -27,7 +27,7 @@ generating = pytest.mark.parametrize("tiny", [x for x in MODELS if x.generates],
 
 
 def error(found, truth):
-    """The largest error and the root of the mean square one, of the rows that are compared."""
+    """The maximum error and the root mean square error of the rows that are compared."""
     difference = (found.double() - truth).abs()
     return torch.stack([difference.max(), difference.square().mean().sqrt()])
 
@@ -51,7 +51,7 @@ def softmax_in_double():
 
 
 def in_double(compute, model, batch):
-    """What the model's own attention gives in float64, into which the model is turned."""
+    """Converts the model to float64, and returns the result with its own attention."""
     with softmax_in_double():
         return compute(model.double(), of_type(torch.float64, batch))
 
@@ -63,7 +63,7 @@ def compared_rows(batch, shape):
 
 
 class Spy:
-    """Counts calls of rapt's attention, and how many of them were handed a matrix of Lq x Lk."""
+    """Counts calls of rapt's attention, and how many of them were given a matrix of Lq x Lk."""
 
     def __init__(self, monkeypatch):
         self.calls = self.matrices = 0
@@ -121,7 +121,7 @@ def test_greedy_generation_is_the_same(tiny, padding, cache, spy):
     expected = theirs.generate(**batch, **settings)
     found = on_rapt(theirs).generate(**batch, **settings)
     assert expected.shape[1] >= 64 and torch.equal(found, expected)
-    assert len(expected[0].unique()) > 4  # not one token over and over
+    assert len(expected[0].unique()) > 4  # not the same token repeatedly
     assert spy.calls >= 64 * 3 and spy.matrices == 0
 
 
@@ -133,7 +133,7 @@ def test_twenty_steps_of_training_lose_as_much(tiny):
 
 
 def training(model, tiny):
-    """The loss of each of twenty steps, on a whole and a padded batch in turn."""
+    """The losses of twenty steps, alternating between a full and a padded batch."""
     optimizer, losses = torch.optim.AdamW(model.parameters(), lr=1e-3), []
     for step in range(20):
         odd = step % 2
@@ -148,7 +148,7 @@ def training(model, tiny):
 
 @every_model
 def test_gradients_of_every_parameter_are_as_exact_as_the_model_s_own(tiny):
-    """Sinks and the position bias among them."""
+    """Including sinks and the position bias."""
     theirs, batch = without_dropout(tiny.make()).train(), tiny.batch("right")
     own, ours = gradients(theirs, batch), gradients(on_rapt(theirs), batch)
     truth = in_double(gradients, theirs, batch)
@@ -236,7 +236,7 @@ def test_packed_sequences_do_not_see_each_other(spy):
     theirs, batch = tiny.make(), tiny.batch() | {"use_cache": False}
     batch["position_ids"] = torch.cat([torch.arange(9), torch.arange(12)]).expand(3, -1)
     torch.testing.assert_close(logits(on_rapt(theirs), batch), logits(theirs, batch))
-    assert spy.matrices == spy.calls > 0  # that pattern is handed over as a matrix
+    assert spy.matrices == spy.calls > 0  # that pattern is passed as a matrix
 
 
 def test_what_is_not_supported_says_so():
@@ -336,7 +336,7 @@ def test_a_mask_that_is_changed_is_what_it_was_changed_to():
 
 
 def test_a_mask_is_of_the_moment_it_was_made_in():
-    """A static cache counts in a tensor, and goes on counting before a layer may look at the mask."""
+    """A static cache counts in a tensor, which may advance before a layer reads the mask."""
     count = torch.tensor(3)
     arguments = dict(batch_size=1, q_length=2, kv_length=8)
     mask = rapt.transformers.attention_mask(**arguments, q_offset=count)

@@ -27,7 +27,7 @@ WINDOWED = [
 ]  # fmt: skip
 COMPILED = [*(tiny for tiny in MODELS if tiny.name in ("Llama", "GPT-2")), *WINDOWED]
 BREAKS_BY_ITSELF = ("gpt-oss",)  # its experts are a loop over what a tensor holds
-# PyTorch warns of its own look at what a broken graph hands on.
+# PyTorch warns about its own access to values at a graph break.
 pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 windowed = pytest.mark.parametrize("tiny", WINDOWED, ids=lambda tiny: tiny.name)
 compiled = pytest.mark.parametrize("tiny", COMPILED, ids=lambda tiny: tiny.name)
@@ -41,7 +41,7 @@ def nothing_compiled_before():
 
 
 def whole(batch, logits):
-    """The rows that are no padding."""
+    """The rows that are not padding."""
     return logits[batch["attention_mask"].bool()] if "attention_mask" in batch else logits
 
 

@@ -1,7 +1,8 @@
-"""Every model class of transformers either gives on rapt what it gives on its own attention, or is refused by name.
+"""Every model class of transformers either gives the same result with rapt as with its own attention, or is refused by
+name.
 
-The walk takes what any_model.py can make. What it cannot make is listed with the reason when the test runs with -s, and
-the number of models that are compared may not fall.
+The test covers the models that any_model.py can create. The others are listed with the reason if the test runs with -s,
+and the number of models that are compared must not decrease.
 """
 
 import collections
@@ -21,9 +22,9 @@ from rapt.bridges.transformers import attention as attention_module
 from rapt.bridges.transformers.models import why_not
 
 REFUSED, SERVED, WITHOUT_ATTENTION, NOT_MADE = "refused", "served", "without attention", "not made"
-# What bench/peers/requirements.txt gives, of 765 classes; 11 have no attention. Of those that are not made, 139 have
-# more than any_model.MOST_PARAMETERS however they are cut down, 17 want a library that is not installed, and 80 do not
-# take the sizes or inputs that are tried.
+# What bench/peers/requirements.txt gives, of 765 classes; 11 have no attention. Of those that cannot be created, 139
+# always have more than any_model.MOST_PARAMETERS, 17 require a library that is not installed, and 80 reject the sizes
+# or inputs that are tried.
 SERVED_AT_LEAST, REFUSED_AT_LEAST, NOT_MADE_AT_MOST = 362, 156, 236
 
 
@@ -35,7 +36,7 @@ def model_classes():
         for mapping in (MODEL_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING):
             try:
                 found = mapping[config_class]
-            except (KeyError, ValueError):  # there is none, or not in this mapping
+            except (KeyError, ValueError):  # there is none, or it is not in this mapping
                 continue
             for model_class in found if isinstance(found, (list, tuple)) else [found]:
                 if model_class not in seen and issubclass(model_class, transformers.PreTrainedModel):
@@ -44,20 +45,21 @@ def model_classes():
 
 
 def refusal(model_class, config):
-    """What rapt says where it refuses the model or one inside it; None where it does not."""
+    """rapt's error message if it refuses the model or one inside it, else None."""
     try:
         with torch.device("meta"):
             model_class._from_config(config, attn_implementation="rapt")
     except ValueError as error:
         if str(error).startswith("rapt:"):
             return str(error)
-    except Exception:  # this configuration does not do: the model itself will say so
+    except Exception:  # this configuration is invalid: the model itself will report it
         pass
     return None
 
 
 def pair(model_class, config_class):
-    """(on eager attention, on rapt, inputs, what the first gives), in the first way in which the first runs."""
+    """(with eager attention, with rapt, inputs, result of the first), for the first combination with which the first
+    runs."""
     reason = "no known inputs"
     for config in any_model.configurations(config_class):
         try:
@@ -84,13 +86,13 @@ def pair(model_class, config_class):
 
 
 def without_padding(x, batch):
-    """The rows of tokens, where there is one for each token."""
+    """The rows of tokens, if the output has one per token."""
     seen = batch.get("attention_mask")
     return x[seen.bool()] if seen is not None and x.shape[:2] == seen.shape else x
 
 
 def check(model_class, config_class, is_causal, calls):
-    """(what became of the model, why). Fails where it is served and wrong."""
+    """(outcome of the model, reason). Fails if it is supported and its result is wrong."""
     try:
         if said := refusal(model_class, next(any_model.configurations(config_class))):
             assert "was asked to run with attn_implementation=" in said and "Use attn_implementation=" in said
@@ -113,7 +115,8 @@ def check(model_class, config_class, is_causal, calls):
 
 
 def check_that_the_last_token_leaves_the_first_alone(ours, theirs, batch):
-    """The bits of the first token's output, where its own attention leaves them alone too: some see the whole text.
+    """Checks the bits of the first token's output, if they are also constant with the model's own attention: some
+    models see the whole text.
 
     With experts the bits change by themselves: PyTorch multiplies all tokens of an expert by its weights at once, and
     the bits of a row of such a product depend on how many rows there are. Where the last token goes to another expert,
@@ -140,7 +143,7 @@ def check_that_the_last_token_leaves_the_first_alone(ours, theirs, batch):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """One entry for each call of rapt's attention."""
+    """Records one entry for each call of rapt's attention."""
     found = []
     compute = attention_module.attend
     monkeypatch.setattr(attention_module, "attend", lambda *x, **options: found.append(1) or compute(*x, **options))
@@ -149,7 +152,7 @@ def calls(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def quietly():
-    """Models made of defaults warn of much that does not matter here."""
+    """Models with default configurations give many irrelevant warnings."""
     before = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity(transformers.logging.CRITICAL)
     with warnings.catch_warnings(action="ignore"):
@@ -202,7 +205,7 @@ def test_it_is_refused_when_it_is_to_change_over_and_stays_as_it_was(bloom, aske
 
 
 def text_and_pictures():
-    """A vision-language model whose text is Bloom's, and whose pictures a ViT reads."""
+    """A vision-language model with Bloom as its text model and a ViT for pictures."""
     vision = transformers.ViTConfig(hidden_size=64, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64,
                                     image_size=16, patch_size=8)  # fmt: skip
     return transformers.VisionTextDualEncoderConfig.from_vision_text_configs(
@@ -223,7 +226,7 @@ def test_a_model_inside_another_is_refused_and_the_other_part_can_be_served():
 
 
 def test_a_class_of_one_s_own_is_judged_by_those_it_is_made_of():
-    made = {"__module__": "nowhere"}  # as in an interpreter: there is no file to read
+    made = {"__module__": "nowhere"}  # like in an interpreter: there is no source file
     for base, is_refused in ((transformers.LlamaForCausalLM, False), (transformers.BloomForCausalLM, True)):
         assert bool(why_not(type("Mine", (base,), made))) == is_refused
 
@@ -242,7 +245,7 @@ class MyLlama(transformers.LlamaForCausalLM):
 
 @pytest.mark.parametrize("calls_interface", [False, True])
 def test_an_attention_in_a_file_of_one_s_own_is_judged_by_that_file(tmp_path, monkeypatch, calls_interface):
-    """The interface that the base class calls says nothing of an attention written beside the subclass."""
+    """That the base class calls the interface does not mean that attention implemented beside the subclass does."""
     name = f"own_model_{calls_interface}"
     call = "\nattend = lambda name: transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS[name]\n"
     (tmp_path / f"{name}.py").write_text(OWN_MODEL + call * calls_interface)

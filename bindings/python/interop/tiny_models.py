@@ -15,7 +15,7 @@ DECODER = {"vocab_size": VOCABULARY, "hidden_size": 48, "intermediate_size": 64,
 
 @dataclasses.dataclass(frozen=True)
 class Tiny:
-    """A model, and what it is given."""
+    """A model and its inputs."""
 
     name: str
     kind: type
@@ -24,28 +24,28 @@ class Tiny:
     generates: bool = True
 
     def make(self, seed=0, **changes):
-        """The model on the attention that is written out in it."""
+        """The model with its eager attention."""
         torch.manual_seed(seed)
         model = self.kind._from_config(
             self.config(**changes), attn_implementation="eager", experts_implementation="eager"
         )
-        # Weights that start at one value would leave parts untested.
+        # Weights with constant initial values would leave parts untested.
         for parameter_name, parameter in model.named_parameters():
             if parameter_name.endswith(("sinks", "relative_attention_bias.weight")):
                 torch.nn.init.normal_(parameter)
-        if self.inputs == "tokens to tokens":  # tied to the embedding, it would say every token again
+        if self.inputs == "tokens to tokens":  # tied to the embedding, it would repeat every token
             model.lm_head.weight = torch.nn.Parameter(torch.randn_like(model.lm_head.weight))
         return model.eval()
 
     def batch(self, padding=None, rows=3, length=21, seed=1):
-        """Inputs by name; labels among them. padding: None, "left" or "right"; pictures have none."""
+        """Inputs by name, including labels. padding: None, "left" or "right"; pictures have none."""
         torch.manual_seed(seed)
         if self.inputs == "pixels":
             return {"pixel_values": torch.randn(rows, 3, 16, 16), "labels": torch.randint(5, (rows,))}
         tokens = torch.randint(3, VOCABULARY, (rows, length))
         seen = torch.ones_like(tokens)
         if padding:
-            for row in range(rows - 1):  # the last one is whole
+            for row in range(rows - 1):  # the last row has no padding
                 count = 4 + 5 * row
                 seen[row, slice(count) if padding == "left" else slice(length - count, length)] = 0
             tokens = tokens.where(seen.bool(), 0)
@@ -86,7 +86,7 @@ MODELS = [
 
 
 def without_dropout(model):
-    """In place: training that can be compared, since the two drop different weights."""
+    """Disables dropout in place, because the two implementations drop different weights."""
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -97,7 +97,7 @@ def without_dropout(model):
 
 
 def on_rapt(model):
-    """A copy of the model whose attention is rapt's."""
+    """A copy of the model with rapt's attention."""
     other = copy.deepcopy(model)
     other.set_attn_implementation("rapt")
     return other

@@ -1,4 +1,4 @@
-"""What the tests of rapt.torch share: PyTorch's answers in double, its own errors, and the dropout that rapt draws."""
+"""Shared by the tests of rapt.torch: PyTorch's results in double, its own errors, and rapt's dropout masks."""
 
 import contextlib
 
@@ -10,7 +10,7 @@ DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
 def as_double(x):
-    """A leaf of the same numbers in float64, of whatever is a float tensor; lists and dicts of them likewise."""
+    """Converts float tensors, also in lists and dicts, to float64 leaf tensors."""
     if isinstance(x, (list, tuple)):
         return type(x)(as_double(y) for y in x)
     if isinstance(x, dict):
@@ -21,7 +21,7 @@ def as_double(x):
 
 
 def leaf(x):
-    """As `as_double`, of the dtype it has."""
+    """Like `as_double`, but keeps the dtype."""
     if isinstance(x, (list, tuple)):
         return type(x)(leaf(y) for y in x)
     if isinstance(x, dict):
@@ -30,7 +30,7 @@ def leaf(x):
 
 
 def require_gradients(x):
-    """Every float tensor requires gradients from now on."""
+    """Makes every float tensor require gradients."""
     if isinstance(x, (list, tuple)):
         for y in x:
             require_gradients(y)
@@ -50,7 +50,7 @@ def leaves(x):
 
 
 def answers(function, args, kwargs, parameters=()):
-    """(outputs, gradients) of a call, for gradients that arrive at all outputs: the same for every dtype."""
+    """(outputs, gradients) of a call, with upstream gradients for all outputs that are the same for every dtype."""
     inputs = [*leaves(args), *leaves(kwargs), *parameters]
     outputs = function(*args, **kwargs)
     outputs = [x for x in (outputs if isinstance(outputs, tuple) else (outputs,)) if x is not None]
@@ -62,17 +62,17 @@ def answers(function, args, kwargs, parameters=()):
 
 
 class Errors:
-    """Distances from PyTorch's answers in double, of rapt and of PyTorch in the same dtype, over many samples.
+    """Errors of rapt and of PyTorch in the same dtype, relative to PyTorch's results in double, over many samples.
 
-    A distance is the largest of a tensor, in parts of the largest number of its call's outputs, or of its gradients:
-    some gradients are nothing but what is left when large numbers cancel. For each result of a call (out, the gradient
-    of the query and so on) that of rapt may be twice what PyTorch's is at its largest over the samples: of one sample
-    alone, with a handful of numbers, PyTorch may have all right by chance. One rounding of the largest is granted too.
+    The error of a tensor is its maximum error divided by the largest number of all outputs, or all gradients, of the
+    call: some gradients are only what remains when large numbers cancel. For each result of a call (out, the gradient
+    of the query and so on), rapt's error may be twice PyTorch's maximum error over all samples, plus one rounding of
+    the largest number. In a single sample with few numbers, PyTorch may be exact by chance.
     """
 
     def __init__(self, dtype):
         self.rounding = torch.finfo(dtype).eps / 2
-        self.found = {}  # of each result: (sample, rapt's distance, PyTorch's)
+        self.found = {}  # per result: (sample, rapt's error, PyTorch's error)
 
     def add(self, sample, kind, ours, theirs, exact):
         assert len(ours) == len(theirs) == len(exact) > 0
@@ -83,7 +83,7 @@ class Errors:
                 continue
             assert mine.shape == peer.shape and mine.dtype == peer.dtype, (sample, kind, n)
             assert torch.equal(mine.isnan(), peer.isnan()), (sample, kind, n)
-            if mine.dtype == torch.float64:  # that is PyTorch's answer itself
+            if mine.dtype == torch.float64:  # that is PyTorch's result itself
                 torch.testing.assert_close(mine, peer, msg=lambda text: f"{sample}, {kind} {n}: {text}")
             elif mine.numel():
                 distances = [float((x.double() - true).detach().abs().max()) / largest for x in (mine, peer)]
@@ -107,7 +107,7 @@ def kept(rate, shape, seed):
 
 @contextlib.contextmanager
 def dropping(keep, monkeypatch):
-    """PyTorch's dropout drops what rapt's does."""
+    """Makes PyTorch's dropout drop the same weights as rapt's."""
     with monkeypatch.context() as patch:
         patch.setattr(F, "dropout", lambda x, p: x * keep.reshape(x.shape) / (1 - p))
         yield

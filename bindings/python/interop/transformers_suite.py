@@ -1,11 +1,11 @@
-"""transformers' own tests of its models, with rapt in the place of PyTorch's attention.
+"""Runs transformers' own model tests with rapt instead of PyTorch's attention.
 
     python transformers_suite.py FOLDER [--tests EXPRESSION] [--keep FOLDER] [--jobs N] [--seconds S]
 
 FOLDER is a checkout of transformers, of about the version that is installed; none of it is part of this project. The
-tests of MODELS run twice, as they are and on rapt: there, the default implementation is "rapt", and so is what tests
-ask for as "sdpa" and expect to find afterwards. It lists the tests whose outcomes differ; it fails where a test passes
-as it is and not on rapt. Nothing is downloaded: tests that need to are the same both times.
+tests of MODELS run twice, unchanged and with rapt. In the second run the default implementation is "rapt", and "sdpa"
+in the tests is replaced by "rapt". It lists the tests whose outcomes differ, and fails if a test passes unchanged and
+fails with rapt. Nothing is downloaded: tests that need a download have the same outcome in both runs.
 """
 
 import ast
@@ -27,9 +27,9 @@ _ON_RAPT = "RAPT_SUITE_ON_RAPT"
 
 
 class _Adapted(ast.NodeTransformer):
-    """A test module that says "rapt" where it said "sdpa".
+    """Loads a test module with "sdpa" replaced by "rapt".
 
-    It does without names that this transformers does not have, and without libraries that are not installed:
+    Names that this version of transformers does not have, and libraries that are not installed, are replaced by stubs:
     transformers skips the tests that need them, but some files import them first.
     """
 
@@ -112,7 +112,7 @@ def main():
         environment = {_ON_RAPT: str(int(with_rapt)), "HF_HUB_OFFLINE": "1"}
         return suite_support.run(name, given, tests or files, [pathlib.Path(__file__).stem], environment, seconds)
 
-    # The names of parametrised tests say the implementation.
+    # The names of parametrised tests contain the implementation.
     return suite_support.compare(given, once, EXPECTED, lambda test: test.replace("sdpa", "rapt"))
 
 

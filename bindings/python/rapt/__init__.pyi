@@ -1,4 +1,4 @@
-# Types of the package rapt. A test holds them to the module: bindings/python/tests/test_stubs.py.
+# Types of the package rapt. A test checks them against the module: bindings/python/tests/test_stubs.py.
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, overload
@@ -136,7 +136,7 @@ class WeightsGradient(NamedTuple):
     queries: _Integers | None = None
     mean_over_heads: bool = False
 
-# Arrays of the query's kind.
+# Arrays of the query's array type.
 class AttentionResult(NamedTuple):
     out: Any
     lse: Any = None

@@ -16,9 +16,9 @@ class AttentionResult(NamedTuple):
 
 
 class AttentionGradients(NamedTuple):
-    """What attention_backward gives. What was not asked for is None.
+    """What attention_backward gives. What was not requested is None.
 
-    dmasks has one entry for each mask of the call; None for one that is no Mask.add.
+    dmasks has one entry for each mask of the call; None for one that is not a Mask.add.
     """
 
     dquery: object

@@ -421,7 +421,7 @@ def _rebuild(config, state, training):
 
 
 def find_attention_layers(source):
-    """Every attention layer in a file, or in a model's state dict, whose tensors are all there and fit together.
+    """Every attention layer in a file, or in a model's state dict, whose tensors are complete and consistent.
 
     source: a .safetensors or .npz file, or a dict of names and arrays.
     """

@@ -4,7 +4,7 @@ from ._layer_options import IncompatibleKeys, StateDictError
 
 
 def detached(value):
-    """A parameter of PyTorch's without its history: only its numbers are wanted."""
+    """A PyTorch parameter without its autograd history: only its values are needed."""
     return value.detach() if hasattr(value, "detach") else value
 
 
@@ -13,7 +13,7 @@ def _quoted(names):
 
 
 class _OutputProjection:
-    """`layer.out_proj`, as PyTorch has it: weight (O, Hq * D) and bias (O)."""
+    """`layer.out_proj`, as in PyTorch: weight (O, Hq * D) and bias (O)."""
 
     def __init__(self, layer):
         self._layer = layer
@@ -28,10 +28,10 @@ class _OutputProjection:
 
 
 class LayerParameters:
-    """What a rapt.MultiheadAttention has of torch.nn.Module's ways to its parameters."""
+    """The part of torch.nn.Module's interface to parameters that rapt.MultiheadAttention has."""
 
     def named_parameters(self):
-        """Names and values, in PyTorch's order. The values are the layer's own memory, and read-only."""
+        """Names and values, in PyTorch's order. The values are read-only views of the layer's memory."""
         yield from self._layer.parameters()
 
     def parameters(self):
@@ -40,7 +40,7 @@ class LayerParameters:
             yield value
 
     def set_parameter(self, name, value):
-        """Copies numbers into a parameter, rounded to its type."""
+        """Copies values into a parameter, rounded to its type."""
         self._layer.set_parameter(name, detached(value))
 
     def _parameter(self, name):
@@ -48,22 +48,22 @@ class LayerParameters:
 
     @property
     def in_proj_weight(self):
-        """((Hq + 2 Hkv) D, E); None where q, k and v have one each."""
+        """((Hq + 2 Hkv) D, E); None if q, k and v have separate weights."""
         return self._parameter("in_proj_weight")
 
     @property
     def q_proj_weight(self):
-        """(Hq D, E), where q, k and v have a weight each; else None."""
+        """(Hq D, E) if q, k and v have separate weights, else None."""
         return self._parameter("q_proj_weight")
 
     @property
     def k_proj_weight(self):
-        """(Hkv D, kdim), where q, k and v have a weight each; else None."""
+        """(Hkv D, kdim) if q, k and v have separate weights, else None."""
         return self._parameter("k_proj_weight")
 
     @property
     def v_proj_weight(self):
-        """(Hkv D, vdim), where q, k and v have a weight each; else None."""
+        """(Hkv D, vdim) if q, k and v have separate weights, else None."""
         return self._parameter("v_proj_weight")
 
     @property
@@ -95,28 +95,29 @@ class LayerParameters:
         dtype=None,
         library=None,
     ):
-        """Copies of all parameters, by PyTorch's names, or those of another family.
+        """Copies of all parameters, under PyTorch's names or those of another family.
 
         Args:
-            prefix: what each name begins with.
-            family: whose names: "torch", "W_q", "W_query", "q_linear", "wq", "q_proj", "query", "to_q", "qkv" or
+            prefix: the prefix of every name.
+            family: the naming scheme: "torch", "W_q", "W_query", "q_linear", "wq", "q_proj", "query", "to_q", "qkv" or
                 "c_attn".
-            packed: q, k and v in one tensor, or in one each. Absent: as the family has it, and for torch as the layer.
-            dtype: of the copies. Absent: the layer's.
-            library: "numpy", "torch" or "jax": whose arrays. Absent: NumPy's.
+            packed: q, k and v in one tensor or in separate tensors. Default: as usual for the family; for torch, as in
+                the layer.
+            dtype: type of the copies. Default: the layer's.
+            library: the library of the arrays: "numpy", "torch" or "jax". Default: NumPy.
         """
         options = (family, prefix, packed, dtype)
         return dict(self._layer.state_dict(options, library))
 
     def load_state_dict(self, state_dict, strict=True):
-        """Copies numbers into the parameters, by PyTorch's names, from NumPy arrays, PyTorch or JAX tensors.
+        """Copies values into the parameters, under PyTorch's names, from NumPy arrays, PyTorch or JAX tensors.
 
-        Where strict, the names must be exactly those of this layer; else what does not match is left alone and
+        If strict, the names must be exactly those of this layer; otherwise names that do not match are ignored and
         returned. For names of other families, and for a layer inside a model, see `load`.
 
         Raises:
-            StateDictError: with PyTorch's words, where names or shapes do not fit. It is a ValueError and, as in
-                PyTorch, a RuntimeError. No parameter has changed then.
+            StateDictError: if names or shapes do not match, with PyTorch's message. It is a ValueError and, as in
+                PyTorch, a RuntimeError. No parameter has been changed.
         """
         own = dict(self.named_parameters())
         missing = [name for name in own if name not in state_dict]

@@ -1,5 +1,5 @@
-# Types of the extension module: what the package rapt is made of. The classes and the functions on threads and
-# instruction sets are public, as rapt.KvCache and so on; the other functions are called by the package alone.
+# Types of the extension module, on which the package rapt is built. Its classes, and its functions for threads and
+# instruction sets, are public as rapt.KvCache and so on; the other functions are called only by the package.
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 

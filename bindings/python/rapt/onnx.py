@@ -3,9 +3,9 @@
     import rapt.onnx
     out, = rapt.onnx.prepare(model).run([x])
 
-It is a backend in ONNX's sense (onnx.backend.base): the operators Attention (opsets 23, 24 and 25) and RotaryEmbedding
-(23) are the classes of this module, every other operator is that of ONNX's own reference. The two classes go into an
-evaluator of one's own as well: onnx.reference.ReferenceEvaluator(model, new_ops=[rapt.onnx.Attention]).
+It implements ONNX's backend interface (onnx.backend.base): this module has the operators Attention (opsets 23, 24 and
+25) and RotaryEmbedding (23); all other operators are those of ONNX's reference implementation. The two classes can also
+be used in your own evaluator: onnx.reference.ReferenceEvaluator(model, new_ops=[rapt.onnx.Attention]).
 """
 
 from .bridges.onnx import Attention, RaptBackend, RaptBackendRep, RotaryEmbedding

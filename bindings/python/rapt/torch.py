@@ -1,4 +1,4 @@
-"""rapt in PyTorch: attention that is part of the graph, and of compiled ones.
+"""rapt in PyTorch: attention that is part of the autograd graph, and of compiled graphs.
 
     import rapt.torch
     out = rapt.torch.sdpa(query, key, value, is_causal=True)

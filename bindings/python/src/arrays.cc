@@ -20,8 +20,8 @@ constexpr const char* kTaken =
     "rapt takes arrays: numpy.ndarray, torch.Tensor, jax.Array, memoryview, and others that have __dlpack__ or the "
     "buffer protocol";
 
-// NumPy's description of an array, from __array_struct__: it supports every dtype, unlike the buffer protocol, and is
-// fast. https://numpy.org/doc/stable/reference/arrays.interface.html
+// NumPy's description of an array, from __array_struct__. Unlike the buffer protocol, it supports every dtype, and it
+// is fast. https://numpy.org/doc/stable/reference/arrays.interface.html
 struct ArrayInterface {
   static constexpr int kNotSwapped = 0x200;
   static constexpr int kWriteable = 0x400;
@@ -37,7 +37,7 @@ struct ArrayInterface {
   PyObject* description;
 };
 
-// "<V2" says little; what NumPy calls the type says more.
+// NumPy's name for the type says more than "<V2".
 std::string numpy_name(nb::handle object) { return nb::str(object.attr("dtype").attr("name")).c_str(); }
 
 // numpy.ma.MaskedArray, which is an array as well.
@@ -49,7 +49,7 @@ bool is_bfloat16(nb::handle object) {
   const nb::object dtype = object.attr("dtype");
   if (dtype.is(numpy_dtype(DType::bf16))) return true;
   if (numpy_name(object) != "bfloat16") return false;
-  has_numpy_dtype(DType::bf16);  // next time by its address
+  has_numpy_dtype(DType::bf16);  // found by its address next time
   return true;
 }
 
@@ -245,8 +245,7 @@ class ArrayReader {
     return Dims(std::span(values, static_cast<std::size_t>(rank)));
   }
 
-  // From strides in bytes; null: row-major. Where a dimension has at most one place, its stride is never used and may
-  // be anything.
+  // From strides in bytes; null: row-major. The stride of a dimension of size 0 or 1 is never used and may be anything.
   void set_layout(void* data, const Py_ssize_t* shape, const Py_ssize_t* strides, int rank) {
     array_.data_ = data;
     array_.shape_ = dims(reinterpret_cast<const std::int64_t*>(shape), rank);
@@ -265,7 +264,7 @@ class ArrayReader {
   }
   static_assert(sizeof(Py_ssize_t) == sizeof(std::int64_t));
 
-  // Integers are read here; of other types the library itself says so.
+  // This module reads integers itself, so their alignment is checked here; the library checks all other types.
   void check_aligned() const {
     const auto size = static_cast<std::uintptr_t>(array_.element_.size);
     if (!array_.element_.is_integer() || reinterpret_cast<std::uintptr_t>(array_.data_) % size == 0) return;

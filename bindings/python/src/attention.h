@@ -1,4 +1,4 @@
-// The functions of attention, as _rapt has them; rapt/_attention.py gives them their keywords.
+// The attention functions of the module _rapt; rapt/_attention.py adds the keywords.
 #pragma once
 
 #include <nanobind/nanobind.h>

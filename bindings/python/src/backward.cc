@@ -1,4 +1,4 @@
-// rapt.attention_backward: the same inputs and options, and gradients of the query's kind.
+// rapt.attention_backward: the same inputs and options, and gradients of the query's array type.
 #include <array>
 #include <cstddef>
 #include <vector>
@@ -75,7 +75,7 @@ nb::object backward_call(nb::handle query, nb::handle key, nb::handle value, nb:
       case Gradient::dkey: gradients.dkey = make(name, key_array.view()); break;
       case Gradient::dvalue: gradients.dvalue = make(name, value_array.view()); break;
       case Gradient::dsinks:
-        // Without sinks the library refuses what is empty here.
+        // Without sinks, the library rejects the empty gradient.
         gradients.dsinks =
             make(name, call.get().sinks.defined() ? call.get().sinks : ConstTensorView(nullptr, DType::f32, {0}));
         break;

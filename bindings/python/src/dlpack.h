@@ -59,7 +59,7 @@ struct ManagedTensorVersioned {
   Tensor tensor;
 };
 
-// The same without Python in between, where a type has it as __dlpack_c_exchange_api__: PyTorch's __dlpack__ takes
+// The same without going through Python, for types that have __dlpack_c_exchange_api__: PyTorch's __dlpack__ takes
 // microseconds, this takes a fraction of one.
 struct ExchangeApi {
   static constexpr const char* kName = "dlpack_exchange_api";

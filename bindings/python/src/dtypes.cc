@@ -14,8 +14,7 @@ namespace {
 constexpr std::array<const char*, 6> kNames = {"float32", "float64", "bfloat16",
                                                "float16", "bool",    "int8"};  // by DType
 
-// numpy.dtype has a name, a class such as numpy.float32 has a __name__, and torch.float32 writes itself with its
-// module.
+// numpy.dtype has a name, a class such as numpy.float32 has a __name__, and torch.float32 is printed with its module.
 nb::object name_of(nb::handle object) {
   for (const char* attribute : {"name", "__name__"}) {
     nb::object name = nb::getattr(object, attribute, nb::none());

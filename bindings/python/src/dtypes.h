@@ -1,4 +1,4 @@
-// Element types by the names that Python gives them.
+// Element types by their names in Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,7 +11,7 @@ namespace rapt::python {
 // "float32", "float64", "bfloat16", "float16", "bool", "int8".
 const char* python_name(DType dtype);
 
-// By its name, or by NumPy's, ml_dtypes', PyTorch's or JAX's object for it: "float32", numpy.float32, torch.float32.
+// By name, or as the dtype object of NumPy, ml_dtypes, PyTorch or JAX: "float32", numpy.float32, torch.float32.
 DType dtype(nb::handle object, const Argument& argument);
 
 }  // namespace rapt::python

@@ -17,14 +17,14 @@ struct ElementType {
   int size = 4;  // bytes
 
   bool is_integer() const { return kind == 'i' || kind == 'u'; }
-  std::optional<DType> dtype() const;  // none where rapt has no such type
+  std::optional<DType> dtype() const;  // none if rapt has no such type
   std::string name() const;            // "float32", "int64"
 };
 
 // By a code of DLPack.
 ElementType element_of_code(std::uint8_t code, int bytes);
 
-// By a format of the buffer protocol, which is that of Python's struct. None where it is no single number.
+// From a format string of the buffer protocol, as in Python's struct module. None if it is not a single number.
 struct FormatElement {
   ElementType type;
   bool swapped = false;  // non-native byte order

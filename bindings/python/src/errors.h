@@ -11,7 +11,7 @@ namespace rapt::python {
 
 namespace nb = nanobind;
 
-// The function and the argument, with which an error message starts.
+// The function and the argument that an error message starts with.
 struct Argument {
   const char* function;  // "attention"
   const char* name;      // "query"

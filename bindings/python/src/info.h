@@ -1,4 +1,4 @@
-// What the library is and runs on: version, threads, instruction sets.
+// Information about the library and the machine: version, threads, instruction sets.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -76,7 +76,7 @@ bool is_jax(PyTypeObject* type) {
   return name == "jax" || name.starts_with("jax.") || name == "jaxlib" || name.starts_with("jaxlib.");
 }
 
-// The attribute of a module that is not there on every machine.
+// An attribute of a module that may not be installed.
 nb::object imported(const char* module, const char* name) {
   try {
     return nb::module_::import_(module).attr(name);

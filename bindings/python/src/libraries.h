@@ -18,20 +18,20 @@ enum class Library : std::uint8_t { numpy, torch, jax, other };
 // The library of an array. Imports nothing: if the object exists, its library is loaded.
 Library library_of(nb::handle object);
 
-// numpy.ndarray. Only where NumPy is loaded.
+// numpy.ndarray. Requires that NumPy is loaded.
 nb::handle numpy_array_type();
-// numpy.empty, and NumPy's dtype object for ours. bf16 is that of ml_dtypes, which is imported for it.
-// False where NumPy, or ml_dtypes for bf16, is not installed.
+// numpy.empty, and NumPy's dtype object for one of ours. For bf16 it is that of ml_dtypes, which is then imported.
+// False if NumPy, or ml_dtypes for bf16, is not installed.
 bool has_numpy();
 bool has_numpy_dtype(DType dtype);
 nb::handle numpy_empty();
 nb::handle numpy_dtype(DType dtype);
 
-// torch.Tensor, torch.empty, torch.float32 and so on. Only where torch is loaded.
+// torch.Tensor, torch.empty, torch.float32 and so on. Requires that torch is loaded.
 nb::handle torch_tensor_type();
 nb::handle torch_empty();
 nb::handle torch_dtype(DType dtype);
-// For objects that are exactly torch.Tensor; null where this PyTorch has none.
+// For objects that are exactly torch.Tensor; null if this PyTorch has none.
 const dlpack::ExchangeApi* torch_exchange_api();
 
 }  // namespace rapt::python

@@ -27,7 +27,7 @@ dlpack::Type dlpack_type(DType dtype) {
   return {dlpack::kOpaque, bits, 1};
 }
 
-// The buffer protocol's letter. It has none for bf16, whose bits go as 16-bit integers.
+// The buffer protocol's letter. It has none for bf16, whose bits are exported as 16-bit integers.
 const char* buffer_format(DType dtype) {
   switch (dtype) {
     case DType::f32: return "f";
@@ -77,11 +77,11 @@ nb::object capsule_of(const Memory& memory) {
     }
   });
   if (capsule == nullptr) nb::raise_python_error();
-  loan.release();  // NOLINT(bugprone-unused-return-value): the capsule's now
+  loan.release();  // NOLINT(bugprone-unused-return-value): owned by the capsule now
   return nb::steal(capsule);
 }
 
-// `stream` and `dl_device` are there because the protocol has them.
+// `stream` and `dl_device` are required by the protocol.
 nb::object to_dlpack(const Memory& memory, nb::handle /*stream*/, nb::handle max_version, nb::handle dl_device,
                      nb::handle copy) {
   if (!dl_device.is_none() && nb::cast<int>(dl_device[0]) != dlpack::kCpu) {

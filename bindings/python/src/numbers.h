@@ -14,12 +14,12 @@
 namespace rapt::python {
 
 double number(nb::handle object, const Argument& argument);
-bool is_integer(nb::handle object);  // of Python's, or of NumPy's
+bool is_integer(nb::handle object);  // Python's or NumPy's
 std::int64_t integer(nb::handle object, const Argument& argument);
 std::uint64_t seed(nb::handle object, const Argument& argument);
 bool truth(nb::handle object, const Argument& argument);
 
-// The place of a word in a list: "engine is 'gpu'; it may be 'automatic', 'reference' or 'cpu'".
+// The index of a word in a list: "engine is 'gpu'; it may be 'automatic', 'reference' or 'cpu'".
 std::size_t word(nb::handle object, const Argument& argument, std::span<const char* const> words);
 
 // Of a list, a tuple or an array with one dimension. None is an empty list.

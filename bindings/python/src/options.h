@@ -1,4 +1,4 @@
-// The options of a call of attention, from the tuple that the Python functions make of their keywords.
+// The options of a call of attention, converted from the tuple that the Python functions build from their keywords.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ enum class Option : std::size_t {
   count,
 };
 
-// Options, and the arrays they borrow: keep it until the call returns.
+// Options and the arrays they borrow: must live until the call returns.
 class CallOptions {
  public:
   CallOptions(const char* function, nb::handle tuple);

@@ -14,7 +14,7 @@ namespace {
 nb::object shape_tuple(const Dims& shape) {
   nb::object tuple = nb::steal(PyTuple_New(shape.rank()));
   for (int dim = 0; dim < shape.rank(); ++dim) {
-    PyTuple_SetItem(tuple.ptr(), dim, PyLong_FromLongLong(shape[dim]));  // takes the number over
+    PyTuple_SetItem(tuple.ptr(), dim, PyLong_FromLongLong(shape[dim]));  // takes over the reference
   }
   return tuple;
 }

@@ -15,8 +15,8 @@ namespace rapt::python {
 
 namespace nb = nanobind;
 
-// A new array whose memory is not set. For Library::other it is NumPy's where that is installed, and else a memoryview;
-// bf16, which has no place in either without ml_dtypes, is then a rapt.Array.
+// A new array with uninitialized memory. For Library::other it is a NumPy array if NumPy is installed, otherwise a
+// memoryview; bf16, which neither supports without ml_dtypes, is then a rapt.Array.
 class Result {
  public:
   Result() = default;  // none

@@ -12,7 +12,7 @@ struct Wording {
   std::string_view python;
 };
 
-// The first match is used. Each matches whole words: "heads is" is no part of "kv_heads is".
+// The first match is used. Each matches whole words: "heads is" does not match in "kv_heads is".
 constexpr Wording kNames[] = {
     {"MultiHeadAttention::", "MultiheadAttention."},
     {"MultiHeadAttention", "MultiheadAttention"},
@@ -42,7 +42,7 @@ constexpr Wording kWords[] = {
     {"where pages.per_row is 1", "where a row of pages.table has one page"},
 };
 
-// Arguments of the layer have PyTorch's names, and those of its attention stand beside them.
+// Arguments of the layer have PyTorch's names, and the options of its attention are keywords beside them.
 constexpr Wording kLayerWords[] = {
     {"MultiHeadAttention: heads", "MultiheadAttention: num_heads"},
     {"multiple of heads", "multiple of num_heads"},

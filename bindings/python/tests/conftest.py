@@ -1,4 +1,4 @@
-"""What several test files share."""
+"""Shared by several test files."""
 
 import pathlib
 
@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def behind(x):
-    """The rapt.Array whose memory a NumPy array of a file reads."""
+    """The rapt.Array that owns the memory of a NumPy array from a file."""
     while not isinstance(x, rapt.Array):
         x = x.obj if isinstance(x, memoryview) else x.base
     return x

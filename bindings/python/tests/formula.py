@@ -1,4 +1,4 @@
-"""Attention as the formula reads, in NumPy and float64: no option but those that a test adds to the scores by itself."""
+"""Attention by the formula, in NumPy and float64, without options: tests add these to the scores themselves."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ def scores(query, key, scale=None):
 
 
 def softmax(scores):
-    """Rows of weights; 0 where a row sees nothing."""
+    """Rows of weights; 0 if a row sees no key."""
     largest = scores.max(-1, keepdims=True, initial=-np.inf)
     exps = np.exp(scores - np.where(np.isinf(largest), 0, largest))
     sums = exps.sum(-1, keepdims=True)

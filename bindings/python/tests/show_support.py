@@ -51,7 +51,7 @@ def rgb(fill):
 
 
 def cells(svg):
-    """(x, y, width, height, fill, tooltip) of each rectangle that explains itself, in the picture's own coordinates."""
+    """(x, y, width, height, fill, tooltip) of each rectangle with a tooltip, in the picture's coordinates."""
     found = []
     for group in ElementTree.fromstring(svg.encode()).iter(f"{SVG}g"):
         left, top = map(float, re.findall(r"[\d.]+", group.get("transform")))

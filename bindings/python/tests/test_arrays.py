@@ -262,7 +262,7 @@ def test_nine_dimensions_are_refused():
     assert "9" in refused(np.zeros((1,) * 9, np.float32))
 
 
-# DLPack's structs, to make loans that NumPy never makes.
+# DLPack's structs, for exports that NumPy never produces.
 class _Tensor(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device", ctypes.c_int32),
                 ("rank", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),

@@ -1,4 +1,4 @@
-"""What rapt.attention takes and gives beyond the cases that PyTorch answered (test_torch_vectors.py)."""
+"""Inputs and outputs of rapt.attention beyond the cases with PyTorch's results (test_torch_vectors.py)."""
 
 import inspect
 
@@ -123,7 +123,7 @@ def test_plain_tuples_stand_for_named_ones(qkv):
 
 
 def pages_of(x, size, order):
-    """(1, H, L, D) cut into pages of `size` tokens, which lie in memory in this order."""
+    """(1, H, L, D) split into pages of `size` tokens, stored in this order."""
     length = -(-x.shape[2] // size) * size
     padded = np.zeros((*x.shape[:2], length, x.shape[3]), x.dtype)
     padded[:, :, : x.shape[2]] = x

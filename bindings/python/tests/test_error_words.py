@@ -1,4 +1,4 @@
-"""What is refused in Python is refused in Python's words: no C++ in a text, and no name that Python does not have."""
+"""Error messages in Python use Python's names: no C++ syntax, and no name that Python does not have."""
 
 import inspect
 import re
@@ -11,10 +11,10 @@ from layer_support import layer_and_tokens
 from test_errors import BACKWARD, FORWARD, dout, k, q, v
 from test_layer_refusals import REFUSED
 
-# Of classes that Python does not have, and of an option that it does not have.
+# Names of classes that Python does not have, and of an option that it does not have.
 NOT_IN_PYTHON = r"(Transformer|Adam|PackedMatrix|RotaryScaling)::|LayerOptions::workspace"
 
-# Names of PyTorch's, and those by which files of weights call their matrices.
+# Names from PyTorch, and names of matrices in weight files.
 OF_OTHERS = {"torch", "scaled_dot_product_attention", "q_linear", "q_proj", "to_q", "c_attn"}
 
 
@@ -78,7 +78,7 @@ CALLS = [
 
 
 def python_names():
-    """Whatever a reader of the documentation could know: public names, their members, parameters and fields."""
+    """All names that a reader of the documentation can know: public names, their members, parameters and fields."""
     found = set(dir(rapt)) | OF_OTHERS
     for thing in (getattr(rapt, name) for name in dir(rapt) if not name.startswith("_")):
         members = [thing, *(getattr(thing, name) for name in dir(thing) if not name.startswith("__"))]
@@ -107,7 +107,7 @@ def test_no_text_has_a_name_of_cpp(texts):
 
 
 def test_every_name_in_a_text_is_one_of_pythons(texts):
-    """Names are what has an underscore, or a dot or a bracket behind it."""
+    """A name is a word with an underscore, or one followed by a dot or a bracket."""
     known, wrong = python_names(), []
     for text in texts:
         own = re.sub(r"""'[^']*'|"[^"]*"|\w+\.(npy|safetensors)""", "", text)  # without values and names of files
@@ -117,7 +117,7 @@ def test_every_name_in_a_text_is_one_of_pythons(texts):
 
 
 def test_no_text_that_the_library_could_raise_keeps_a_name_of_cpp():
-    """Of what stands in its sources, whether a call above leads there or not."""
+    """The messages in its sources, whether or not a call above triggers them."""
     found = []
     for folder in ("attention", "core", "io", "nn"):
         for path in (ROOT / "src" / folder).glob("*.cc"):

@@ -1,4 +1,4 @@
-"""Errors: ValueError with the library's text in Python's words, TypeError for what is of a wrong type."""
+"""Errors: ValueError with the library's message in Python's terms, TypeError for a wrong type."""
 
 import re
 
@@ -19,9 +19,10 @@ INF = float("inf")
 
 
 def texts(list_name):
-    """The texts that tests/support/bad_calls.cc holds the library to, in Python's words, by the names it gives them.
+    """The messages that tests/support/bad_calls.cc expects of the library, reworded for Python, by name of the bad
+    call.
 
-    What those words are is test_error_words.py's matter.
+    test_error_words.py checks the rewording.
     """
     source = (ROOT / "tests/support/bad_calls.cc").read_text()
     rows = source.split(f"{list_name}() {{")[1].split("\n  };")[0].splitlines()

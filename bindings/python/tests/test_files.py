@@ -28,7 +28,7 @@ def assert_same(read, written):
 
 
 def read_safetensors(path):
-    """By the format's description alone: a length, a header in JSON, bytes."""
+    """Written from the format's description only: a length, a header in JSON, bytes."""
     data = path.read_bytes()
     (size,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + size])
@@ -92,7 +92,7 @@ def test_integers_of_safetensors_come_from_numpy(tmp_path):
 
 @pytest.mark.parametrize("compress", [False, True])
 def test_npz_goes_to_numpy_and_back(compress, arrays, tmp_path):
-    del arrays["i8"]  # integers are converted, or refused
+    del arrays["i8"]  # integers are converted or rejected
     path = tmp_path / "x.npz"
     rapt.save(path, arrays, compress=compress)
     with np.load(path) as theirs:

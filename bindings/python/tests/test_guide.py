@@ -1,7 +1,7 @@
 """Runs every Python block of README.md and docs/guide, and compares what it prints with what the page shows.
 
-How a page is read is written in tests/guide/blocks.py. The blocks of a page run one after the other, in a folder of
-its own.
+tests/guide/blocks.py describes the format of a page. The blocks of a page run one after the other, in a temporary
+folder.
 """
 
 import contextlib
@@ -14,9 +14,9 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "guide"))
-import blocks  # found by the line above
+import blocks  # set by the line above
 
-# What a reader may lack: blocks that import one of them are skipped where it is missing, as are those that follow.
+# Optional packages: if one is missing, blocks that import it are skipped, and so are those that follow.
 OPTIONAL = ("torch", "jax", "safetensors", "matplotlib", "transformers", "onnx")
 
 
@@ -35,7 +35,7 @@ def missing_in(text):
 
 
 def run(block, names):
-    """What a block prints. Errors are reported by the page's own lines."""
+    """What a block prints. Errors name the lines of the page."""
     code = compile("\n" * (block.line - 1) + block.text, str(ROOT / block.page), "exec")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -57,7 +57,7 @@ def test_every_block_runs_and_prints_what_the_page_shows(page, tmp_path, monkeyp
             printed = run(block, names)
         except NameError:
             if skipped:
-                continue  # it goes on from a block that was skipped
+                continue  # it continues a block that was skipped
             raise
         wrong = blocks.complaint(block, printed)
         assert wrong is None, wrong

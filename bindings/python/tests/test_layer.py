@@ -1,4 +1,4 @@
-"""rapt.MultiheadAttention beyond PyTorch's layer: what it gives back, its own options, and its parameters."""
+"""rapt.MultiheadAttention beyond PyTorch's layer: its results, its own options, and its parameters."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_stored_calls_do_not_depend_on_where_memory_lies():
 
 
 def by_hand(layer, x, *, causal=False, scale=None, softcap=0.0, slopes=None):
-    """Self-attention of one batch row as the formula reads, in double."""
+    """Self-attention of one batch row by the formula, in double."""
     config = layer.config
     q, k, v = (part for part in np.split(
         x.astype(np.float64) @ layer.in_proj_weight.astype(np.float64).T + layer.in_proj_bias,

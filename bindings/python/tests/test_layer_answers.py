@@ -1,4 +1,4 @@
-"""rapt.MultiheadAttention against stored answers of torch.nn.MultiheadAttention: every argument, without PyTorch."""
+"""rapt.MultiheadAttention against stored results of torch.nn.MultiheadAttention: every argument, without PyTorch."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Nothing is copied that need not be, nothing is kept that should go, and a layer leaves the interpreter clean."""
+"""Checks that a layer makes no unnecessary copies, releases everything it should, and leaves nothing behind at exit."""
 
 import gc
 import subprocess

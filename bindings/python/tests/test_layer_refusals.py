@@ -1,4 +1,4 @@
-"""What a rapt.MultiheadAttention refuses, in the library's words."""
+"""Invalid calls of rapt.MultiheadAttention, and their messages."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the stubs of the layer and of pictures say is what the package has."""
+"""The stubs of the layer and of pictures match the package."""
 
 import ast
 import importlib
@@ -13,7 +13,7 @@ FOLDER = pathlib.Path(rapt.__file__).parent
 
 
 def parameters(function):
-    """name -> default as it is written, None where there is none; "*" and what follows are keywords."""
+    """name -> default as source text, None if there is none; names after "*" are keyword-only."""
     arguments = function.args
     defaults = [None] * (len(arguments.args) - len(arguments.defaults)) + arguments.defaults
     found = {a.arg: d for a, d in zip(arguments.args, defaults, strict=True)}
@@ -30,7 +30,7 @@ def actual(function):
 
 
 def compare(stub, there):
-    """Every name of the stub is there, every public one that is there is in the stub, with the same arguments."""
+    """Every name of the stub exists, and every public name is in the stub, with the same arguments."""
     named = {}
     for node in stub.body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):

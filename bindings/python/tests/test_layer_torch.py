@@ -1,4 +1,4 @@
-"""rapt.MultiheadAttention beside torch.nn.MultiheadAttention: the same calls, the same answers, the same words."""
+"""rapt.MultiheadAttention compared with torch.nn.MultiheadAttention: the same calls, results and messages."""
 
 import itertools
 
@@ -18,7 +18,7 @@ CONSTRUCTORS = [
 
 
 def pair(dtype=torch.float32, seed=0, **arguments):
-    """A layer of PyTorch's with no parameter at its default, and ours with the same."""
+    """A PyTorch layer with no parameter at its default, and ours with the same parameters."""
     torch.manual_seed(seed)
     theirs = torch.nn.MultiheadAttention(12, 3, **arguments, dtype=dtype).eval()
     with torch.no_grad():

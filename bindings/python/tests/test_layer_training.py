@@ -23,7 +23,7 @@ def test_dropout_is_on_in_training_only():
     seeded = [layer(x, dropout=rapt.Dropout(0.0, seed=3))[0] for _ in range(2)]
     np.testing.assert_array_equal(*seeded)
     again = filled(rapt.MultiheadAttention(12, 3, batch_first=True, dropout=0.5))
-    np.testing.assert_array_equal(again(x)[0], one)  # a layer made anew drops what this one dropped
+    np.testing.assert_array_equal(again(x)[0], one)  # a new layer drops the same weights as this one
 
 
 def test_output_dropout():

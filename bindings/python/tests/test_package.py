@@ -61,15 +61,15 @@ def test_all_names_are_there_and_no_others():
 
 # ---------------------------------------------------------------- stubs
 
-# What mypy says of every nanobind module: its functions and classes are of types of nanobind's own.
+# mypy's errors for every nanobind module: its functions and classes have nanobind's own types.
 NANOBIND = re.compile(
     r"is not a function|metaclass differs|is a disjoint base|__init__ is inconsistent, stub does not have \*args"
     r"|__buffer__ is not present"
 )
 
 
-# Modules that join rapt with another library need it; where it is missing, they cannot be looked at. (rapt.torch
-# has its types in the code itself, and what rapt.bridges holds is behind the stubs of the other two.)
+# Modules that connect rapt with another library need that library; without it, they cannot be checked. (rapt.torch has
+# its types in the code itself, and rapt.bridges is covered by the stubs of the other two.)
 PEERS = ("torch", "transformers", "onnx")
 PEER_MISSING = re.compile(rf"failed to import\..* No module named '({'|'.join(PEERS)})'")
 BRIDGES = f"""

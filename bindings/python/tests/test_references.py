@@ -12,7 +12,7 @@ import rapt
 
 
 def calls(x):
-    """Every way into the extension, refused calls too."""
+    """Every function of the extension, including rejected calls."""
     q, bias, hide = x["q"], x["bias"], x["hide"]
     rapt.attention(q, q, q)
     rapt.attention(q, q, q, out=x["out"], mask=[rapt.Mask.keep(hide), bias], sinks=x["sinks"], return_lse=True,
@@ -55,7 +55,7 @@ def test_reference_counts_come_back(arguments):
         calls(arguments)
     gc.collect()
     after = [sys.getrefcount(x) for x in watched]
-    assert [a - b for a, b in zip(after, before) if abs(a - b) > 10] == []  # None and True come and go by themselves
+    assert [a - b for a, b in zip(after, before) if abs(a - b) > 10] == []  # None and True are referenced elsewhere too
 
 
 def test_objects_do_not_pile_up(arguments):
@@ -70,7 +70,7 @@ def test_objects_do_not_pile_up(arguments):
 
 
 def test_memory_does_not_grow():
-    """A thousand results of a megabyte each would be seen."""
+    """A leak would be noticed: a thousand results of a megabyte each."""
     q = np.ones((1, 2, 1024, 64), np.float32)
     k = np.ones((1, 2, 4, 64), np.float32)
     for _ in range(20):
@@ -105,7 +105,7 @@ except ValueError as error:
 
 @pytest.mark.parametrize("options", [["-X", "dev"], ["-X", "dev", "-W", "error"], []], ids=["dev", "dev-error", "plain"])
 def test_a_program_ends_without_a_word(options, tmp_path):
-    """python -X dev watches the heap and resources; nanobind says at the end what was leaked."""
+    """python -X dev checks the heap and resources; nanobind reports leaks at exit."""
     run = subprocess.run([sys.executable, *options, "-c", PROGRAM, str(tmp_path / "x.safetensors")],
                          capture_output=True, text=True, timeout=60)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

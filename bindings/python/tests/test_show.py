@@ -1,4 +1,4 @@
-"""rapt.show: attention weights as a picture, read back from what it writes."""
+"""rapt.show: pictures of attention weights, read back from the written files."""
 
 import html.parser
 import re
@@ -117,7 +117,7 @@ def test_many_weights_are_an_image_with_a_pixel_each():
     pixels, levels, chunks = decode_png(image)
     expected = np.where(weights == 0, 0, 2 + np.floor(weights.astype(float) * 253 + 0.5))
     np.testing.assert_array_equal(levels, expected)
-    assert chunks[b"tRNS"] == b"\x00"  # what is hidden lets the hatching through
+    assert chunks[b"tRNS"] == b"\x00"  # hidden cells show the hatching
     (one, *_) = cells(rapt.show([[1.0]], largest=1.0).svg())
     assert tuple(pixels[0, 0]) == rgb(one[4])
     strips = cells(svg)
@@ -194,7 +194,7 @@ def test_png_writes_numbers_for_tokens_that_its_font_lacks():
     with_numbers = rapt.show([[0.25, 0.75], [1.0, 0.0]], ["我", "b"])
     assert with_numbers.png() != rapt.show([[0.25, 0.75], [1.0, 0.0]], ["你", "b"]).svg()
     drawn = [decode_png(rapt.show([[0.25, 0.75], [1.0, 0.0]], [token, "b"]).png())[0] for token in ("我", "你")]
-    np.testing.assert_array_equal(*drawn)  # neither is drawn, and "0" stands for both
+    np.testing.assert_array_equal(*drawn)  # neither can be drawn; "0" replaces both
 
 
 def test_every_printable_character_of_ascii_has_a_shape_of_its_own():
@@ -216,7 +216,7 @@ def test_every_printable_character_of_ascii_has_a_shape_of_its_own():
 
 
 class Balanced(html.parser.HTMLParser):
-    """Fails where an element is closed that is not open."""
+    """Fails if an element is closed that is not open."""
 
     def __init__(self):
         super().__init__()
@@ -256,7 +256,7 @@ def test_a_page_decides_whether_a_picture_is_light_or_dark():
     shown = [attrs for tag, attrs in page.seen if tag == "rect" and "class" in attrs]
     assert len(shown) == 36
     for attrs, on_light, on_dark in zip(shown, light, dark):
-        assert attrs["fill"] == on_light[4]  # what is left where a page takes no styles
+        assert attrs["fill"] == on_light[4]  # what remains if a page allows no styles
         style = f".rapt-picture .{attrs['class']}{{fill:var(--l,{on_light[4]})var(--d,{on_dark[4]})}}"
         assert style in markup
     large = rapt.show(softmax(80, 80), theme="auto")._repr_html_()
@@ -280,7 +280,7 @@ def test_save_leaves_nothing_behind_where_it_fails(tmp_path):
     picture = rapt.show([[1.0]])
     with pytest.raises(ValueError) as refused:
         picture.save(tmp_path / "weights.gif")
-    assert str(refused.value).endswith('weights.gif" ends in ".gif"; what can be written is .html, .svg and .png')
+    assert str(refused.value).endswith('weights.gif" ends in ".gif"; supported formats: .html, .svg and .png')
     (tmp_path / "folder.png").mkdir()
     with pytest.raises(OSError):
         picture.save(tmp_path / "folder.png")

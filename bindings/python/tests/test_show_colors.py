@@ -1,4 +1,4 @@
-"""The colours of rapt.show: even steps, for all eyes, on light and dark pages."""
+"""The colours of rapt.show: even steps, with any colour vision, on light and dark pages."""
 
 import xml.etree.ElementTree as ElementTree
 
@@ -19,7 +19,7 @@ def oklab(colors):
     return linear, lambda light: np.cbrt(np.clip(light, 0, None) @ cone.T) @ mixed.T
 
 
-# What protanopes, deuteranopes and tritanopes see of linear light (Machado, Oliveira and Fernandes, 2009).
+# How protanopes, deuteranopes and tritanopes see linear RGB (Machado, Oliveira and Fernandes, 2009).
 EYES = {
     "all": np.eye(3),
     "protan": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],

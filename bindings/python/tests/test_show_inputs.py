@@ -1,4 +1,4 @@
-"""What rapt.show takes, and what it says about what it does not take."""
+"""The inputs of rapt.show, and its errors for invalid ones."""
 
 import array
 import subprocess

@@ -1,4 +1,4 @@
-"""What a call costs beyond C++, and that Python's threads are as good as C++'s."""
+"""The overhead of a call relative to C++, and scaling with Python's threads."""
 
 import sys
 import time
@@ -20,7 +20,7 @@ FLOOR = 10e-6  # seconds; the aim is 4
 @pytest.mark.parametrize("case", list(overhead.cases()), ids=lambda case: case[0])
 def test_a_tiny_call_costs_little_more_than_in_cpp(case):
     _, query, call, options = case
-    for _ in range(5):  # another process may have the machine for a while
+    for _ in range(5):  # another process may be using the machine
         python, cpp = overhead.overhead(query, call, 40, **options)
         if python - cpp < FLOOR:
             break
@@ -28,7 +28,7 @@ def test_a_tiny_call_costs_little_more_than_in_cpp(case):
 
 
 def seconds(work, threads, calls):
-    """For so many calls of work, divided among threads."""
+    """The time for that many calls, divided among threads."""
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, range(threads)))  # threads start
         began = time.perf_counter()
@@ -37,7 +37,7 @@ def seconds(work, threads, calls):
 
 
 def test_eight_threads_are_as_fast_as_the_librarys_own_loop():
-    """Each of eight threads makes calls on one core, from Python, and in a loop in C++ that Python is not in."""
+    """Each of eight threads makes single-threaded calls, from Python, and in a C++ loop without Python."""
     rng = np.random.default_rng(3)
     q, k, v = (rng.standard_normal((1, 2, 128, 32), np.float32) for _ in range(3))
     outs = [np.empty_like(q) for _ in range(80)]

@@ -71,7 +71,7 @@ def _attend(seed):
     return rapt.attention(q + seed, k, v)
 
 
-# Since Python 3.12 a fork of a process with threads gets a warning; ours are made for it.
+# Since Python 3.12, forking a process with threads gives a warning; our threads support it.
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_call_in_a_forked_worker_works():
     expected = [_attend(n) for n in range(4)]  # the pool's threads are running when the process forks
@@ -101,5 +101,5 @@ def test_ctrl_c_waits_for_the_call_and_spoils_nothing(ctrl_c):
             out.fill(0)
             rapt.attention(q, k, v, out=out)
     timer.join()
-    assert (out == 0).all() or (out == expected).all()  # no call was left halfway
+    assert (out == 0).all() or (out == expected).all()  # no call was interrupted halfway
     np.testing.assert_array_equal(rapt.attention(q, k, v), expected)

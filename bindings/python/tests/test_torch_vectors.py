@@ -1,4 +1,4 @@
-"""Every option alone, every pair of options, and the edges, against PyTorch's answers (tests/data/make_vectors.py)."""
+"""Every option alone, every pair of options, and edge cases, against PyTorch's results (tests/data/make_vectors.py)."""
 
 import json
 
@@ -64,7 +64,7 @@ class Case:
         return [rapt.Capture(one["stage"], **selection(one)) for one in self.spec["captures"]]
 
     def run(self):
-        """Results by the names that the answers have."""
+        """Results under the names of the expected ones."""
         options = self.options()
         result = rapt.attention(*self.inputs, return_lse=True, captures=self.captures(), **options)
         results = {"out": result.out, "lse": result.lse}
@@ -98,7 +98,7 @@ def selection(one):
 
 
 def assert_near(case, name, result, answer, tolerance):
-    """The largest error is relative to the answer's largest number; what is not finite is equal."""
+    """Checks the maximum error relative to the largest expected number; non-finite elements must be equal."""
     assert result.shape == answer.shape, f"{case.name}: {name}"
     finite = np.isfinite(answer)
     np.testing.assert_array_equal(result[~finite], answer[~finite], err_msg=f"{case.name}: {name}")
@@ -111,7 +111,7 @@ def assert_near(case, name, result, answer, tolerance):
 def test_double_matches_pytorch(group_name, name):
     case = Case(group_name, name, np.float64)
     results = case.run()
-    if not case.has("f64/out"):  # a sum with -1e9: how much of the score is left in f64 is rounding
+    if not case.has("f64/out"):  # a sum with -1e9: which digits of the score remain in f64 depends on rounding
         return
     for tensor, result in results.items():
         assert_near(case, tensor, result, case.read(f"f64/{tensor}"), 1e-12)

@@ -200,8 +200,8 @@ inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::
 // ---------------------------------------------------------------- the products that sum over rows and keys
 
 // to[r] += Σ_k a[r · kRowStep + k · kStep] · b[k], for `count` rows of `to` and kV vectors of columns: for each number
-// one chain, k ascending, begun at 0 and then added to what `to` holds. The rounding error of a chain over thousands of
-// rows would grow with its length; over a tile of rows, or a chunk of keys, it does not. There is at least one step.
+// one chain, k ascending, starting at 0 and then added to `to`. The rounding error of a chain over thousands of rows
+// would grow with its length; over a tile of rows, or a chunk of keys, it does not. There is at least one step.
 template <int kV, std::int64_t kRowStep, std::int64_t kStep>
 HWY_NOINLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const float* HWY_RESTRICT b,
                            std::int64_t b_stride, float* HWY_RESTRICT to, std::int64_t to_stride, std::int64_t count) {

@@ -283,7 +283,7 @@ template <>
 struct ValueColumns<std::int8_t> {
   static constexpr bool kZipped = false;
   static HWY_INLINE Vec Load(const std::int8_t* row) {
-    const hn::Rebind<std::int8_t, F32> i8;  // a quarter of the bits, as many lanes
+    const hn::Rebind<std::int8_t, F32> i8;  // a quarter of the bits, the same number of lanes
     return hn::ConvertTo(kF32, hn::PromoteTo(I32(), hn::LoadU(i8, row)));
   }
   static HWY_INLINE void LoadTwo(const std::int8_t* row, Vec& a, Vec& b) { a = Load(row), b = Load(row + kLanes); }

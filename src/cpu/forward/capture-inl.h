@@ -49,7 +49,7 @@ class CaptureRows {
  public:
   CaptureRows(const Capture& capture, const TileRows& rows) : capture_(capture), rows_(rows) {}
 
-  // Columns [range) of the sequence from a tile of as many rows, for head number `head` of the capture.
+  // Writes columns [range) of the sequence from a tile with one row per key, for head number `head` of the capture.
   void write(std::int64_t head, KeyRange range, const float* HWY_RESTRICT tile, float* HWY_RESTRICT memory) const {
     const TensorView& to = capture_.to;
     const std::int64_t count = range.last - range.first;

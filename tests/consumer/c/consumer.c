@@ -1,4 +1,4 @@
-// Uses the installed package from C, and returns 0 only if the result is right.
+// Uses the installed package from C, and returns 0 only if the result is correct.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-"""Pictures of attention weights. `rapt.show` is all that is public of it."""
+"""Pictures of attention weights. Only `rapt.show` is public."""
 
 from .picture import Picture, show
 

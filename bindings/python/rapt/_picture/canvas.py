@@ -1,4 +1,4 @@
-"""A picture of pixels: rectangles, hatching and text, in three bytes per pixel."""
+"""A pixel canvas: rectangles, hatching and text, with three bytes per pixel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Rgb = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class _Ink:
-    """How much of it each pixel of a text gets, 0 … 255. The text's baseline starts at (0, 0); y goes down."""
+    """The coverage of each pixel of a text, 0 … 255. The text's baseline starts at (0, 0); y points down."""
 
     left: int
     top: int
@@ -64,7 +64,7 @@ class Canvas:
     def __init__(self, width: int, height: int, paper: Rgb):
         self.width, self.height = width, height
         self.rows = [bytearray(bytes(paper) * width) for _ in range(height)]
-        self._inks: dict[tuple[str, float, float, bool], _Ink] = {}  # numbers and labels come again
+        self._inks: dict[tuple[str, float, float, bool], _Ink] = {}  # the same numbers and labels are drawn many times
 
     def run(self, x: int, y: int, line: bytes, height: int) -> None:
         """The same line of pixels, `height` times."""
@@ -72,12 +72,12 @@ class Canvas:
             row[3 * x : 3 * x + len(line)] = line
 
     def hatch(self, x: int, y: int, width: int, height: int, lines: list[bytes]) -> None:
-        """Diagonal lines that go on from rectangle to rectangle."""
+        """Diagonal lines that continue from rectangle to rectangle."""
         for py in range(y, y + height):
             self.rows[py][3 * x : 3 * (x + width)] = lines[py % len(lines)][3 * x : 3 * (x + width)]
 
     def hatching(self, color: Rgb, paper: Rgb, every: int) -> list[bytes]:
-        """What `hatch` takes: a line as wide as the canvas for each of `every` rows, after which they repeat."""
+        """The argument of `hatch`: one line as wide as the canvas for each of `every` rows, after which they repeat."""
         piece = bytes(color) * 2 + bytes(paper) * (every - 2)
         line = piece * (self.width // every + 2)
         return [line[3 * shift : 3 * (shift + self.width)] for shift in range(every)]
@@ -85,7 +85,7 @@ class Canvas:
     def text(
         self, x: float, y: float, text: str, size: float, color: Rgb, *, anchor="start", angle=0.0, bold=False
     ) -> None:
-        """The baseline of the text starts, ends or has its middle at (x, y)."""
+        """Draws text whose baseline starts, ends or is centred at (x, y), depending on `anchor`."""
         shape = (text, size, angle, bold)
         ink = self._inks.get(shape) or self._inks.setdefault(shape, _ink(*shape))
         back = {"start": 0.0, "middle": ink.width / 2, "end": ink.width}[anchor]

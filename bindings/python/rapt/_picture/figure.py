@@ -1,4 +1,4 @@
-"""Where everything in a picture of weights stands. SVG and PNG are two ways to draw the same figure.
+"""The layout of a picture of weights. SVG and PNG are two ways to draw the same figure.
 
 Lengths are CSS pixels. A cell's sides are multiples of half a pixel, so that a PNG of twice that resolution has whole
 pixels for each.
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from . import heat, names
 
-_WIDTH = 960.0  # of a picture with several heads: what a notebook has room for
+_WIDTH = 960.0  # of a picture with several heads: fits a notebook
 _LARGEST_PANEL = 576.0
 _LARGEST_CELL, _CELL_FOR_NUMBERS, _CELL_FOR_CROSS = 30.0, 26.0, 9.0
 _GAP, _MARGIN = 20.0, 12.0
 _LABEL, _SMALL, _HEAD, _TITLE = 11.0, 10.0, 12.0, 15.0  # sizes of text
 _ROWS_APART, _COLUMNS_APART, _SOME_APART = 12.0, 14.0, 18.0  # labels: of all rows, of all columns, of some
-_MOST_RECTANGLES = 4096  # cells that are drawn and explained one by one; more of them become an image
-_MOST_PIXELS = 1 << 21  # of all images together
+_MOST_RECTANGLES = 4096  # maximum number of cells drawn one by one, with a tooltip each; more become an image
+_MOST_PIXELS = 1 << 21  # of all images in total
 _LONGEST_TITLE = 80  # columns
 _SLANT = math.sqrt(0.5)
 BAR_WIDTH, BAR_HEIGHT, SWATCH = 180.0, 10.0, 12.0
@@ -27,10 +27,10 @@ BAR_WIDTH, BAR_HEIGHT, SWATCH = 180.0, 10.0, 12.0
 
 @dataclass(frozen=True)
 class Data:
-    """What is to be shown, checked."""
+    """The validated data to be shown."""
 
-    weights: list[list[Sequence[float]]]  # a head each: (Lq, Lk)
-    heads: list[str]  # their titles; of one matrix without a title: [""]
+    weights: list[list[Sequence[float]]]  # per head: (Lq, Lk)
+    heads: list[str]  # titles of the heads; for one matrix without a title: [""]
     queries: list[str] | None
     keys: list[str] | None
     title: str
@@ -46,22 +46,22 @@ class Data:
 
 @dataclass(frozen=True)
 class Cells:
-    """What the panels have in common."""
+    """The properties that all panels share."""
 
     width: float  # of a cell
     height: float
-    down: int  # queries to a cell: 1, unless there are too many to see
-    across: int  # keys to a cell
+    down: int  # queries per cell: 1, unless there are too many to show
+    across: int  # keys per cell
     rows: int  # of cells
     columns: int
-    separate: bool  # a rectangle each, or together an image
+    separate: bool  # each cell is a rectangle; otherwise all are one image
 
     @property
-    def numbers(self) -> bool:  # are written into the cells
+    def numbers(self) -> bool:  # whether cells contain their number
         return self.separate and self.width >= _CELL_FOR_NUMBERS and self.height >= 18.0
 
     @property
-    def crosses(self) -> bool:  # mark hidden cells; else the hatching behind them does
+    def crosses(self) -> bool:  # whether hidden cells are marked by a cross; otherwise by the hatching behind them
         return self.separate and min(self.width, self.height) >= _CELL_FOR_CROSS
 
 
@@ -75,7 +75,7 @@ class Text:
     angle: float = 0.0
     quiet: bool = False
     bold: bool = False
-    instead: str = ""  # what to write where a font lacks a character of `text`
+    instead: str = ""  # replaces `text` if a font lacks one of its characters
 
 
 @dataclass(frozen=True)
@@ -96,14 +96,14 @@ class Figure:
     cells: Cells
     panels: list[Panel]
     texts: list[Text]
-    bar: tuple[float, float]  # the scale's left upper corner
-    swatches: list[tuple[float, float, int]]  # left upper corners, and the level that each explains
+    bar: tuple[float, float]  # upper left corner of the scale
+    swatches: list[tuple[float, float, int]]  # upper left corners, and the level that each explains
     width: float
     height: float
 
 
 def _fit(count: int, room: float, most: int) -> tuple[float, int]:
-    """The side of a cell, and how many tokens go into one, so that `count` tokens take about `room`."""
+    """The side of a cell and the number of tokens per cell, so that `count` tokens take about `room`."""
     block = math.ceil(count / min(count, most, int(2 * room)))
     side = min(_LARGEST_CELL, room / math.ceil(count / block))
     return max(0.5, math.floor(2 * side) / 2), block
@@ -116,7 +116,7 @@ def _cells(data: Data, room: float) -> Cells:
     height, down = _fit(rows, room, most)
     if 0.5 <= width / height <= 2.0:
         width = height = min(width, height)
-    elif width < height:  # a band: its cells are no squares, but not too far from it
+    elif width < height:  # a band: cells are not square, but not too narrow
         height = min(height, max(4 * width, math.floor(min(_LARGEST_CELL, 160.0 / rows))))
     else:
         width = min(width, max(4 * height, math.floor(min(_LARGEST_CELL, 160.0 / columns))))
@@ -126,13 +126,13 @@ def _cells(data: Data, room: float) -> Cells:
 
 
 def _panels_across(data: Data, left: float) -> int:
-    """How many heads stand side by side: as many as leave each of them legible."""
+    """The number of heads side by side: as many as are still legible."""
     count, columns = len(data.weights), data.columns
     least = 272.0 if count <= 9 else 208.0 if count <= 16 else 136.0
     with_numbers = columns * _CELL_FOR_NUMBERS
     least = with_numbers if count <= 8 and columns <= 16 else min(least, with_numbers)
     most = next((n for n in range(min(count, 6), 1, -1) if _room(n, left) >= least), 1)
-    full = (n for n in range(most, 2 * most // 3, -1) if count % n == 0)  # rows of heads that are all full, if possible
+    full = (n for n in range(most, 2 * most // 3, -1) if count % n == 0)  # full rows of heads, if possible
     return next(full, math.ceil(count / math.ceil(count / most)))
 
 
@@ -141,7 +141,7 @@ def _room(across: int, left: float) -> float:
 
 
 class _Labels:
-    """The names along one side of the panels: all of them, or every so many."""
+    """The names along one side of the panels: all of them, or every n-th."""
 
     def __init__(self, given: list[str] | None, count: int, side: float, apart: float):
         self.given = given
@@ -152,7 +152,7 @@ class _Labels:
         return names.clip(self.given[n]) if self.given else str(n)
 
     def numbered(self, n: int) -> str:
-        """The name of a key; where not all are there, with its number."""
+        """The name of a key, with its number if not all keys are labelled."""
         return f"{n} {self.name(n)}" if self.given and self.shown.step > 1 else self.name(n)
 
     def width(self) -> float:
@@ -160,17 +160,18 @@ class _Labels:
 
     @staticmethod
     def of_keys(given: list[str] | None, count: int, side: float) -> tuple["_Labels", bool]:
-        """All of them, upright, where they fit; else slanted, as many as fit then. And whether they are slanted."""
+        """All labels, upright, if they fit; otherwise slanted, as many as fit. Also returns whether they are
+        slanted."""
         all_of_them = _Labels(given, count, side, side)
         if all_of_them.width() <= side - 4.0:
             return all_of_them, False
-        if given is None:  # numbers, which are as good when there are fewer of them
+        if given is None:  # plain numbers: a few of them suffice
             return _Labels(given, count, side, names.width(str(count)) * _LABEL + 10.0), False
         return _Labels(given, count, side, _COLUMNS_APART), True
 
 
 def _left(data: Data) -> float:
-    """Room for the names of the queries, and their numbers."""
+    """The width that the queries' names and numbers need."""
     shown = data.queries or [str(data.rows - 1)]
     widest = max(names.width(names.clip(name)) for name in shown) * _LABEL
     numbers = names.width(str(data.rows - 1)) * _LABEL + 8.0 if data.queries else 0.0
@@ -186,7 +187,7 @@ class _Layout:
         self.panel_width = self.cells.width * self.cells.columns
         self.panel_height = self.cells.height * self.cells.rows
         self.texts: list[Text] = []
-        self.right = 0.0  # where the rightmost thing ends
+        self.right = 0.0  # the right end of the rightmost element
         across = self.cells.width / self.cells.across  # of one key
         self.keys, self.slanted = _Labels.of_keys(data.keys, data.columns, across)
         self.queries = _Labels(data.queries, data.rows, self.cells.height / self.cells.down, _ROWS_APART)

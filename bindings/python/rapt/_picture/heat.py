@@ -1,4 +1,4 @@
-"""From weights to colours: the table of colours, and the scale that gives each weight a place in it."""
+"""From weights to colours: the colour table, and the scale that maps each weight to an entry of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STOPS = (
     "d2404dc83952be3356b32d5aa9285c9d245f922160862062791f626d1e61611d5f551c5c4a1b583e1a5333184d291645"
 )
 
-HIDDEN, NOT_FINITE, FIRST = 0, 1, 2  # levels that are no weights, and the level of the least weight
+HIDDEN, NOT_FINITE, FIRST = 0, 1, 2  # levels that are not weights, and the level of the smallest weight
 LEVELS = 254
 LAST = FIRST + LEVELS - 1
 _DECADES = 4  # of a logarithmic scale
@@ -44,13 +44,13 @@ class Theme:
     colors: list[Rgb]  # by level; those of hidden and not finite first
 
     def on(self, level: int) -> Rgb:
-        """What can be read on that level's colour."""
+        """A text colour that is legible on that level's colour."""
         red, green, blue = self.colors[level]
         bright = 0.299 * red + 0.587 * green + 0.114 * blue
         return (20, 18, 28) if bright > 135 else (255, 255, 255)
 
 
-_NOT_FINITE = (30, 102, 255)  # blue, which the table has nowhere near, for any eyes
+_NOT_FINITE = (30, 102, 255)  # blue: far from every colour of the table, with any colour vision
 LIGHT = Theme((255, 255, 255), (32, 32, 38), (112, 112, 122), (222, 222, 228), (176, 176, 186),
               [(255, 255, 255), _NOT_FINITE, *_table()])
 DARK = Theme((20, 20, 24), (232, 232, 238), (150, 150, 160), (56, 56, 64), (96, 96, 106),
@@ -62,7 +62,7 @@ def hex_of(color: Rgb) -> str:
 
 
 def short(weight: float) -> str:
-    """A weight in a cell, as `rapt explain` writes it: ".83", "1.0", or "·" for what rounds to nothing."""
+    """A weight in a cell, in the format of `rapt explain`: ".83", "1.0", or "·" if it rounds to zero."""
     if not math.isfinite(weight):
         return "NaN" if math.isnan(weight) else "inf"
     if weight == 0.0:
@@ -78,7 +78,7 @@ class Scale:
     log: bool
 
     def levels(self, row: Sequence[float]) -> bytes:
-        """The level of each weight of a row. A weight above `largest` has the last."""
+        """The level of each weight of a row. A weight above `largest` gets the last level."""
         if self.log:
             return bytes(self._log_level(weight) for weight in row)
         top, step = self.largest, (LEVELS - 1) / self.largest
@@ -99,7 +99,7 @@ class Scale:
         return FIRST + int(place * (LEVELS - 1) + 0.5)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Places along the scale, 0 … 1, and what is written there."""
+        """Positions along the scale, 0 … 1, and their labels."""
         if self.log:
             marks = [(1.0 - n / _DECADES, f"{self.largest * 10.0**-n:.2g}") for n in range(_DECADES, -1, -1)]
             return [(0.0, f"≤ {marks[0][1]}"), *marks[1:]]
@@ -113,7 +113,7 @@ class Scale:
 
 
 def nice_step(least: float) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that is at least so large."""
+    """The smallest number of the form 1, 2 or 5 times a power of ten that is at least `least`."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least * (1 - 1e-9))
 

@@ -1,4 +1,4 @@
-"""Tokens as labels: everything in a token made visible, and how much room it takes."""
+"""Tokens as labels: makes every character visible, and computes the width."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ LONGEST = 12  # columns of a label
 
 
 def visible(token) -> str:
-    """A token as it may stand in a picture: spaces and control characters as signs, what has no sign as an escape."""
+    """A token in printable form: spaces and control characters as symbols, other invisible characters as escapes."""
     if isinstance(token, bytes):
         token = token.decode("utf-8", errors="backslashreplace")
     text = str(token)
     if not text:
         return "∅"
-    if len(text) > 1:  # spaces inside are as good as any; those at the ends would not be seen
+    if len(text) > 1:  # spaces inside are visible as they are; those at the ends are not
         inner = text.strip(" ")
         begin = len(text) - len(text.lstrip(" "))
         text = "␣" * begin + inner + "␣" * (len(text) - begin - len(inner))
@@ -32,12 +32,12 @@ def _sign(character: str, before: str) -> str:
     if ord(character) < 0x20:
         return chr(0x2400 + ord(character))  # the pictures of control characters
     if character == _JOINER and before and unicodedata.category(before) in ("So", "Sk", "Mn"):
-        return character  # it makes one emoji of several
+        return character  # joins several emoji into one
     return character.encode("ascii", errors="backslashreplace").decode("ascii")
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal: two for a CJK character, none for a mark."""
+    """The width in terminal columns: two for a CJK character, none for a combining mark."""
     return sum(_columns(character) for character in text)
 
 
@@ -61,7 +61,7 @@ def clip(text: str, most: int = LONGEST) -> str:
 
 
 def width(text: str) -> float:
-    """About how wide a line is in a common sans serif, in units of the font's size."""
+    """The approximate width of a line in a common sans serif font, relative to the font size."""
     return sum(_width(character) for character in text)
 
 
@@ -85,5 +85,5 @@ def quoted(names: list[str] | None, index: int) -> str:
 
 
 def one_line(text) -> str:
-    """A title: spaces are spaces, whatever else cannot be seen is made visible."""
+    """A title: spaces stay as they are, other invisible characters are made visible."""
     return "" if text is None else " ".join(visible(word) for word in str(text).split())

@@ -15,9 +15,9 @@ _MOST_HEADS = 144
 
 
 class Picture:
-    """A heat map of attention weights: what `rapt.show` gives.
+    """A heat map of attention weights, returned by `rapt.show`.
 
-    The last line of a notebook's cell shows it. `save` writes it as HTML, SVG or PNG.
+    As the last value of a notebook cell, it is displayed. `save` writes it as HTML, SVG or PNG.
     """
 
     def __init__(self, drawn, theme):
@@ -25,31 +25,31 @@ class Picture:
         self._theme = _THEMES[theme]
 
     def html(self):
-        """A page of its own."""
+        """A standalone page."""
         return page.whole(self._figure, self._theme)
 
     def svg(self):
-        """An SVG document. Where there are many weights, each head is an image inside it."""
+        """An SVG document. If there are many weights, each head is an embedded image."""
         return svg.on_paper(self._figure, self._theme or heat.LIGHT)
 
     def png(self):
-        """A PNG file, two pixels to a CSS pixel.
+        """A PNG file, with two pixels per CSS pixel.
 
-        It is drawn with a small font of its own, which has ASCII and the letters that are an ASCII letter with a mark.
-        A token with any other character is written as its number. HTML and SVG write all of Unicode.
+        It is drawn with a small built-in font, which has ASCII and ASCII letters with diacritics. A token with any
+        other character is shown as its number. HTML and SVG support all of Unicode.
         """
         return raster.draw(self._figure, self._theme or heat.LIGHT)
 
     def save(self, path):
-        """Writes the picture; the end of the name says as what: `.html`, `.svg` or `.png`.
+        """Writes the picture in the format of the file extension: `.html`, `.svg` or `.png`.
 
-        The file is whole or absent: it is written beside `path` under another name, and renamed.
+        The file is either complete or absent: it is written beside `path` under a temporary name, and then renamed.
         """
         path = pathlib.Path(path)
         kinds = {".html": self.html, ".htm": self.html, ".svg": self.svg, ".png": self.png}
         kind = kinds.get(path.suffix.lower())
         if kind is None:
-            raise ValueError(f'save: "{path}" ends in "{path.suffix}"; what can be written is .html, .svg and .png')
+            raise ValueError(f'save: "{path}" ends in "{path.suffix}"; supported formats: .html, .svg and .png')
         data = kind()
         _write_whole(path, data if isinstance(data, bytes) else data.encode("utf-8"))
 
@@ -68,7 +68,7 @@ def _write_whole(path: pathlib.Path, data: bytes) -> None:
             file.write(data)
         mask = os.umask(0)
         os.umask(mask)
-        os.chmod(beside, 0o666 & ~mask)  # as any new file; mkstemp's are its maker's alone
+        os.chmod(beside, 0o666 & ~mask)  # like any new file; mkstemp's are private
         os.replace(beside, path)
     except BaseException:
         os.unlink(beside)
@@ -94,33 +94,32 @@ def show(
         rapt.show(weights, "if the cat ran the dog ran too".split())
         rapt.show(weights, tokens).save("weights.png")
 
-    A row is a token that asks (a query), a column one that answers (a key): the row of a query shows where it looks.
-    Small matrices have the numbers in them, and tell query, key and weight where the pointer stands; of large ones, a
-    row tells what it looks at most. Where there are more weights than points to show them, a point shows the largest of
-    those it stands for, and the picture says so.
+    Each row is a query and each column a key: a row shows what its query attends to. Small matrices contain the
+    numbers, and show query, key and weight in a tooltip; in large ones, the tooltip of a row lists its largest weights.
+    If there are more weights than pixels, each pixel shows the largest weight that it covers, and the picture says so.
 
     Args:
         weights: (Lq, Lk), (H, Lq, Lk) or (B, H, Lq, Lk), anything with `__dlpack__` or the buffer protocol (NumPy,
-            PyTorch, JAX on the CPU), or lists in lists. Each is at least 0. One that is exactly 0 is shown as hidden,
-            one that is NaN or infinite as not finite. The mean over heads of a batch, (B, Lq, Lk), would be taken for
-            heads: give one row of it.
-        tokens: the names of the queries, and of the keys where Lq = Lk and `key_tokens` is not given. Spaces and
-            control characters in them are made visible. Absent: numbers.
+            PyTorch, JAX on the CPU), or nested lists. Weights must not be negative. A weight of exactly 0 is shown as
+            hidden, NaN and infinity as not finite. Mean weights of a batch, (B, Lq, Lk), would be taken for heads: pass
+            one batch row.
+        tokens: the names of the queries, and of the keys if Lq = Lk and `key_tokens` is not given. Spaces and control
+            characters in them are made visible. Default: numbers.
         key_tokens: the names of the keys.
-        heads: which heads, by their numbers. Absent: all.
-        head_titles: what stands above each head that is shown. Absent: "head 0", "head 1", …
-        batch: which row of the batch, where there is one.
-        title: what stands above all.
-        largest: the weight with the last colour, the same for all heads. Absent: 1, or the largest there is where that
-            is below a half.
+        heads: the heads to show, by number. Default: all.
+        head_titles: the title of each head that is shown. Default: "head 0", "head 1", …
+        batch: the batch row, if there is a batch.
+        title: the title of the whole picture.
+        largest: the weight with the last colour, the same for all heads. Default: 1, or the largest weight if that is
+            below one half.
         scale: "linear", or "log": four decades down from `largest`, for rows with one weight far above the others.
-        theme: "light" or "dark". "auto": in a page as the page is, elsewhere light.
+        theme: "light" or "dark". "auto": follows the page in HTML, light elsewhere.
 
     Returns:
-        A `rapt.Picture`, which a notebook shows, with `save(path)`, `html()`, `svg()` and `png()`.
+        A `rapt.Picture`, which a notebook displays, with `save(path)`, `html()`, `svg()` and `png()`.
 
     Raises:
-        ValueError: with what was asked, what was found and what would work.
+        ValueError: says what was requested, what was found and what would work.
     """
     numbers = reading.read(weights)
     shape = numbers.shape
@@ -201,7 +200,7 @@ def _plane(numbers: reading.Numbers, index: tuple[int, ...]) -> list[reading.Row
 
 
 def _largest(planes: list[list[reading.Row]]) -> float:
-    """Where the scale ends: at 1, or, where all weights are below a half, at the largest of them."""
+    """The end of the scale: 1, or the largest weight if all are below one half."""
     most = 0.0
     for row in (row for plane in planes for row in plane):
         finite = row if math.isfinite(sum(row)) else [weight for weight in row if math.isfinite(weight)]

@@ -1,4 +1,4 @@
-"""Writes PNG files: the few parts of the format that a picture of weights needs."""
+"""Writes PNG files: only the parts of the format that a picture of weights needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _header(width: int, height: int, color: int) -> bytes:
 
 
 def packed_rows(rows) -> bytes:
-    """The rows of an image, compressed. One that repeats the row above costs next to nothing."""
+    """The rows of an image, compressed. A row that repeats the one above costs almost nothing."""
     packer, parts, above = zlib.compressobj(6), [], None
     for row in rows:
         parts.append(packer.compress(_AS_ABOVE + bytes(len(row)) if row == above else _SAME + bytes(row)))
@@ -28,7 +28,7 @@ def packed_rows(rows) -> bytes:
 
 
 def indexed(width: int, height: int, packed: bytes, palette: list[tuple[int, int, int]], clear: int | None) -> bytes:
-    """An image of one byte per pixel, an index of the palette; the colour `clear` lets the page through."""
+    """An image of one byte per pixel, an index of the palette; the colour `clear` is transparent."""
     parts = [_header(width, height, _INDEXED), _chunk(b"PLTE", b"".join(bytes(color) for color in palette))]
     if clear is not None:
         parts.append(_chunk(b"tRNS", b"\xff" * clear + b"\x00"))
@@ -36,7 +36,7 @@ def indexed(width: int, height: int, packed: bytes, palette: list[tuple[int, int
 
 
 def truecolor(width: int, height: int, rows, per_inch: float, texts: dict[str, str]) -> bytes:
-    """An image of three bytes per pixel, with its resolution and what is written about it."""
+    """An image of three bytes per pixel, with its resolution and a text description."""
     per_metre = round(per_inch / 0.0254)
     parts = [_header(width, height, _TRUECOLOR), _chunk(b"pHYs", struct.pack(">IIB", per_metre, per_metre, 1))]
     for keyword, text in texts.items():

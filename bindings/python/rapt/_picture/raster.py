@@ -1,4 +1,4 @@
-"""Draws a figure as PNG, two pixels to a CSS pixel."""
+"""Draws a figure as PNG, with two pixels per CSS pixel."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _panel(canvas: Canvas, figure: Figure, panel: Panel, theme: heat.Theme) -> N
 
 
 def _inside(canvas: Canvas, figure: Figure, panel: Panel, theme: heat.Theme, i: int) -> None:
-    """What is written in the cells of a row: numbers, or at least the crosses of hidden ones."""
+    """The contents of the cells of a row: numbers, or only crosses for hidden cells."""
     cells = figure.cells
     size = 10.0 if cells.numbers else 0.9 * min(cells.width, cells.height)
     for j, level in enumerate(panel.levels[i]):

@@ -1,4 +1,4 @@
-"""Weights out of any array: by its address, its buffer, or number by number. Nothing is imported for it."""
+"""Reads weights from any array: through its address, its buffer, or number by number. Imports nothing for that."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _FLOATS = "float32, float64, float16 and bfloat16"
 
 
 def read(weights) -> Numbers:
-    """Anything with `__array_interface__`, `__dlpack__` or the buffer protocol, or lists in lists."""
-    if hasattr(weights, "detach"):  # PyTorch refuses to hand out what it still differentiates
+    """Anything with `__array_interface__`, `__dlpack__` or the buffer protocol, or nested lists."""
+    if hasattr(weights, "detach"):  # PyTorch refuses to export tensors that require gradients
         weights = weights.detach()
     if hasattr(weights, "__array_interface__"):
         return _from_interface(weights)
@@ -63,7 +63,7 @@ def _from_memory(memory: _Memory, owner) -> Numbers:
     size = 2 if memory.code == "bf16" else struct.calcsize("=" + memory.code)
     unpack = _unpacker(memory.code, memory.order, count)
 
-    def row(*index: int, owner=owner) -> Row:  # the owner lives as long as this function
+    def row(*index: int, owner=owner) -> Row:  # the owner lives until this function returns
         start = memory.address + sum(i * stride for i, stride in zip(index, memory.strides))
         if step == size or count == 1:
             return unpack(ctypes.string_at(start, count * size))
@@ -96,7 +96,7 @@ def _from_interface(weights) -> Numbers:
 
 # DLTensor: data, device's type and number, ndim, the element's code, bits and lanes, shape, strides, byte_offset.
 _DLTENSOR = struct.Struct("@PiiiBBHPPQ")
-_CPU = (1, 3)  # kDLCPU, and memory of it that is pinned for CUDA
+_CPU = (1, 3)  # kDLCPU, and kDLCUDAHost: CPU memory pinned for CUDA
 
 
 def _integers(address: int, count: int) -> tuple[int, ...]:
@@ -108,7 +108,7 @@ def _from_dlpack(weights) -> Numbers:
         device = int(weights.__dlpack_device__()[0])
         # Frees its data when it is destroyed, unless a consumer has taken it.
         capsule = weights.__dlpack__() if device in _CPU else None
-    except Exception as refused:  # what it is depends on the library
+    except Exception as refused:  # its type depends on the library
         raise ValueError(f"show: weights cannot be read: {refused}") from refused
     if capsule is None:
         raise ValueError(f"show: weights is on a device of DLPack type {device}, not in CPU memory; "

@@ -1,12 +1,12 @@
 """A small font of strokes, so that a PNG needs no font library.
 
-A glyph is a few strokes of a round pen. A stroke is a list of points, two characters each: x, then y, counted by 0 … 9,
-a … f. The baseline is y = 3, small letters reach a (7 above it), capitals d (10 above it). A point after "~" bends the
-stroke towards itself, as in TrueType: two such points in a row have a point of the stroke halfway between them. A "z"
-at the end closes the stroke. "0303" is a dot.
+A glyph is a few strokes of a round pen. A stroke is a list of points, two characters each: x, then y, as hexadecimal
+digits. The baseline is at y = 3, lowercase letters end at a (7 above it), capitals at d (10 above it). A point after
+"~" bends the stroke towards itself, as in TrueType: two such points in a row have a point of the stroke halfway between
+them. A "z" at the end closes the stroke. "0303" is a dot.
 
-It has ASCII, some signs, and the letters that Unicode takes apart into one of these and marks ("é", "Ġ"); `can_draw`
-tells.
+It has ASCII, some symbols, and letters that Unicode decomposes into one of these and diacritics ("é", "Ġ"); `can_draw`
+tells which.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CAPITAL = 10.0  # the height of a capital, in units of the grid
 PEN = 1.1  # the width of a stroke
 _SPACING = 2.7  # between glyphs
 _BASELINE = 3
-_SMALL = 7.0  # the height of a small letter
+_SMALL = 7.0  # the height of a lowercase letter
 _SPACE = 2.0  # the width of " "
 
 Point = tuple[float, float]
@@ -144,7 +144,7 @@ z 0a5a0353
 ı 0a03
 """
 
-# Marks stand above x-height, or above a capital; x is counted from the middle of the letter, 2 being the middle.
+# Diacritics are placed above x-height, or above a capital; x = 2 is the middle of the letter.
 _MARKS = """
 \u0300 1d3b
 \u0301 3d1b
@@ -224,14 +224,15 @@ def _right(strokes: list[Stroke]) -> float:
 
 
 def strokes_of(text: str) -> tuple[list[Stroke], float]:
-    """The strokes of a line of text, y upwards from its baseline, and how wide it is. What cannot be drawn is "?"."""
+    """The strokes of a line of text, with y upwards from the baseline, and its width. Characters that cannot be drawn
+    become "?"."""
     glyphs, marks = _table()
     line: list[Stroke] = []
     x, last, middle, top = 0.0, "", 0.0, 0.0
     for character in unicodedata.normalize("NFD", text):
         if character in marks:
             lift = max(0.0, top - _SMALL) + 0.6 if character not in _BELOW else 0.0
-            if last in "ij":  # a mark takes the place of the dot
+            if last in "ij":  # the diacritic replaces the dot
                 line.pop()
             line += [[(px + middle - 2.0, py + lift) for px, py in stroke] for stroke in marks[character]]
             last = character

@@ -1,4 +1,4 @@
-"""Draws a figure as SVG: rectangles that explain themselves, or images where there are too many."""
+"""Draws a figure as SVG: rectangles with tooltips, or images if there are too many cells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .figure import BAR_HEIGHT, BAR_WIDTH, SWATCH, Figure, Panel, Text
 
 _FONT = "system-ui,-apple-system,'Segoe UI','Noto Sans','Noto Sans CJK SC','DejaVu Sans',sans-serif"
 _STOPS = 33  # colours of the scale
-_PIXELS = "image-rendering:optimizeSpeed;image-rendering:pixelated"  # cells have edges; the first is for older programs
+_PIXELS = "image-rendering:optimizeSpeed;image-rendering:pixelated"  # sharp cells; the first is for older viewers
 _HATCH = 5  # pixels from line to line
 
 
@@ -20,7 +20,7 @@ def _number(value: float) -> str:
 
 
 class _Ink:
-    """The colours of a picture on its own paper. What is said twice, by fill and by class, is for `_PageInk`."""
+    """The colours of a picture with its own background. `_PageInk` adds CSS classes to the fills."""
 
     def __init__(self, theme: heat.Theme):
         self.theme = theme
@@ -51,10 +51,10 @@ class _Ink:
 
 
 class _PageInk(_Ink):
-    """The colours of a picture inside a page: text as the page's, cells by the page's brightness.
+    """The colours of a picture inside a page: text in the page's colour, cells light or dark like the page.
 
-    Each fill is that of a light page, and stays where a page allows no styles. The styles give a class both colours;
-    which of the two holds is a switch of the page's (rapt/_picture/page.py).
+    Each fill is that of a light page, and is used if a page allows no styles. The styles give a class both colours; the
+    page selects one of them (rapt/_picture/page.py).
     """
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class _Drawing:
         self.figure, self.ink = figure, ink
         self.out: list[str] = []
         self.description = words.picture(figure)
-        # Made of the picture itself, so that a page is the same every time it is made.
+        # Derived from the picture, so that the same picture always gives the same page.
         self.name = "rapt-%08x" % zlib.crc32(repr((self.description, figure.data.title, ink.theme.paper)).encode())
 
     def draw(self) -> str:
@@ -182,7 +182,7 @@ class _Drawing:
             self.crosses(crosses, 0.18 * min(cells.width, cells.height))
 
     def inside(self, x: float, y: float, level: int, text: str) -> None:
-        """What is written in a cell. It lets the pointer through to the cell."""
+        """The text in a cell. It does not receive pointer events, so the cell shows its tooltip."""
         cells = self.figure.cells
         place = f'x="{_number(x + cells.width / 2)}" y="{_number(y + cells.height / 2 + 3.5)}"'
         self.out.append(f'<text {place} font-size="10" text-anchor="middle" pointer-events="none" '
@@ -225,12 +225,12 @@ class _Drawing:
 
 
 def on_paper(figure: Figure, theme: heat.Theme) -> str:
-    """A document of its own, with the paper it is drawn on."""
+    """A standalone document, with a background."""
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + _Drawing(figure, _Ink(theme)).draw()
 
 
 def in_page(figure: Figure, theme: heat.Theme | None) -> tuple[str, str]:
-    """An element of a page, and the styles that it needs: those of a theme, or, without one, of the page's."""
+    """An element of a page, and the styles that it needs: those of a theme, or styles that follow the page."""
     ink = _Ink(theme) if theme else _PageInk()
     drawn = _Drawing(figure, ink).draw()
     return drawn, ink.styles() if isinstance(ink, _PageInk) else ""

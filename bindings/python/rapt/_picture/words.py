@@ -22,7 +22,7 @@ def cell(data: Data, panel: Panel, i: int, j: int) -> str:
 
 
 def row(data: Data, panel: Panel, first: int, count: int) -> str:
-    """What a row of an image looks at most: `head 0 · query 4 “cat” → key 2 “the” 0.83, key 0 “if” 0.1`"""
+    """The largest weights of a row of an image: `head 0 · query 4 “cat” → key 2 “the” 0.83, key 0 “if” 0.1`"""
     best: dict[int, float] = {}
     for weights in panel.weights[first : first + count]:
         for j in heapq.nlargest(3, range(len(weights)), key=_finite(weights).__getitem__):
@@ -42,7 +42,7 @@ def _finite(weights: Sequence[float]) -> Sequence[float]:
 
 
 def picture(figure: Figure) -> str:
-    """The picture for those who do not see it: its sizes, and where each head looks most."""
+    """A description for screen readers: the picture's sizes, and what each head attends to most."""
     data = figure.data
     heads = f"{len(data.weights)} heads, " if len(data.weights) > 1 else ""
     parts = [f"Attention weights: {heads}{data.rows} queries (rows) and {data.columns} keys (columns)."]

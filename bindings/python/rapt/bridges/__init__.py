@@ -1,1 +1,2 @@
-"""What rapt.torch, rapt.transformers and rapt.onnx are made of. Import those: nothing here is public by this name."""
+"""The implementation of rapt.torch, rapt.transformers and rapt.onnx. Import those modules: the names in here are not
+public."""

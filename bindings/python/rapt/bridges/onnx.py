@@ -18,8 +18,8 @@ _FLOAT_TYPES = ("FLOAT16", "BFLOAT16", "FLOAT", "DOUBLE")
 class Attention(OpRun):
     """The operator Attention of opsets 23, 24 and 25, on rapt.attention.
 
-    Scores and weights are held in float32 (float64 for inputs of that, or where softmax_precision asks for it) and only
-    results are rounded: softmax_precision never makes it less exact.
+    Scores and weights are kept in float32 (float64 for float64 inputs, or if softmax_precision requests it) and only
+    results are rounded: softmax_precision never lowers the precision.
     """
 
     op_domain = ""
@@ -60,7 +60,7 @@ class Attention(OpRun):
         captures = [Capture(_STAGES[qk_matmul_output_mode])] if wanted else None
 
         masks = _masks(opset, attn_mask, query.dtype, key.shape[2])
-        offset, lengths = past, None  # where query 0 stands among the keys
+        offset, lengths = past, None  # position of query 0 among the keys
         if nonpad_kv_seqlen is not None:
             lengths = nonpad_kv_seqlen.reshape(-1)
             offset = (lengths - query.shape[2]).tolist()
@@ -92,7 +92,7 @@ def _require(condition, otherwise):
 
 
 def _as_heads(opset, arrays, heads):
-    """query, key and value as (B, H, L, D), from that or from (B, L, H * D). Views: nothing is copied."""
+    """query, key and value as (B, H, L, D), given in that shape or as (B, L, H * D). Views: nothing is copied."""
     ranks = [x.ndim for x in arrays]
     _require(ranks in ([3, 3, 3], [4, 4, 4]), f"Q, K and V have ranks {ranks}; all must have 3, or all 4")
     if ranks[0] == 4:
@@ -116,7 +116,7 @@ def _masks(opset, given, dtype, keys):
     _require(1 <= given.ndim <= 4, f"attn_mask has rank {given.ndim}; it must broadcast to (B, Hq, Lq, Lk)")
     mask = given.reshape((1,) * (4 - given.ndim) + given.shape)
     if given.dtype != np.bool_ and not _is_float(given.dtype):
-        mask = mask.astype(dtype)  # the specification lets integers be added
+        mask = mask.astype(dtype)  # the specification allows integers, which are added
     keep = mask.dtype == np.bool_
     missing = keys - mask.shape[3]
     if missing > 0 and opset >= 24:
@@ -134,7 +134,7 @@ def _is_float(dtype):
 
 
 def _widened(query, key, value, softmax_precision):
-    """query, key and value in types that one call of rapt takes together."""
+    """query, key and value in types that rapt accepts in one call."""
     in_double = False
     if softmax_precision is not None:
         numbers = {name: onnx.TensorProto.DataType.Value(name) for name in _FLOAT_TYPES}
@@ -143,7 +143,7 @@ def _widened(query, key, value, softmax_precision):
                  f"softmax_precision is {softmax_precision}; it may be one of {known}")
         in_double = softmax_precision == numbers["DOUBLE"]
     arrays = query, key, value
-    if in_double or np.float64 in [x.dtype for x in arrays]:  # which does not mix with others
+    if in_double or np.float64 in [x.dtype for x in arrays]:  # which cannot be mixed with other types
         return [_of_type(np.float64, x) for x in arrays]
     if key.dtype != value.dtype:
         return query, _of_type(np.float32, key), _of_type(np.float32, value)
@@ -153,8 +153,8 @@ def _widened(query, key, value, softmax_precision):
 class RotaryEmbedding(OpRun):
     """The operator RotaryEmbedding of opset 23.
 
-    Its angles come as tables of cos and sin, where rapt's layer computes its own; the arithmetic is the layer's: two
-    products and a sum in float32, and one rounding.
+    It takes tables of cos and sin, whereas rapt's layer computes its angles; the arithmetic is the same: two products
+    and a sum in float32, and one rounding.
     """
 
     op_domain = ""
@@ -205,18 +205,18 @@ def _of_tokens(name, cache, position_ids, x, size):
 
 
 class _Evaluator(ReferenceEvaluator):
-    """ONNX's evaluator with the operators above, in the model's functions and subgraphs too."""
+    """ONNX's evaluator with the operators above, also in the model's functions and subgraphs."""
 
     def __init__(self, proto, *args, new_ops=None, **kwargs):
         super().__init__(proto, *args, new_ops=[Attention, RotaryEmbedding, *(new_ops or ())], **kwargs)
 
 
 class RaptBackendRep(BackendRep):
-    """A model that is ready to run. Made by rapt.onnx.prepare."""
+    """A model that is ready to run, created by rapt.onnx.prepare."""
 
     def __init__(self, evaluator):
         self._evaluator = evaluator
-        # Initializers may be named as inputs too; they need not be given.
+        # Initializers may also be listed as inputs; they are optional.
         given = evaluator.rt_inits_
         self._inputs = [name for name in evaluator.input_names if name and name not in given]
 
@@ -242,25 +242,25 @@ class RaptBackend(Backend):
 
     @classmethod
     def is_compatible(cls, model, device="CPU", **kwargs):
-        """Whether the model's attention would run here: the CPU, and an opset that has the operators."""
+        """Whether the model's attention can run here: on the CPU, with an opset that has the operators."""
         opsets = [x.version for x in model.opset_import if x.domain in ("", "ai.onnx")]
         return cls.supports_device(device) and max(opsets, default=0) >= 23
 
     @classmethod
     def prepare(cls, model, device="CPU", **kwargs):
-        """A RaptBackendRep, whose run takes inputs. The model is checked first."""
+        """Returns a RaptBackendRep; its `run` takes the inputs. The model is checked first."""
         cls._require_device(device)
         super().prepare(model, device, **kwargs)
         return RaptBackendRep(_Evaluator(model))
 
     @classmethod
     def run_model(cls, model, inputs, device="CPU", **kwargs):
-        """The outputs of a model that is needed once. It is that of prepare."""
+        """Runs a model once: prepare(model).run(inputs)."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
     def run_node(cls, node, inputs, device="CPU", outputs_info=None, **kwargs):
-        """The outputs of one node. opset_version=: that of the node; the newest unless given."""
+        """The outputs of one node. opset_version: the node's opset; default: the newest."""
         cls._require_device(device)
         super().run_node(node, inputs, device, outputs_info, **kwargs)
         opset = kwargs.get("opset_version", onnx.defs.onnx_opset_version())

@@ -14,7 +14,7 @@
 
 namespace rapt::python {
 
-inline constexpr const char* kForward = "MultiheadAttention.forward";  // as the library's own texts begin
+inline constexpr const char* kForward = "MultiheadAttention.forward";  // as in the library's own messages
 
 // What Python gives, in the order of the tuple that rapt/_layer.py makes:
 // (query, key, value, attn_mask, key_padding_mask, options, weights, training, position, cache, sequences)
@@ -40,7 +40,7 @@ class LayerArguments {
 
  private:
   ConstTensorView lent(nb::handle object, const char* name);
-  // PyTorch's: bool and True is hidden, or a float type and added.
+  // PyTorch's convention: bool with True for hidden, or a float type that is added.
   void add_mask(const ConstTensorView& view);
 
   const MultiHeadAttentionConfig& config_;

@@ -27,7 +27,7 @@ nb::list arrays_of(const ParameterGradients& gradients, const Layer& layer) {
   return list;
 }
 
-// Which gradients a call of backward gives, besides those of the parameters.
+// Which gradients a call of backward returns, besides those of the parameters.
 class Gradients {
  public:
   Gradients(Library library, const MultiHeadAttentionConfig& config, LayerArguments& arguments)
@@ -47,7 +47,7 @@ class Gradients {
     dsinks_ = Result(library_, {heads_}, type_);
     to.dsinks = dsinks_.view();
   }
-  // Of the mask with that number, which must be one that is added.
+  // The gradient of the mask with that number, which must be an additive one.
   void add_mask(std::int64_t mask) {
     const std::vector<Mask>& masks = arguments_.options().attention.masks;
     const bool there = mask >= 0 && mask < std::ssize(masks);

@@ -16,11 +16,11 @@ namespace rapt::python {
 
 namespace {
 
-constexpr const char* kLayer = "MultiheadAttention";          // as the library's own texts begin
+constexpr const char* kLayer = "MultiheadAttention";          // as in the library's own messages
 constexpr std::array kPairs = {"half_split", "interleaved"};  // by RotaryPairs
 constexpr std::array kScalings = {"none", "linear", "ntk", "dynamic", "yarn", "llama3"};  // by RotaryScaling::Kind
 
-// The items of a tuple one after another, each under its name.
+// Reads the items of a tuple in order, each with its name for errors.
 class Fields {
  public:
   Fields(const char* function, nb::tuple items) : function_(function), items_(std::move(items)) {}

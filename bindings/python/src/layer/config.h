@@ -1,4 +1,4 @@
-// The settings of a layer, from the tuples that the Python classes make of their keywords, and back.
+// The settings of a layer, converted from the tuples that the Python classes build from their keywords, and back.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -39,7 +39,7 @@ class NamedArrays {
   std::deque<Array> arrays_;
 };
 
-// Whose arrays: "numpy", "torch" or "jax". None: NumPy's where there is one.
+// The library of the arrays: "numpy", "torch" or "jax". None: NumPy, if it is installed.
 Library library_named(nb::handle object, const Argument& argument) {
   constexpr std::array kWords = {"numpy", "torch", "jax"};  // by Library
   return object.is_none() ? Library::other : static_cast<Library>(word(object, argument, kWords));

@@ -43,7 +43,7 @@ void run(SharedLayer& shared, const LayerOutputArrays& outputs, LayerArguments& 
   shared.layer.forward(outputs.to, arguments.query(), arguments.key(), arguments.value(), arguments.options());
 }
 
-// (out, weights), or (out, weights, lse, captures) where more than that was asked for.
+// (out, weights), or (out, weights, lse, captures) if more than that was requested.
 nb::tuple forward(Layer& self, nb::handle given, nb::handle keep, nb::handle out, bool want_lse, nb::handle captures) {
   const MultiHeadAttentionConfig& config = self.shared->layer.config();
   LayerArguments arguments(config, given);
@@ -64,7 +64,7 @@ nb::tuple forward(Layer& self, nb::handle given, nb::handle keep, nb::handle out
   return want_lse || !captures.is_none() ? outputs.all() : outputs.pair();
 }
 
-// Names and values of all parameters: the layer's own memory, not to be written.
+// Names and values of all parameters: the layer's own memory, read-only.
 nb::list parameters(const Layer& self) {
   nb::list list;
   for (const NamedTensor& parameter : self.shared->layer.parameters()) {

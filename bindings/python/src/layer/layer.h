@@ -1,4 +1,4 @@
-// The layer as _rapt has it; rapt/_layer.py makes rapt.MultiheadAttention of it.
+// The layer of the module _rapt; rapt/_layer.py wraps it as rapt.MultiheadAttention.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ struct Layer {
   std::shared_ptr<SharedLayer> shared;
 };
 
-// The class rapt.LayerActivations: what a call of forward kept, whose call it was, and with which arguments.
+// The class rapt.LayerActivations: what a forward call kept, with its layer and its arguments.
 struct KeptCall {
   LayerActivations activations{};
   nb::object arguments{};
@@ -36,7 +36,7 @@ struct KeptCall {
   std::unique_ptr<std::mutex> mutex = std::make_unique<std::mutex>();  // one call at a time
 };
 
-// The class _rapt.ParameterGradients: to which backward adds.
+// The class _rapt.ParameterGradients: the gradients that backward adds to.
 struct ParameterGradients {
   std::shared_ptr<std::vector<Tensor>> tensors;
 };

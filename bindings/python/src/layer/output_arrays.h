@@ -35,7 +35,7 @@ class LayerOutputArrays {
   Library library_;
   const MultiHeadAttentionConfig& config_;
   LayerArguments::Sizes sizes_;
-  bool known_;  // sizes_ are; else forward refuses the query
+  bool known_;  // whether sizes_ are valid; otherwise forward rejects the query
   DType query_type_;
   Output out_, weights_, lse_;
   std::vector<Output> captures_;

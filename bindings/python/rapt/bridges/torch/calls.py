@@ -39,13 +39,13 @@ def calls(*, reset: bool = False) -> Calls:
 
 
 def count_rapt() -> None:
-    """One more call was computed by rapt."""
+    """Counts a call that rapt computed."""
     global _rapt
     with _lock:
         _rapt += 1
 
 
 def count_pytorch(reason: str) -> None:
-    """One more call went to PyTorch."""
+    """Counts a call that PyTorch computed, and the reason."""
     with _lock:
         _pytorch[reason] = _pytorch.get(reason, 0) + 1

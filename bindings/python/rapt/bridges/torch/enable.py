@@ -8,7 +8,7 @@ from .routes import Count, enabled, everywhere, here, leave_places, take_places
 __all__ = ["Enabled", "enable", "enabled"]
 
 _lock = threading.Lock()  # for the counts
-_open = 0  # blocks of all threads
+_open = 0  # open blocks in all threads
 
 
 class Enabled:
@@ -39,7 +39,7 @@ class Enabled:
 
 
 def enable(*, all_threads: bool = False) -> Enabled:
-    """Sends PyTorch's attention on the CPU to rapt, in this thread or in all.
+    """Redirects PyTorch's attention on the CPU to rapt, in this thread or in all.
 
         with rapt.torch.enable():
             model(x)
@@ -48,14 +48,14 @@ def enable(*, all_threads: bool = False) -> Enabled:
         ...
         routing.undo()
 
-    That is torch.nn.functional.scaled_dot_product_attention and multi_head_attention_forward, and what calls them:
-    torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer, and models that use them by these names. When the
-    last block of all threads ends, PyTorch's own functions stand in their places again. Blocks may be nested, and may
-    end in any order.
+    This covers torch.nn.functional.scaled_dot_product_attention and multi_head_attention_forward, and their callers:
+    torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer, and models that use them under these names. When the
+    last block of all threads ends, PyTorch's own functions are restored. Blocks may be nested, and may end in any
+    order.
 
-    rapt computes plain tensors, parameters and CausalBias. The rest goes to PyTorch as ever: other devices and dtypes,
-    nested tensors and other subclasses, kernels that the user chose with sdpa_kernel, wrong arguments, and what a
-    tracer or a transform such as vmap follows. `calls` counts both.
+    rapt computes calls with plain tensors, parameters and CausalBias. All other calls go to PyTorch: other devices and
+    dtypes, nested tensors and other subclasses, kernels that the user selected with sdpa_kernel, invalid arguments, and
+    calls under a tracer or a transform such as vmap. `calls` counts both.
     """
     global _open
     count = everywhere if all_threads else here.count

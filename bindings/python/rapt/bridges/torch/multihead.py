@@ -1,4 +1,4 @@
-"""The attention layer of PyTorch, on rapt: its function and its module."""
+"""PyTorch's attention layer, computed by rapt: the function and the module."""
 
 from typing import Any
 
@@ -36,10 +36,10 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """torch.nn.functional.multi_head_attention_forward, with its arguments and their meaning, attending by rapt.
+    """torch.nn.functional.multi_head_attention_forward with the same arguments and semantics, computed by rapt.
 
-    query is (Lq, B, E), key and value are (Lk, B, their size), or all of them without B. Gives the output, (Lq, B, E),
-    and with need_weights the weights, (B, Lq, Lk), or (B, H, Lq, Lk) with average_attn_weights=False.
+    query is (Lq, B, E), key and value are (Lk, B, their size), or all of them without B. Returns the output, (Lq, B,
+    E), and with need_weights the weights, (B, Lq, Lk), or (B, H, Lq, Lk) with average_attn_weights=False.
     """
     batched = _is_batched(query, key, value)
     if not batched:
@@ -79,7 +79,7 @@ def multi_head_attention_forward(
 
     wanted = "none" if not need_weights else "mean" if average_attn_weights else "per_head"
     rate = dropout_p if training else 0.0
-    everything = rate >= 1.0  # is dropped: rapt's rates are below 1
+    everything = rate >= 1.0  # everything is dropped; rapt only accepts rates below 1
     out, seen = attend(q, k, v, masks.attention, masks.padding, 0.0 if everything else rate, causal, None, wanted)
     if everything:
         out, seen = out * 0.0, seen * 0.0 if need_weights else None
@@ -98,7 +98,8 @@ def _is_batched(query: Tensor, key: Tensor, value: Tensor) -> bool:
 
 
 class Masks:
-    """The two masks of a layer as the operator takes them: of four dimensions, a bool one True where a key is seen."""
+    """The two masks of a layer in the form that the operator takes: four dimensions, and True in a bool mask means
+    seen."""
 
     def __init__(self, attention: Tensor | None, padding: Tensor | None, sizes: tuple[int, int, int, int]) -> None:
         batch, heads, queries, keys = sizes
@@ -118,7 +119,7 @@ class Masks:
 
     @staticmethod
     def _kept(mask: Tensor) -> Tensor:
-        """A bool mask of a layer is True where a key is hidden."""
+        """In a layer's bool mask, True means hidden."""
         if mask.dtype == torch.bool:
             return mask.logical_not()
         if not mask.is_floating_point():
@@ -126,7 +127,7 @@ class Masks:
         return mask if mask.is_contiguous() else mask.contiguous()
 
     def add_seen_key(self) -> None:
-        """One more key, which every query sees."""
+        """Adds a key that every query sees."""
         self.attention, self.padding = (
             None if mask is None else F.pad(mask, (0, 1), value=mask.dtype == torch.bool)
             for mask in (self.attention, self.padding)
@@ -140,7 +141,7 @@ def _split(x: Tensor, heads: int) -> Tensor:
 
 
 def _packed_projections(query: Tensor, key: Tensor, value: Tensor, weight: Tensor | None, bias: Tensor | None) -> Any:
-    """Queries, keys and values by one matrix, (3 E, E): one product where they are of the same tokens."""
+    """Projects with one matrix, (3 E, E): a single product if query, key and value are the same tensor."""
     if weight is None:
         raise ValueError("multi_head_attention_forward: in_proj_weight is None without use_separate_proj_weight")
     if query is key and key is value:
@@ -154,7 +155,7 @@ def _packed_projections(query: Tensor, key: Tensor, value: Tensor, weight: Tenso
 
 
 def _separate_projections(query: Tensor, key: Tensor, value: Tensor, weights: Any, bias: Tensor | None) -> Any:
-    """Queries, keys and values by a matrix each."""
+    """Projects query, key and value with separate matrices."""
     if any(weight is None for weight in weights):
         raise ValueError("multi_head_attention_forward: use_separate_proj_weight needs q_proj_weight, k_proj_weight "
                          "and v_proj_weight")
@@ -166,19 +167,19 @@ def _separate_projections(query: Tensor, key: Tensor, value: Tensor, weights: An
 
 
 class MultiheadAttention(torch.nn.MultiheadAttention):
-    """torch.nn.MultiheadAttention that attends by rapt: the same constructor, arguments, parameters and results.
+    """torch.nn.MultiheadAttention computed by rapt: the same constructor, arguments, parameters and results.
 
         layer = rapt.torch.MultiheadAttention(512, 8, batch_first=True)
         layer.load_state_dict(theirs.state_dict())
 
-    Where PyTorch gives NaN, for a query that sees no key while weights are wanted, this layer gives 0.
+    For a query that sees no key, PyTorch gives NaN if weights are requested; this layer gives 0.
     """
 
     def _reset_parameters(self) -> None:
-        """First values for the parameters, at the end of the constructor."""
+        """Initializes the parameters, at the end of the constructor."""
         super()._reset_parameters()
-        # In evaluation torch.nn.TransformerEncoderLayer takes the parameters and computes past our forward, unless one
-        # of its modules has a hook. This module is never called, only its parameters are read: the hook costs nothing.
+        # In evaluation, torch.nn.TransformerEncoderLayer reads the parameters and bypasses our forward, unless one of
+        # its modules has a hook. This module is never called, only its parameters are read: the hook costs nothing.
         if not self.out_proj._forward_pre_hooks:
             self.out_proj.register_forward_pre_hook(_no_fast_path)
 
@@ -193,7 +194,7 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """(output, weights), or (output, None) without need_weights; every argument as PyTorch's layer takes it."""
+        """(output, weights), or (output, None) without need_weights; with the arguments of PyTorch's layer."""
         if query.is_nested:
             alone = query is key is value and key_padding_mask is None and attn_mask is None and not need_weights
             if alone and self.batch_first and query.layout is torch.strided:
@@ -232,7 +233,8 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
         return (out.transpose(0, 1) if turned else out), weights
 
     def _nested(self, x: Tensor) -> Tensor:
-        """Self-attention of a nested tensor: torch.nn.TransformerEncoder makes one of padded tokens, in evaluation."""
+        """Self-attention of a nested tensor: in evaluation, torch.nn.TransformerEncoder converts padded tokens to
+        one."""
         lengths = torch.tensor([tokens.shape[0] for tokens in x.unbind()])
         padded = x.to_padded_tensor(0.0)
         hidden = torch.arange(padded.shape[1]) >= lengths[:, None]
@@ -245,7 +247,7 @@ def _no_fast_path(module: torch.nn.Module, args: Any) -> None:
 
 
 def _turned(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(B, L, E) -> (L, B, E); what was the same tensor stays the same."""
+    """(B, L, E) -> (L, B, E); inputs that are the same tensor stay the same tensor."""
     q = query.transpose(0, 1)
     k = q if key is query else key.transpose(0, 1)
     v = k if value is key else q if value is query else value.transpose(0, 1)

@@ -1,4 +1,4 @@
-"""attention as operators of PyTorch, rapt::attention and rapt::attention_backward: what compilers and autograd see.
+"""Attention as PyTorch operators, rapt::attention and rapt::attention_backward, for compilers and autograd.
 
 Tensors have four dimensions here: query (B, Hq, Lq, D), key (B, Hkv, Lk, D), value (B, Hkv, Lk, Dv). The two masks
 broadcast to (B, Hq, Lq, Lk); a bool one is True where a key is seen, another one is added. sinks is (Hq). What may
@@ -43,7 +43,7 @@ _Backward = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 def _lent(x: Tensor) -> Tensor:
-    """The same memory, as rapt reads it: without a graph, and with its signs in it."""
+    """A detached view that rapt can read; a lazily negated tensor is resolved."""
     return x.resolve_neg().detach()
 
 
@@ -52,7 +52,7 @@ def _options(
     alignment: Tensor | None, key_lengths: Tensor | None, dropout_p: float, is_causal: bool, scale: float | None,
     weights: str, softcap: float, left: int | None, right: int | None,
 ) -> tuple:  # fmt: skip
-    """The tuple that rapt.attention makes of its keywords."""
+    """The options as the tuple that rapt.attention builds from its keywords."""
     masks = [_as_mask(mask) for mask in (attn_mask, key_mask) if mask is not None]
     window = None if left is None and right is None else (left, right)
     position: Any = None
@@ -66,7 +66,7 @@ def _options(
 
 
 def _as_mask(mask: Tensor) -> Mask:
-    """A mask that says what it means."""
+    """A rapt.Mask with the meaning that the tensor's type implies."""
     return Mask("keep" if mask.dtype == torch.bool else "add", _lent(mask))
 
 
@@ -76,7 +76,7 @@ def _tokens_first(query: Tensor) -> bool:
 
 
 def _new_out(query: Tensor, value: Tensor) -> Tensor:
-    """Memory for the result, (B, Hq, Lq, Dv), laid out as the query."""
+    """Memory for the result, (B, Hq, Lq, Dv), in the layout of the query."""
     batch, heads, queries, _ = query.shape
     size = value.shape[3]
     if _tokens_first(query):
@@ -101,7 +101,7 @@ def compute(
 
 
 def _attention(query: Tensor, *rest: Any) -> _Forward:
-    """The operator, which must give three tensors."""
+    """The operator, which must return three tensors."""
     out, lse, weights = compute(query, *rest)
     return out, lse, query.new_empty(0) if weights is None else weights  # type: ignore[return-value]
 
@@ -167,10 +167,10 @@ def _keep(ctx: Any, inputs: tuple, output: tuple[Tensor, Any, Any]) -> None:
 def _gradients(
     ctx: Any, dout: Tensor | None, dlse: Tensor | None, dweights: Tensor | None, call: Any, by_rapt: Any
 ) -> tuple:
-    """One gradient for each input of attention; None for what has none, or is not wanted.
+    """One gradient for each input of attention; None if it has none or none is requested.
 
-    PyTorch's operators compute them where they will be differentiated themselves (create_graph), where they arrive in
-    batches (is_grads_batched) or with tangents, and where `by_rapt` says that rapt cannot read what arrived.
+    PyTorch's operators compute the gradients if they will be differentiated again (create_graph), if the upstream
+    gradients are batched (is_grads_batched) or have tangents, and if `by_rapt` says that rapt cannot read them.
     """
     *inputs, out, lse = ctx.saved_tensors
     wanted = [*ctx.needs_input_grad[:_DIFFERENTIABLE]]
@@ -203,27 +203,27 @@ torch.library.register_autograd("rapt::attention_backward", _no_second, lib=_lib
 
 
 def _all_plain(tensors: Sequence[Tensor | None]) -> bool:
-    """Whether rapt can read them. Batched gradients look plain, and are another kind of batch than vmap's."""
+    """Whether rapt can read them. Batched gradients look like plain tensors, and are not batched in vmap's sense."""
     return all(x is None or plain(x) and not torch._C._functorch.is_legacy_batchedtensor(x) for x in tensors)
 
 
 class Attention(torch.autograd.Function):
-    """rapt::attention for tensors that require gradients, without the dispatcher: the same code, in less time."""
+    """rapt::attention for tensors that require gradients, without the dispatcher: the same code, with less overhead."""
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Any, Any]:
-        """The results of the operator. (A setup_context apart would double the time of a small call.)"""
+        """The results of the operator. (A separate setup_context would double the time of a small call.)"""
         output = compute(*arguments)
         _keep(ctx, arguments, output)
         return output
 
     @staticmethod
     def backward(ctx: Any, dout: Tensor | None, dlse: Tensor | None, dweights: Tensor | None) -> tuple:
-        """The gradients that are wanted, one for each argument."""
+        """The requested gradients, one for each argument."""
         return _gradients(ctx, dout, dlse, dweights, _attention_backward, _all_plain)
 
 
-# ---------------------------------------------------------------- which way a call goes
+# ---------------------------------------------------------------- the path of a call
 
 
 def _refuse_tangents(tensors: Sequence[Tensor]) -> None:

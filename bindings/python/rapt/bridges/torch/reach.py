@@ -24,7 +24,7 @@ def watched() -> bool:
 
 
 def transformed() -> bool:
-    """Whether vmap, another transform of torch.func, batched gradients or forward-mode gradients are under way."""
+    """Whether vmap, another transform of torch.func, batched gradients or forward-mode differentiation is active."""
     return (
         torch._C._functorch.peek_interpreter_stack() is not None
         or torch.autograd.forward_ad._current_level >= 0
@@ -32,23 +32,23 @@ def transformed() -> bool:
 
 
 def plain(x: Tensor) -> bool:
-    """Whether a tensor is ordinary memory of the CPU."""
+    """Whether a tensor is an ordinary CPU tensor."""
     kind = type(x)
     return (kind is Tensor or kind is Parameter) and x.is_cpu and x.layout is torch.strided and not x.is_nested
 
 
 def is_causal_bias(x: Any) -> bool:
-    """Whether x is a torch.nn.attention.bias.CausalBias. (Importing that module imports a compiler.)"""
+    """Whether x is a torch.nn.attention.bias.CausalBias. (Importing that module would import a compiler.)"""
     kind = type(x)
     return kind.__name__ == "CausalBias" and kind.__module__ == "torch.nn.attention.bias"
 
 
 def why_not(args: tuple, kwargs: dict[str, Any], takes_causal_bias: bool) -> str | None:
-    """None where rapt may compute a call, or else the reason, in the words of `Calls`."""
+    """None if rapt may compute a call, otherwise the reason, as listed in `Calls`."""
     if torch.compiler.is_compiling():
         return _why_not_compiled(args, kwargs, takes_causal_bias)
     if not (_flash_allowed() and _math_allowed()):
-        return "backend"  # on the CPU PyTorch chooses between these two: the user has chosen
+        return "backend"  # on the CPU PyTorch chooses between these two: the user has restricted it
     if watched():
         return "transform"
     if _function_modes() and not _devices_only():
@@ -79,7 +79,7 @@ _both_allowed._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _why_not_compiled(args: tuple, kwargs: dict[str, Any], takes_causal_bias: bool) -> str | None:
-    """The same while a compiler traces the call: it sees rapt's operator, and its own tensors are no plain ones."""
+    """The same while a compiler traces the call: it sees rapt's operator, and its tensors are not plain."""
     if not _both_allowed():
         return "backend"
     for x in (*args, *kwargs.values()):
@@ -97,7 +97,7 @@ def _why_not_compiled(args: tuple, kwargs: dict[str, Any], takes_causal_bias: bo
 
 
 def is_overridden(args: tuple, kwargs: dict[str, Any]) -> bool:
-    """Whether a subclass or a mode will ask which function was called. The modes of torch.device do not."""
+    """Whether a subclass or a mode will check which function was called. The modes of torch.device do not."""
     if not torch.overrides.has_torch_function((*args, *kwargs.values())):
         return False
     tensors = (x for x in (*args, *kwargs.values()) if isinstance(x, Tensor))

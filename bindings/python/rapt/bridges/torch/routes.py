@@ -22,7 +22,7 @@ _BIAS = "torch.nn.attention.bias"
 
 
 class Count:
-    """How many blocks are open."""
+    """The number of open blocks."""
 
     def __init__(self) -> None:
         self.open = 0
@@ -33,7 +33,7 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.count = Count()
-        self.aside = 0  # calls that PyTorch computes now: what they call themselves is PyTorch's too
+        self.aside = 0  # PyTorch's calls in progress: the calls they make go to PyTorch too
 
 
 everywhere = Count()
@@ -62,7 +62,7 @@ def _routed(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> 
             try:
                 return ours(*args, **kwargs)
             except (ValueError, TypeError, RuntimeError, AttributeError):
-                reason = _why_refused(args, kwargs)  # nothing was computed: PyTorch does it, or says why not
+                reason = _why_refused(args, kwargs)  # nothing was computed: PyTorch does it, or raises its error
         if torch.compiler.is_compiling():
             return theirs(*args, **kwargs)
         count_pytorch(reason)
@@ -72,14 +72,15 @@ def _routed(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> 
         finally:
             here.aside -= 1
 
-    # A pickle names the place, where PyTorch's own function is found after the block.
+    # A pickle stores this name, under which PyTorch's own function is found after the block.
     function.__module__, function.__qualname__ = F.__name__, name
     _compile_as(function, theirs)
     return function
 
 
 def _by_pytorch(theirs: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Subclasses and modes ask which function was called, by its identity: for them PyTorch's own is back in place."""
+    """Subclasses and modes compare the function by identity, so PyTorch's own functions are restored during the
+    call."""
     if torch.compiler.is_compiling() or not is_overridden(args, kwargs):
         return theirs(*args, **kwargs)
     _places.lift()
@@ -96,7 +97,7 @@ def _why_refused(args: tuple, kwargs: dict[str, Any]) -> str:
 
 
 def _compile_as(function: Callable[..., Any], theirs: Callable[..., Any]) -> None:
-    """torch.jit.script compiles theirs where it meets the function."""
+    """Makes torch.jit.script compile PyTorch's function in place of ours."""
     operator = _builtins._find_builtin(theirs)
     if operator is not None:
         _builtins._register_builtin(function, operator)
@@ -105,9 +106,9 @@ def _compile_as(function: Callable[..., Any], theirs: Callable[..., Any]) -> Non
 
 
 def _fastpath(theirs: Callable[[], bool]) -> Callable[[], bool]:
-    """PyTorch's layers go past the functions in evaluation, unless this says that the fast path is off.
+    """In evaluation, PyTorch's layers bypass the functions unless this reports that the fast path is off.
 
-    It is off for what rapt reads, and as the user has set it for all else: nested tensors know no other path.
+    It is off for tensors that rapt can read, and otherwise as set by the user: nested tensors require it.
     """
 
     @functools.wraps(theirs)
@@ -116,7 +117,7 @@ def _fastpath(theirs: Callable[[], bool]) -> Callable[[], bool]:
             return theirs()
         if torch.compiler.is_compiling():
             return False
-        layer = sys._getframe(1).f_locals  # it is asked without arguments
+        layer = sys._getframe(1).f_locals  # the caller passes no arguments
         x = layer.get("query", layer.get("src"))
         return (not isinstance(x, Tensor) or why_not((x,), {}, False) is not None) and theirs()
 
@@ -125,9 +126,9 @@ def _fastpath(theirs: Callable[[], bool]) -> Callable[[], bool]:
 
 
 def _bias_function(theirs: Any) -> Any:
-    """CausalBias.__torch_function__, which asks for attention by what stands in torch.nn.functional.
+    """CausalBias.__torch_function__, which compares with the current functions of torch.nn.functional.
 
-    A program that imported PyTorch's function by name calls it while ours stands there.
+    A program that imported PyTorch's function by name calls it while ours is installed.
     """
 
     def __torch_function__(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -139,7 +140,7 @@ def _bias_function(theirs: Any) -> Any:
 
 
 class _BiasImport:
-    """Tells when CausalBias is imported inside a block. (To import it with the block would import a compiler.)"""
+    """Reports when CausalBias is imported inside a block. (Importing it here would import a compiler.)"""
 
     def __init__(self, imported: Callable[[], None]) -> None:
         self._imported = imported
@@ -166,13 +167,13 @@ class _Places:
     """Installs the functions in place of PyTorch's, and restores PyTorch's."""
 
     def __init__(self) -> None:
-        self.attention = {F.scaled_dot_product_attention}  # all that is called so, theirs and ours
+        self.attention = {F.scaled_dot_product_attention}  # PyTorch's function and ours
         self._lock = threading.Lock()
         self._wanted = False
         self._lifted = 0
-        self._made: dict[Any, Any] = {}  # what replaces which: compiled code knows them by identity
-        self._replaced: list[Any] = []  # owners of a function that is ours now
-        self._seen: list[tuple[Any, str]] = []  # every place that was ever ours
+        self._made: dict[Any, Any] = {}  # PyTorch's function -> ours: compiled code compares them by identity
+        self._replaced: list[Any] = []  # modules and classes whose function is currently ours
+        self._seen: list[tuple[Any, str]] = []  # every attribute that was ever replaced
         self._bias_import: Any = _BiasImport(self.refresh)
 
     def take(self) -> None:
@@ -218,18 +219,18 @@ class _Places:
         self._replaced = []
         for owner, name in self._seen:
             theirs = self._theirs(vars(owner)[name])
-            if theirs is not None:  # otherwise ours has been wrapped: it stays inside, and calls theirs
+            if theirs is not None:  # otherwise someone wrapped ours, which stays inside and calls PyTorch's
                 setattr(owner, name, theirs)
         if self._bias_import in sys.meta_path:
             sys.meta_path.remove(self._bias_import)
 
     def _theirs(self, function: Any) -> Any:
-        """What one of our functions replaces; None for any other function."""
+        """The function that one of ours replaces; None for any other function."""
         return next((theirs for theirs, ours in self._made.items() if ours is function), None)
 
     def _put(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         found = vars(owner)[name]
-        theirs = self._theirs(found) or found  # a patch that began inside a block and ended after it has put ours back
+        theirs = self._theirs(found) or found  # a patch applied inside a block and reverted after it has restored ours
         if theirs not in self._made:
             self._made[theirs] = make(theirs)
         ours = self._made[theirs]

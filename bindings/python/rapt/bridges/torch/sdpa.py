@@ -1,4 +1,4 @@
-"""scaled_dot_product_attention as PyTorch defines it, on rapt."""
+"""PyTorch's scaled_dot_product_attention, computed by rapt."""
 
 import math
 from typing import Any
@@ -24,12 +24,12 @@ def sdpa(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """torch.nn.functional.scaled_dot_product_attention, with its arguments and their meaning, computed by rapt.
+    """torch.nn.functional.scaled_dot_product_attention with the same arguments and semantics, computed by rapt.
 
         out = rapt.torch.sdpa(query, key, value, is_causal=True)
 
-    Takes float32, float64, float16 and bfloat16 on the CPU, with any strides; of tensors with up to four dimensions
-    nothing is copied. Records gradients of query, key, value and a float mask.
+    Takes float32, float64, float16 and bfloat16 on the CPU, with any strides; tensors with up to four dimensions are
+    not copied. Records gradients of query, key, value and a float mask.
 
     query:       (..., Hq, Lq, D)
     key, value:  (..., Hkv, Lk, D) and (..., Hkv, Lk, Dv). Leading dimensions, heads among them, broadcast
@@ -73,14 +73,14 @@ def _alignment(bias: Any, query: Tensor, key: Tensor, is_causal: bool) -> Tensor
 
 
 def _cast(x: Tensor | None) -> Tensor | None:
-    """As torch.autocast casts what goes into attention."""
+    """Casts an input of attention as torch.autocast does."""
     if x is None or not x.is_floating_point() or x.dtype == torch.float64:
         return x
     return x.to(torch.get_autocast_dtype("cpu"))
 
 
 def _rate(dropout_p: float) -> float:
-    """rapt's rates are below 1. At 1 everything is dropped, and the caller sees to that."""
+    """Checks the rate. rapt only accepts rates below 1; at 1 everything is dropped, which the caller handles."""
     if not 0.0 <= dropout_p <= 1.0:
         raise ValueError(f"sdpa: dropout_p is {dropout_p}; it must be from 0 to 1")
     return 0.0 if dropout_p == 1.0 else dropout_p
@@ -106,10 +106,10 @@ def check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, i
 
 
 class Views:
-    """Inputs of any rank as the operator's four dimensions, and the shape that the result has in the end.
+    """Inputs of any rank as the operator's four dimensions, and the final shape of the result.
 
-    What broadcasts is expanded, which copies nothing up to four dimensions. Of five and more, the leading ones are made
-    one, which copies where strides do not allow for a view. Heads of no numbers get one, a zero.
+    Broadcast dimensions are expanded, which copies nothing up to four dimensions. With five or more, the leading
+    dimensions are merged, which copies if the strides do not allow a view. A head size of 0 is padded to 1 with zeros.
     """
 
     def __init__(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, enable_gqa: bool) -> None:
@@ -132,7 +132,7 @@ class Views:
 
 
 def _broadcast(sizes: tuple[int, int, int]) -> int:
-    """What one dimension of query, key and value is together. (torch.broadcast_shapes imports a compiler first.)"""
+    """The broadcast size of one dimension of query, key and value. (torch.broadcast_shapes would import a compiler.)"""
     large = [size for size in sizes if size != 1]
     if any(size != large[0] for size in large):
         raise ValueError("sdpa: query, key and value have {}, {} and {} in a leading dimension, which do not "
@@ -141,12 +141,12 @@ def _broadcast(sizes: tuple[int, int, int]) -> int:
 
 
 def _raised(x: Tensor, rank: int) -> Tensor:
-    """With dimensions of 1 in front."""
+    """Adds leading dimensions of size 1."""
     return x.view(*[1] * (rank - x.dim()), *x.shape) if x.dim() < rank else x
 
 
 def _flat(x: Tensor, batch: tuple[int, ...]) -> Tensor:
-    """Broadcast over all batch dimensions, and these made one."""
+    """Broadcasts over all batch dimensions and merges them."""
     if x.shape[:-3] != batch:
         x = x.expand(*batch, *x.shape[-3:])
     return x if len(batch) == 1 else x.reshape(math.prod(batch), *x.shape[-3:])
@@ -163,7 +163,7 @@ def _with_heads(x: Tensor, heads: int) -> Tensor:
 
 
 def _grouped_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, int, int]:
-    """How many heads each must have, where one of the key serves several of the query."""
+    """The number of heads of each, if one key head serves several query heads."""
     heads = [x.shape[-3] for x in (query, key, value)]
     if any(n == 0 or heads[0] % n for n in heads):
         raise ValueError(f"sdpa: {heads[1]} heads of key and {heads[2]} of value; they must divide the "
@@ -172,7 +172,7 @@ def _grouped_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, int,
 
 
 def _broadcast_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, int, int]:
-    """How many heads each must have, where heads broadcast as any other dimension."""
+    """The number of heads of each, if heads broadcast like any other dimension."""
     heads = _broadcast((query.shape[-3], key.shape[-3], value.shape[-3]))
-    shared = 1 if key.shape[-3] == value.shape[-3] == 1 else heads  # one head for all is read in place
+    shared = 1 if key.shape[-3] == value.shape[-3] == 1 else heads  # a single head for all is read in place
     return heads, shared, shared

@@ -1,4 +1,5 @@
-"""Gradients by PyTorch's own operators: they can be differentiated again, batched, and followed by transforms."""
+"""Gradients computed by PyTorch's own operators: they can be differentiated again, batched, and used under
+transforms."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from .positions import seen_by_position
 def _scores(
     query: Tensor, key: Tensor, masks: Sequence[Tensor | None], scale: float | None, softcap: float
 ) -> Tensor:  # fmt: skip
-    """What softmax is taken of, (B, Hq, Lq, Lk)."""
+    """The input of softmax, (B, Hq, Lq, Lk)."""
     size = query.shape[-1]
     factor = scale if scale is not None else 1.0 / math.sqrt(size) if size else 1.0
     scores = query @ key.transpose(-2, -1) * factor
@@ -27,7 +28,7 @@ def _scores(
 
 
 def _kept(query: Tensor, key: Tensor, value: Tensor, seed: Tensor, dropout_p: float) -> Tensor:
-    """True where rapt keeps a weight. Which ones is a matter of the seed alone, so weights that are all equal tell."""
+    """True where rapt keeps a weight. This depends only on the seed, so a call with equal weights shows it."""
     zeros = [torch.zeros_like(x) for x in (query, key, value)]
     return attention(*zeros, dropout=(dropout_p, int(seed)), return_weights=True).weights > 0.0
 
@@ -35,7 +36,7 @@ def _kept(query: Tensor, key: Tensor, value: Tensor, seed: Tensor, dropout_p: fl
 def differentiable_gradients(
     arrived: Sequence[Tensor | None], inputs: Sequence[Any], options: tuple, wanted: Sequence[bool]
 ) -> list[Tensor | None]:
-    """The gradients of rapt::attention as PyTorch's operators compute them, with a graph where gradients are recorded.
+    """The gradients of rapt::attention, computed by PyTorch's operators, with a graph if gradients are recorded.
 
     It holds all weights at once, (B, Hq, Lq, Lk): rapt's own backward does not.
     """

@@ -1,4 +1,4 @@
-"""The attention that transformers' models call, and how they come to call it."""
+"""The attention function that transformers' models call, and its registration."""
 
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
@@ -8,7 +8,7 @@ from .masks import StructuredMask, attention_mask, matrix_of
 
 
 def register(name="rapt"):
-    """Makes `name` a value of attn_implementation. Importing the module has done so for "rapt"."""
+    """Makes `name` a value of attn_implementation. Importing the module does so for "rapt"."""
     AttentionInterface.register(name, attention_forward)
     AttentionMaskInterface.register(name, attention_mask)
 
@@ -30,10 +30,11 @@ def attention_forward(
     cache=None,
     **kwargs,
 ):
-    """What a model's attention layers call: (out, weights), out (B, Lq, Hq, Dv) and weights None unless asked for.
+    """Called by a model's attention layers. Returns (out, weights): out is (B, Lq, Hq, Dv), weights are None unless
+    requested.
 
-    query is (B, Hq, Lq, D), key and value have as many heads as they have. Where the mask is None, a layer that is
-    causal sees keys from the first on, as PyTorch's does; a single query sees all keys.
+    query is (B, Hq, Lq, D); key and value may have fewer heads. If the mask is None, a causal layer is aligned to the
+    top left, as in PyTorch; a single query sees all keys.
     """
     if query.device.type != "cpu":
         raise ValueError(f"rapt: the model's tensors are on {query.device}; rapt's attention runs on the CPU")
@@ -56,7 +57,7 @@ def _of_types_that_go_together(query, key, value):
     if torch.is_autocast_enabled("cpu"):
         dtype = torch.get_autocast_dtype("cpu")
         return query.to(dtype), key.to(dtype), value.to(dtype)
-    if torch.float64 in (query.dtype, key.dtype, value.dtype):  # which does not mix with others
+    if torch.float64 in (query.dtype, key.dtype, value.dtype):  # which cannot be mixed with other types
         return query.double(), key.double(), value.double()
     if key.dtype != value.dtype:
         return query, key.float(), value.float()

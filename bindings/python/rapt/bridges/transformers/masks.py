@@ -1,8 +1,8 @@
-"""What transformers' masks say, without the matrix.
+"""Transformers' masks as options of rapt, without the matrix.
 
-A model asks for its mask once in a forward pass and hands it to every layer. Most of them are a triangle, a window and
-some padding: rapt takes these as they are (causal, window, key_lengths, a mask of keys), which costs neither memory nor
-time. What cannot be read that way is made as transformers makes it for PyTorch's own attention.
+A model requests its mask once per forward pass and passes it to every layer. Most masks are a triangle, a window and
+some padding: rapt has options for these (causal, window, key_lengths, a mask of keys), which cost neither memory nor
+time. Other masks are built as transformers builds them for PyTorch's own attention.
 """
 
 import functools
@@ -16,10 +16,10 @@ from ..torch.positions import seen_by_position
 
 
 class Pattern(NamedTuple):
-    """Which keys a query may see by position alone. Query and key of the same token have the same position."""
+    """Which keys a query may see, by position only. The query and the key of a token have the same position."""
 
     causal: bool = False
-    left: int | None = None  # how far back; None: any
+    left: int | None = None  # maximum distance to the left; None: unlimited
     right: int | None = None
 
     def and_also(self, other):
@@ -31,9 +31,9 @@ def _nearer(one, other):
 
 
 def read_pattern(function):
-    """The Pattern that a mask function of transformers stands for; None where it is something else.
+    """The Pattern that is equivalent to a mask function of transformers; None if there is none.
 
-    Mask functions are closures: their name says what they do, their variables hold how far.
+    Mask functions are closures: their name gives the kind, their variables the sizes.
     """
     if function is masking_utils.causal_mask_function:
         return Pattern(causal=True)
@@ -129,9 +129,9 @@ def attention_mask(
     device="cpu",
     **kwargs,
 ):
-    """The mask that transformers hands to rapt: None, a StructuredMask, or the matrix where that says it all.
+    """The mask that transformers passes to rapt: None, a StructuredMask, or the matrix if there is no shorter form.
 
-    Its arguments are those of transformers.masking_utils.sdpa_mask, and so is its meaning.
+    Arguments and semantics are those of transformers.masking_utils.sdpa_mask.
     """
 
     pattern = read_pattern(mask_function)

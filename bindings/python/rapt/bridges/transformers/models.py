@@ -1,9 +1,9 @@
-"""Which models of transformers rapt can serve.
+"""Which models of transformers rapt supports.
 
 An attention implementation gets a model's masks and its attention through two interfaces of transformers. A model that
-makes its mask through the one and writes its attention out would lose its mask without a word; one that does something
-else for each implementation that it knows by name would do the wrong thing for ours. Both are refused when they are
-made, and when they are to change over.
+uses the mask interface but implements attention itself would silently lose its mask; one with a special case for each
+implementation that it knows by name would take the wrong branch for rapt. Both are refused when they are created and
+when they are switched to rapt.
 """
 
 import functools
@@ -13,8 +13,8 @@ import sys
 
 from transformers import AttentionInterface, PreTrainedModel
 
-# Where a model asks which implementation it runs on, and "sdpa" is among the answers, or looks something up by it: what
-# it does or finds then, it would not do or find for rapt. Asking for "eager" alone is harmless, since rapt is not that.
+# Code that compares the implementation with "sdpa", or uses it as a key of a lookup: such a special case would not
+# apply to rapt. A comparison with "eager" only is harmless.
 _ASKS_BY_NAME = re.compile(
     r"""_attn_implementation\s*(?:[!=]=|(?:not\s+)?in\b)[^:\n]*["']sdpa["']|(?<!FUNCTIONS)\[[\w.]*_attn_implementation\]"""
 )
@@ -24,7 +24,7 @@ _HAS_ATTENTION = re.compile(r"^class \w*Attention\w*\(", re.MULTILINE)
 
 
 def refuse_models_that_cannot_be_served(attention):
-    """From now on, an error is raised for a model that cannot use the implementation `attention`."""
+    """From now on, raises an error for models that cannot use the implementation `attention`."""
     check, change = PreTrainedModel.get_correct_attn_implementation, PreTrainedModel.set_attn_implementation
 
     def require_served(model, name):
@@ -41,7 +41,7 @@ def refuse_models_that_cannot_be_served(attention):
 
     @functools.wraps(change)
     def set_attn_implementation(self, attn_implementation, *args, **kwargs):
-        # transformers only warns of a model that it cannot change over, and leaves it as it was.
+        # For a model that cannot be switched, transformers only warns, and leaves it unchanged.
         asked = dict(_asked(self.config, attn_implementation))
         for module in self.modules():
             if isinstance(module, PreTrainedModel):
@@ -53,7 +53,8 @@ def refuse_models_that_cannot_be_served(attention):
 
 
 def _asked(config, request):
-    """(id of a configuration, what is asked for it), of config and of those in it. A dict asks for each by its name."""
+    """(id of a configuration, its requested implementation) for config and its sub-configs. A dict gives them by
+    name."""
     yield id(config), request.get("") if isinstance(request, dict) else request
     for name in config.sub_configs:
         if (inner := getattr(config, name, None)) is not None:
@@ -62,14 +63,14 @@ def _asked(config, request):
 
 @functools.cache
 def why_not(model_class):
-    """Why a model cannot be served, as a part of a sentence; None where it can.
+    """Why a model is not supported, as a part of a sentence; None if it is.
 
-    A class says what it supports, and the file it is in how its attention is written; transformers decides by the same.
-    A model without attention, such as the convolutions inside another, is left alone.
+    The class declares what it supports, and its source file shows how attention is implemented; transformers itself
+    decides by these. A model without attention, such as the convolutions inside another, is accepted.
     """
     models = [x for x in model_class.__mro__ if issubclass(x, PreTrainedModel) and x is not PreTrainedModel]
     files = dict.fromkeys(map(_source, models))
-    # Each file by itself: that of a base class says nothing of an attention written in another.
+    # Each file by itself: the file of a base class does not show attention that is implemented in another.
     if any(_WRITES_ATTENTION.search(source) and not _CALLS_INTERFACE.search(source) for source in files):
         return "it implements attention itself and does not call transformers' attention interface"
     supported = model_class._supports_sdpa or model_class._supports_flash_attn or model_class._supports_flex_attn
@@ -81,7 +82,7 @@ def why_not(model_class):
 
 
 def _source(model_class):
-    """The file that it is in. Empty for a class that was typed into an interpreter: those it is made of have one."""
+    """The source of its file. Empty for a class defined in an interpreter: its base classes have one."""
     try:
         return inspect.getsource(sys.modules[model_class.__module__])
     except (KeyError, OSError, TypeError):
