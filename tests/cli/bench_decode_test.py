@@ -62,7 +62,7 @@ class Words(unittest.TestCase):
     def test_the_table_has_a_line_per_cache(self):
         result = decode()
         self.assertEqual(result.returncode, 0, result.stderr)
-        for words in ("rapt bench decode", "one token after 300 cached", "4 heads on 2 kv heads", "f32 contiguous",
+        for words in ("rapt bench decode", "one token, 300 cached", "4 heads on 2 kv heads", "f32 contiguous",
                       "f32 pages", "i8 pages", "/read", "/contiguous", "error"):
             self.assertIn(words, result.stdout)
 
