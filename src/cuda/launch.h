@@ -1,0 +1,43 @@
+// What kernels are launched with, and what a set of kernels offers the engine. No CUDA header: .cc files see launch
+// functions, never a kernel.
+//
+// A launch function enqueues its kernels and returns. It checks nothing that the engine has checked, allocates nothing,
+// and waits for nothing, so that it can be captured in a CUDA graph. It ends with require_launched (cuda/errors.h), which
+// turns a refused launch into rapt::Error.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "cuda/arguments.h"
+
+struct CUstream_st;
+
+namespace rapt::cuda {
+
+using StreamHandle = CUstream_st*;  // cudaStream_t; null: the legacy default stream
+
+// Where a launch goes.
+struct Launch {
+  StreamHandle stream = nullptr;
+  int device = 0;
+  int capability = 75;      // compute capability times 10: 90 is Hopper
+  int multiprocessors = 1;  //
+  int shared_bytes = 0;     // the most shared memory of a block that asks for it
+  // Device memory of the size that the launch's own function gave, aligned to 64 bytes. Its contents are not initialized.
+  std::span<std::byte> workspace{};
+};
+
+// The forward kernels of one kind, as one row of the engine's table (cuda/kernel_sets.h): the first row that can compute
+// a call does. What it can compute depends on types, sizes, options and the GPU's generation only, never on values,
+// addresses or batch: a row's bits must not depend on those.
+struct KernelSet {
+  const char* name;  // as RAPT_CUDA_KERNELS names it
+  const char* does;  // for `rapt info`
+  bool (*runs_on)(int capability);
+  bool (*can)(const Arguments& arguments, int capability);
+  std::size_t (*workspace_bytes)(const Arguments& arguments, const Launch& launch);
+  void (*forward)(const Arguments& arguments, const Launch& launch);
+};
+
+}  // namespace rapt::cuda
