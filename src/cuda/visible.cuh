@@ -69,18 +69,33 @@ RAPT_HOST_DEVICE QueryRange visible_queries(const Arguments& call, const Sequenc
   return {clamp_to(begin, last), last};
 }
 
-// The sequence that row `query` of batch row `batch` belongs to. Sequences are in the order of their rows, and together
-// they are all rows.
-RAPT_HOST_DEVICE const Sequence& sequence_of(const Arguments& call, std::int32_t batch, std::int32_t query) {
+// Sequences are in the order of their rows; empty ones may begin where the next does. The last that does not begin
+// after row `l`, by its `begin`: the number of the sequence, or 0.
+RAPT_HOST_DEVICE std::int32_t last_begun(const Arguments& call, std::int32_t batch, std::int32_t l,
+                                         std::int32_t Sequence::*begin) {
   std::int32_t low = 0, high = call.sequence_count - 1;
-  while (low < high) {  // the last sequence that does not begin after the row: empty ones are passed over
+  while (low < high) {
     const std::int32_t middle = high - (high - low) / 2;
     const Sequence& sequence = call.sequence(middle);
-    const bool after = sequence.batch > batch || (sequence.batch == batch && sequence.query_begin > query);
+    const bool after = sequence.batch > batch || (sequence.batch == batch && sequence.*begin > l);
     low = after ? low : middle;
     high = after ? middle - 1 : high;
   }
-  return call.sequence(low);
+  return low;
+}
+
+// The sequence of row `query` of q. Each row has one.
+RAPT_HOST_DEVICE const Sequence& sequence_of_query(const Arguments& call, std::int32_t batch, std::int32_t query) {
+  return call.sequence(last_begun(call, batch, query, &Sequence::query_begin));
+}
+
+// The sequence of row `key` of k and v; null for a key that does not exist.
+RAPT_HOST_DEVICE const Sequence* sequence_of_key(const Arguments& call, std::int32_t batch, std::int32_t key) {
+  if (call.sequence_count == 0) return nullptr;
+  const Sequence& sequence = call.sequence(last_begun(call, batch, key, &Sequence::key_begin));
+  const bool exists =
+      sequence.batch == batch && key >= sequence.key_begin && key - sequence.key_begin < sequence.key_count;
+  return exists ? &sequence : nullptr;
 }
 
 }  // namespace rapt::cuda
