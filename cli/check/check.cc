@@ -1,10 +1,13 @@
 #include "cli/check/check.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <string_view>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +16,9 @@
 
 namespace rapt::cli {
 namespace {
+
+constexpr std::array<std::pair<std::string_view, std::optional<Engine>>, 3> kEngines{
+    {{"reference", Engine::reference}, {"cpu", Engine::cpu}, {"cuda", Engine::cuda}}};
 
 // A line that is updated on a terminal; otherwise a few lines, so that logs stay short.
 class Progress {
@@ -33,8 +39,9 @@ class Progress {
 
 std::string repeat_with(const CheckFailure& failure) {
   const CheckTarget& target = failure.target;
-  return fmt::format("rapt check --case {}{}{}", failure.case_name, target.engine == Engine::cpu ? " --isa " : "",
-                     target.instruction_set);
+  return fmt::format(
+      "rapt check --case {}{}", failure.case_name,
+      target.engine == Engine::cpu ? " --isa " + target.instruction_set : " --engine " + target.engine_name());
 }
 
 std::int64_t count_of(const std::string& option, const std::string& text) {
@@ -57,6 +64,10 @@ void print_table(const CheckOptions& options, const CheckReport& report) {
     fmt::print("{:<14}{:>8}{:>16}{:>8}   {:<{}}  {}\n", score.target.name(), score.cases, score.gradients, score.differ,
                worst(score.worst, score.worst_case), width, worst(score.worst_gradient, score.worst_gradient_case));
   }
+  for (const CheckScore& score : report.scores) {
+    if (score.left_out == 0) continue;
+    fmt::print("{}: {} cases left out: {}\n", score.target.name(), score.left_out, score.left_out_because);
+  }
   fmt::print("\n{}\n",
              report.good() ? "✓ all results agree with the reference" : "✗ results differ from the reference:");
   for (const CheckFailure& failure : report.failures) {
@@ -75,9 +86,11 @@ void print_json(const CheckOptions& options, const CheckReport& report) {
                                  {"seed", options.plan.seed},
                                  {"seconds", report.seconds}};
   for (const CheckScore& score : report.scores) {
-    data["engines"].push_back({{"engine", score.target.engine == Engine::reference ? "reference" : "cpu"},
+    data["engines"].push_back({{"engine", score.target.engine_name()},
                                {"instruction_set", score.target.instruction_set},
                                {"cases", score.cases},
+                               {"left_out", score.left_out},
+                               {"left_out_because", score.left_out_because},
                                {"gradients", score.gradients},
                                {"differ", score.differ},
                                {"worst_of_allowed", finite(score.worst)},
@@ -126,6 +139,7 @@ Command add_check(Command& rapt, CheckOptions& options) {
   });
   command.text("--case", "NAME", options.plan.case_name, "Run only this case, named as in the report of a failure");
   command.text("--isa", "NAME", options.plan.instruction_set, "Check only this instruction set (rapt info lists them)");
+  command.choice("--engine", options.plan.engine, kEngines, "Check only this engine (all that run here)");
   command.flag("--digest", options.digest,
                "Print a digest of the bits of every result instead: equal digests mean equal bits");
   command.flag("--json", options.json, "Print the result as JSON");
