@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/check/bits.h"
 #include "cli/command.h"
 
 namespace rapt::cli {
@@ -128,6 +129,32 @@ void print_digests(const CheckOptions& options, const std::vector<CheckDigest>& 
   }
 }
 
+void print_table(const BitsReport& report) {
+  fmt::print("{:<14}{:<34}{:>8}{:>8}   {}\n", "engine", "the same rows made again", "cases", "differ", "first");
+  for (const BitsScore& score : report.scores) {
+    fmt::print("{:<14}{:<34}{:>8}{:>8}   {}\n", score.target.name(), score.what, score.cases, score.differ,
+               score.first_case);
+  }
+  if (report.left_out > 0)
+    fmt::print("{} cases in f64 left out: the reference engine alone computes them\n", report.left_out);
+  fmt::print("\n{} ({:.1f} s)\n", report.good() ? "✓ a row has the same bits in every call" : "✗ bits differ",
+             report.seconds);
+}
+
+void print_json(const BitsReport& report) {
+  nlohmann::ordered_json data = {
+      {"schema", 1}, {"good", report.good()}, {"left_out", report.left_out}, {"seconds", report.seconds}};
+  data["ways"] = nlohmann::ordered_json::array();
+  for (const BitsScore& score : report.scores) {
+    data["ways"].push_back({{"engine", score.target.name()},
+                            {"what", score.what},
+                            {"cases", score.cases},
+                            {"differ", score.differ},
+                            {"first", score.first_case}});
+  }
+  fmt::print("{}\n", data.dump());
+}
+
 }  // namespace
 
 Command add_check(Command& rapt, CheckOptions& options) {
@@ -142,6 +169,10 @@ Command add_check(Command& rapt, CheckOptions& options) {
   command.choice("--engine", options.plan.engine, kEngines, "Check only this engine (all that run here)");
   command.flag("--digest", options.digest,
                "Print a digest of the bits of every result instead: equal digests mean equal bits");
+  command.flag(
+      "--bits", options.bits,
+      "Compare bits instead: each case alone and in batches, in other orders, cut into calls, elsewhere in memory");
+  command.exclude("--bits", "--digest");
   command.flag("--json", options.json, "Print the result as JSON");
   return command;
 }
@@ -158,6 +189,15 @@ ExitCode run_check_command(const CheckOptions& options) {
   if (options.digest) {
     print_digests(options, run_digests(options.plan, show));
     return ExitCode::good;
+  }
+  if (options.bits) {
+    const BitsReport bits = run_bits(options.plan, show);
+    if (options.json) {
+      print_json(bits);
+    } else {
+      print_table(bits);
+    }
+    return bits.good() ? ExitCode::good : ExitCode::numbers_differ;
   }
   const CheckReport report = run_check(options.plan, show);
   if (options.json) {

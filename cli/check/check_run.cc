@@ -18,22 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Restores the previous instruction set on destruction.
-class InstructionSetInUse {
- public:
-  InstructionSetInUse() {
-    for (const InstructionSetInfo& set : instruction_sets()) {
-      if (set.in_use) name_ = set.name;
-    }
-  }
-  ~InstructionSetInUse() { use_instruction_set(name_); }
-  InstructionSetInUse(const InstructionSetInUse&) = delete;
-  InstructionSetInUse& operator=(const InstructionSetInUse&) = delete;
-
- private:
-  std::string name_;
-};
-
 std::vector<cases::CaseSpec> whole_list() {
   std::vector<cases::CaseSpec> list = cases::all_cases();
   for (cases::CaseSpec& spec : cases::all_cases_in_every_type()) list.push_back(std::move(spec));
@@ -91,17 +75,25 @@ std::string judge(const cases::Case& test, const Truth& truth, CheckScore& score
   return wrong;
 }
 
-// Makes an engine, and its instruction set, the one that runs a case.
+}  // namespace
+
+InstructionSetInUse::InstructionSetInUse() {
+  for (const InstructionSetInfo& set : instruction_sets()) {
+    if (set.in_use) name_ = set.name;
+  }
+}
+
+InstructionSetInUse::~InstructionSetInUse() { use_instruction_set(name_); }
+
 void use(const CheckTarget& target) {
   if (target.engine == Engine::cpu) use_instruction_set(target.instruction_set);
 }
+
 void use(const CheckTarget& target, cases::Case& test) {
   use(target);
   test.options.engine = target.engine;
   test.device = target.device();
 }
-
-}  // namespace
 
 std::string CheckTarget::engine_name() const {
   switch (engine) {

@@ -35,6 +35,22 @@ struct CheckTarget {
   Device device() const;
 };
 
+// Makes an engine, and its instruction set, the one that runs a case.
+void use(const CheckTarget& target);
+void use(const CheckTarget& target, cases::Case& test);
+
+// Restores the previous instruction set on destruction.
+class InstructionSetInUse {
+ public:
+  InstructionSetInUse();
+  ~InstructionSetInUse();
+  InstructionSetInUse(const InstructionSetInUse&) = delete;
+  InstructionSetInUse& operator=(const InstructionSetInUse&) = delete;
+
+ private:
+  std::string name_;
+};
+
 struct CheckFailure {
   CheckTarget target;
   std::string what;       // "out differs by …", or what was thrown
