@@ -61,7 +61,7 @@ RAPT_DEVICE float reduce(const PerLane<float>& values, const F& combine) {
 inline constexpr int kWarpsPerBlock = 4;
 
 template <class Work>
-__global__ void __launch_bounds__(kWarpsPerBlock* kLanes)
+__global__ void __launch_bounds__(kWarpsPerBlock* kLanes, 4)
     run_items(const __grid_constant__ Work work, const std::int64_t items) {
   __shared__ WarpMemory memory[kWarpsPerBlock];
   const int warp = static_cast<int>(threadIdx.x) / kLanes;
