@@ -12,7 +12,7 @@
 #include "cuda/plain_row.cuh"
 #include "cuda/selected.cuh"
 
-namespace rapt::cuda {
+namespace rapt::RAPT_KERNELS {
 
 // What backward knows of each row, in number order.
 struct RowSums {
@@ -82,4 +82,4 @@ RAPT_HOST_DEVICE float score_gradient(const Arguments& call, const Gradients& gr
   return uncap ? ds * weight.slope : ds;
 }
 
-}  // namespace rapt::cuda
+}  // namespace rapt::RAPT_KERNELS
