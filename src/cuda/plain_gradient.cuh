@@ -70,7 +70,7 @@ RAPT_HOST_DEVICE float weight_gradient(const Arguments& call, const Gradients& g
       kept += one;
     }
   }
-  return dropped * dropout_factor(call, row, j) + kept;
+  return fmaf(dropped, dropout_factor(call, row, j), kept);
 }
 
 // ds_j; `uncap`: times the derivative of the softcap.

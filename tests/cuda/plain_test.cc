@@ -1,6 +1,7 @@
 // The plain CUDA kernels, emulated: the case list against the reference, and the properties that hold for every case.
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -62,9 +63,17 @@ void expect_same_bits(const CaseSpec& a, const CaseSpec& b) {
   for (std::size_t n = 0; n < s.size(); ++n) EXPECT_TRUE(same_bits(s[n].values, t[n].values)) << s[n].name;
 }
 
+std::vector<CaseSpec> cases_with_batch_rows() {
+  std::vector<CaseSpec> list = cases_in_f32();
+  std::erase_if(list, [](const CaseSpec& spec) { return !spec.packed.key_starts.empty(); });
+  return list;
+}
+
 class PlainKernels : public testing::TestWithParam<CaseSpec> {};
-INSTANTIATE_TEST_SUITE_P(Cases, PlainKernels, testing::ValuesIn(cases_in_f32()),
-                         [](const auto& instance) { return instance.param.name; });
+class PlainKernelsOnBatchRows : public testing::TestWithParam<CaseSpec> {};
+const auto name_of_case = [](const auto& instance) { return instance.param.name; };
+INSTANTIATE_TEST_SUITE_P(Cases, PlainKernels, testing::ValuesIn(cases_in_f32()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Cases, PlainKernelsOnBatchRows, testing::ValuesIn(cases_with_batch_rows()), name_of_case);
 
 TEST_P(PlainKernels, AreNearTheTruthAndWriteNothingElse) { expect_near_the_truth(GetParam()); }
 
@@ -77,6 +86,46 @@ TEST_P(PlainKernels, KeepTheirBitsInEveryLayout) {
     CaseSpec other = spec;
     other.layout = layout;
     expect_same_bits(other, spec);
+  }
+}
+
+// The offset of batch row b, as Alignment says.
+std::int64_t offset_of(const CaseSpec& spec, std::size_t b) {
+  const std::vector<std::int64_t>& values = spec.alignment.values;
+  if (spec.alignment.kind == Alignment::Kind::offset) return values.size() > 1 ? values[b] : values[0];
+  if (spec.alignment.kind != Alignment::Kind::bottom_right) return 0;
+  return (spec.key_lengths.empty() ? spec.keys : spec.key_lengths[b]) - spec.queries;
+}
+
+// Queries 1 and 3 to 5 of each batch row alone, in calls of their own, give the bits that they have in the whole.
+TEST_P(PlainKernelsOnBatchRows, GiveSomeQueriesOfARowTheBitsOfTheWhole) {
+  const CaseSpec& spec = GetParam();
+  const Emulated whole(spec);
+  const Answer wanted = cases::run(whole);
+  for (std::int64_t b = 0; b < spec.batch; ++b) {
+    for (const auto& [first, last] : {std::pair<std::int64_t, std::int64_t>{1, 2}, {3, 6}}) {
+      if (last > spec.queries) continue;
+      AttentionOptions options = whole.options;
+      const auto row = [b](const ConstTensorView& view) {
+        return view.rank() == 4 && view.size(0) > 1 ? view.slice(0, b, b + 1) : view;
+      };
+      const auto cut = [&, first = first, last = last](const ConstTensorView& view, int dim) {
+        return view.size(dim) > 1 ? view.slice(dim, first, last) : view;
+      };
+      for (Mask& mask : options.masks) mask.view = cut(row(mask.view), mask.view.rank() - 2);
+      if (!options.key_lengths.empty()) options.key_lengths = {options.key_lengths[static_cast<std::size_t>(b)]};
+      options.alignment = Alignment::offset(offset_of(spec, static_cast<std::size_t>(b)) + first);
+      options.dropout.batch_start += b, options.dropout.query_start += first;
+      const auto kv_row = [&](const ConstTensorView& view) {
+        return spec.page_size == 0 && view.defined() ? view.slice(0, b, b + 1) : view;
+      };
+      options.key_scales = kv_row(options.key_scales), options.value_scales = kv_row(options.value_scales);
+      const auto per_row = static_cast<std::size_t>(options.pages.per_row);
+      options.pages.table = options.pages.table.subspan(static_cast<std::size_t>(b) * per_row, per_row);
+      const Tensor out = attention(cut(row(whole.query), 2), kv_row(whole.key), kv_row(whole.value), options);
+      const ConstTensorView of_whole = wanted.out.view().slice(0, b, b + 1).slice(2, first, last);
+      EXPECT_TRUE(same_bits(out.to(DType::f64), of_whole)) << "batch row " << b << ", queries from " << first;
+    }
   }
 }
 
