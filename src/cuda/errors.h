@@ -12,9 +12,6 @@ void require(int code, const char* call, int device);
 // For the end of a launch function: throws if the launch that was just made was refused.
 void require_launched(const char* kernel, int device);
 
-// Throws if the device reports an error of an earlier asynchronous call, before anything new is enqueued.
-void require_no_earlier_error(int device);
-
 // CUDA's own name and words of a code: "out of memory (cudaErrorMemoryAllocation)".
 std::string words_of(int code);
 

@@ -15,16 +15,16 @@ struct CUstream_st;
 
 namespace rapt::cuda {
 
-using StreamHandle = CUstream_st*;  // cudaStream_t; null: the legacy default stream
+using NativeStream = CUstream_st*;  // cudaStream_t; null: the legacy default stream
 
 // Where a launch goes.
 struct Launch {
-  StreamHandle stream = nullptr;
+  NativeStream stream = nullptr;
   int device = 0;
   int capability = 75;      // compute capability times 10: 90 is Hopper
   int multiprocessors = 1;  //
   int shared_bytes = 0;     // the most shared memory of a block that asks for it
-  // Device memory of the size that the launch's own function gave, aligned to 256 bytes. Its contents are not
+  // Device memory of the size that the launch's own function gave, aligned to 64 bytes. Its contents are not
   // initialized.
   std::span<std::byte> workspace{};
   // The block of lists in host memory, during the call: Arguments::lists is in device memory if the block is long.
