@@ -1,0 +1,288 @@
+// Forward attention on Hopper's tensor cores: the loop.
+//
+// A block is persistent: its tiles follow each other as one sequence of steps. In a step, the next scores (q·kᵀ) and the
+// output of the step before (p·v) are multiplied at once, and while p·v runs, the softmax of the new scores does. Two
+// consumers take turns with their products, so that one's exponentials hide under the other's products. Nothing is
+// peeled but the first scores and the last output: a new tile or chunk changes only what happens to o after p·v.
+#pragma once
+
+#include "cuda/rows_output.cuh"
+#include "cuda/rows_produce.cuh"
+
+namespace rapt::cuda {
+
+// Hides keys from the thread's two rows: their scores become −inf. `window`: some rows may have keys hidden on the left
+// or initial keys; else only those at the end are hidden.
+template <int kKeys>
+RAPT_DEVICE void hide_keys(float (&s)[kKeys / 2], int first_column, const QueryKeys (&rows)[2], bool window) {
+  if (window) {
+#pragma unroll
+    for (int i = 0; i < kKeys / 2; ++i) {
+      if (!rows[i / 2 % 2].sees(first_column + i / 4 * 8 + i % 2)) s[i] = kNothing;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kKeys / 2; ++i) {
+      if (first_column + i / 4 * 8 + i % 2 >= rows[i / 2 % 2].last) s[i] = kNothing;
+    }
+  }
+}
+
+// The keys of a row of the tile; rows that do not exist repeat the last that does.
+RAPT_DEVICE QueryKeys query_keys_of(const RowsArguments& a, const Tile& tile, int row) {
+  const std::int32_t query = tile_row(a.plan, tile, row).query;
+  const std::int32_t last = tile.queries - 1;
+  return query_keys(a.call, std::int64_t{tile.position} + (query < last ? query : last), tile.keys);
+}
+
+// o += p · v for the keys of a step whose v is not finite and was set to 0 in shared memory, in rows that see them: the
+// result is infinite or NaN. Rare, so it reads v from memory.
+template <class Type, class Shape>
+RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile, const std::uint32_t* marks,
+                                       std::int32_t first_key,
+                                       const std::uint32_t (&p)[Shape::kKeys / 16][4], float (&o)[Shape::kSize / 2],
+                                       int& add_output) {
+  if (add_output == 0) {
+#pragma unroll
+    for (int i = 0; i < Shape::kSize / 2; ++i) o[i] = 0.0F;
+    add_output = 1;
+  }
+  const int thread = reread_thread(), row = thread_row(thread), lane = thread % 4;
+  const QueryKeys keys[2] = {query_keys_of(a, tile, row), query_keys_of(a, tile, row + 8)};
+  for (int key = 0; key < Shape::kKeys; ++key) {
+    if ((marks[key / 32] >> (key % 32) & 1) == 0) continue;
+    float weight[2];
+#pragma unroll
+    for (int x = 0; x < 2; ++x) {
+      std::uint32_t pair = 0;
+#pragma unroll
+      for (int j = 0; j < Shape::kKeys / 8; ++j) {
+        pair |= p[j / 2][j % 2 * 2 + x] & (key / 8 == j ? ~0U : 0U);
+      }
+      pair = __shfl_sync(~0U, pair, (thread & 28) | (key % 8 / 2));
+      weight[x] = Type::value(key % 2 == 0 ? pair & 0xFFFF : pair >> 16);
+    }
+    const bool sees[2] = {keys[0].sees(first_key + key), keys[1].sees(first_key + key)};
+    const DeviceTensor& value = a.call.value;
+    const std::uint16_t* v = static_cast<const std::uint16_t*>(value.data) +
+                             value.offset(tile.batch, tile.kv_head, tile.key_row + first_key + key);
+#pragma unroll
+    for (int i = 0; i < Shape::kSize / 2; i += 4) {
+#pragma unroll
+      for (int b = 0; b < 2; ++b) {
+        const int column = i / 4 * 8 + 2 * lane + b;
+        if (column >= a.call.value_size || !(sees[0] || sees[1])) continue;
+        const std::uint32_t bits = v[column * value.element];
+        if ((bits & 0x7FFF) < Type::kInfinity) continue;
+        if (sees[0]) o[i + b] += weight[0] * Type::value(bits);
+        if (sees[1]) o[i + 2 + b] += weight[1] * Type::value(bits);
+      }
+    }
+  }
+}
+
+// The next p becomes the one that products read. Those registers must not be written while products are under way, so
+// the new p waits in others; a plain copy would be removed by the compiler, an addition of −0 from memory is not.
+template <int kKeys>
+RAPT_DEVICE void hand_over(const std::uint32_t (&from)[kKeys / 16][4], std::uint32_t (&to)[kKeys / 16][4],
+                           float minus_zero) {
+#pragma unroll
+  for (int j = 0; j < kKeys / 16; ++j) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) to[j][i] = __float_as_uint(__fadd_rn(__uint_as_float(from[j][i]), minus_zero));
+  }
+}
+
+// Four registers of o, from `at` on, are merged into the total.
+template <int kRegisters>
+RAPT_DEVICE void merge4(const float4& total, float (&o)[kRegisters], int at, const MergeWeights& w) {
+  o[at] = merge(total.x, w.before[0], o[at], w.now[0]);
+  o[at + 1] = merge(total.y, w.before[0], o[at + 1], w.now[0]);
+  o[at + 2] = merge(total.z, w.before[1], o[at + 2], w.now[1]);
+  o[at + 3] = merge(total.w, w.before[1], o[at + 3], w.now[1]);
+}
+
+// Consumer `group` (0 or 1): 64 rows of every tile of the block.
+template <class Type, class Shape>
+RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int group) {
+  constexpr int kKeys = Shape::kKeys, kSize = Shape::kSize;
+  constexpr int kTotals = kSize / 8;                                 // float4 of a thread
+  constexpr int kAhead = kTotals < kKeys / 8 ? kTotals : kKeys / 8;  // of them fetched under p·v, in the registers of s
+  constexpr int kTurn = 1;                                           // named barriers kTurn, kTurn + 1
+  constexpr int kStageUnits = RowsShared<Shape>::kTileElements * 2 / 16;
+  const bool first_lane = (threadIdx.x & 31) == 0;
+  const std::uint32_t q_tile = descriptor(shared.query[group], 16), k_tile = descriptor(shared.key[0], 16);
+  const std::uint32_t v_tile = descriptor(shared.value[0], kKeys * kSwizzledRow);
+  constexpr int kTileTotals = kTileRows * kSize / 4;
+  float4* const totals = (Shape::kTotalsInShared ? shared.totals : reinterpret_cast<float4*>(a.totals) + blockIdx.x * kTileTotals) +
+                         group * (kTileTotals / 2) + threadIdx.x % 128;
+
+  float s[kKeys / 2], o[kSize / 2];
+  std::uint32_t p[kKeys / 16][4];
+  RowState chunk, total;
+  bool has_total = false;
+  int add_output = 0;
+  Cursor<Shape::kStages> k, v;  // of the next step, and of the step whose p is ready
+  int tile = 0;                 // how many tiles came before the one that o belongs to
+  const auto tile_at = [&](int number) -> const Tile& { return shared.tiles[number % kTileSlots]; };
+
+  const auto release = [&](Barrier& barrier) {
+    if (first_lane) barrier.arrive();
+  };
+  const auto hide = [&](const Step& step, const Tile& tile) {
+    const int thread = reread_thread(), row = thread_row(thread);
+    const QueryKeys rows[2] = {query_keys_of(a, tile, row), query_keys_of(a, tile, row + 8)};
+    hide_keys<kKeys>(s, step.first_key + 2 * (thread % 4), rows, a.window);
+  };
+
+  shared.k.wait_full(k);
+  Step step = shared.steps[k.stage];
+  if (step.end()) return;
+  shared.query_full[group].wait(0);
+  if (group == 0) named_arrive(kTurn, 256);
+  products_begin();
+  multiply_transposed<Type, kSize, kKeys>(s, q_tile, k_tile);
+  products_commit();
+  products_wait<0>();
+  release(shared.k.empty[k.stage]);
+  if (step.ends_tile()) release(shared.query_empty[group]);
+  k.advance();
+  if (step.masked()) hide(step, tile_at(0));
+  {
+    float rescale[2];
+    softmax_step<Type, kKeys>(s, chunk, a.scale, true, p, rescale);
+  }
+
+  for (;; k.advance(), v.advance()) {
+    // Scores of the next step, and the output of this one.
+    shared.k.wait_full(k);
+    const Step next = shared.steps[k.stage];
+    if (step.masked()) {
+      shared.v.wait_full(v);
+      const std::uint32_t* marks = shared.bad_keys[v.stage];
+      std::uint32_t any = 0;
+      for (int i = 0; i < kKeys / 32; ++i) any |= marks[i];
+      if (any != 0) {
+        restore_marked_values<Type, Shape>(a, tile_at(tile), marks, step.first_key, p, o, add_output);
+      }
+    }
+    if (next.end()) break;
+    if (next.begins_tile()) shared.query_full[group].wait((tile + 1) & 1);
+    named_sync(kTurn + group, 256);
+    products_begin();
+    multiply_transposed<Type, kSize, kKeys>(s, q_tile, k_tile + k.stage * kStageUnits);
+    products_commit();
+    shared.v.wait_full(v);
+    products_begin();
+    multiply<Type, kSize, kKeys>(o, p, v_tile + v.stage * kStageUnits, add_output);
+    products_commit();
+    named_arrive(kTurn + (group ^ 1), 256);
+    products_wait<1>();
+    release(shared.k.empty[k.stage]);
+    if (next.ends_tile()) release(shared.query_empty[group]);
+
+    // Softmax of the next step.
+    if (next.masked()) hide(next, tile_at(next.begins_tile() ? tile + 1 : tile));
+    const bool fresh = next.begins_chunk();
+    MergeWeights weights;
+    if (fresh) {
+      weights = merge_chunk(total, chunk, has_total);
+      chunk = RowState{};
+    }
+    std::uint32_t new_p[kKeys / 16][4];
+    float rescale[2];
+    const bool moved = softmax_step<Type, kKeys>(s, chunk, a.scale, fresh, new_p, rescale);
+
+    // The output of this step is complete after p·v.
+    const auto output_done = [&] {
+      products_wait<0>();
+      release(shared.v.empty[v.stage]);
+    };
+    add_output = fresh ? 0 : 1;
+    if (!fresh) {
+      output_done();
+      if (moved) {
+#pragma unroll
+        for (int i = 0; i < kSize / 2; ++i) o[i] = __fmul_rn(o[i], rescale[i / 2 % 2]);
+      }
+    } else {
+      if (has_total) {
+        float4 ahead[kAhead];
+#pragma unroll
+        for (int i = 0; i < kAhead; ++i) ahead[i] = totals[i * 128];
+        output_done();
+#pragma unroll
+        for (int i = 0; i < kTotals; ++i) merge4(i < kAhead ? ahead[i < kAhead ? i : 0] : totals[i * 128], o, 4 * i, weights);
+      } else {
+        output_done();
+      }
+      has_total = !next.begins_tile();
+      if (has_total) {
+#pragma unroll
+        for (int i = 0; i < kTotals; ++i) totals[i * 128] = make_float4(o[4 * i], o[4 * i + 1], o[4 * i + 2], o[4 * i + 3]);
+      } else {
+        store_tile<Type, kSize>(a, tile_at(tile), total, o);
+        __syncwarp();
+        release(shared.tile.empty[tile % kTileSlots]);
+        total = RowState{};
+        ++tile;
+      }
+    }
+    hand_over<kKeys>(new_p, p, a.minus_zero);
+    step = next;
+  }
+
+  // The last output.
+  shared.v.wait_full(v);
+  products_begin();
+  multiply<Type, kSize, kKeys>(o, p, v_tile + v.stage * kStageUnits, add_output);
+  products_commit();
+  products_wait<0>();
+  const MergeWeights weights = merge_chunk(total, chunk, has_total);
+  if (has_total) {
+#pragma unroll
+    for (int i = 0; i < kTotals; ++i) merge4(totals[i * 128], o, 4 * i, weights);
+  }
+  store_tile<Type, kSize>(a, tile_at(tile), total, o);
+}
+
+template <class Type, int kSize, bool kGeneral>
+__global__ void __launch_bounds__(kRowsThreads, 1) rows_kernel(const __grid_constant__ RowsArguments a) {
+  using Shape = RowsShape<kSize, kGeneral>;
+  extern __shared__ __align__(1024) std::byte memory[];
+  RowsShared<Shape>& shared = *reinterpret_cast<RowsShared<Shape>*>(memory);
+  const int group = __shfl_sync(~0U, static_cast<int>(threadIdx.x) / 128, 0);
+  if (threadIdx.x == 0) {
+    shared.tile.init(1, 1 + kConsumerWarps);
+    shared.k.init(1, kConsumerWarps);
+    shared.v.init(kCheckWarps, kConsumerWarps + kCheckWarps);
+    for (int i = 0; i < Shape::kStages; ++i) shared.value_loaded[i].init(1);
+    for (int i = 0; i < 2; ++i) {
+      shared.query_full[i].init(1);
+      shared.query_empty[i].init(4);
+    }
+    fence_barrier_init();
+  }
+  __syncthreads();
+  if (group == 0) {
+    give_registers<40>();
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    if (warp == 0 && lane == 0) produce_steps(a, shared);
+    if (warp == 1 && lane == 0) produce_tiles(a, shared);
+    if (warp >= 2) check_values<Type>(shared, warp - 2, lane);
+  } else {
+    take_registers<232>();
+    consume<Type, Shape>(a, shared, group - 1);
+  }
+}
+
+template <class Type, int kSize>
+RowsKernel rows_instantiation(bool general) {
+  const auto kernel = [](const void* function, std::size_t shared_bytes) {
+    return RowsKernel{function, kRowsThreads, static_cast<int>(shared_bytes)};
+  };
+  return kernel(reinterpret_cast<const void*>(&rows_kernel<Type, kSize, false>),
+                sizeof(RowsShared<RowsShape<kSize, false>>));
+}
+
+}  // namespace rapt::cuda
