@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/check/bits.h"
+#include "cli/check/tensor_core.h"
 #include "cli/command.h"
 
 namespace rapt::cli {
@@ -173,11 +174,17 @@ Command add_check(Command& rapt, CheckOptions& options) {
       "--bits", options.bits,
       "Compare bits instead: each case alone and in batches, in other orders, cut into calls, elsewhere in memory");
   command.exclude("--bits", "--digest");
+  command.flag(
+      "--tensor-core", options.tensor_core,
+      "Check the arithmetic of this GPU's tensor cores instead: random dot products of bf16 and f16, bit by bit");
+  for (const char* other : {"--random", "--seed", "--case", "--isa", "--engine", "--digest", "--bits"})
+    command.exclude("--tensor-core", other);
   command.flag("--json", options.json, "Print the result as JSON");
   return command;
 }
 
 ExitCode run_check_command(const CheckOptions& options) {
+  if (options.tensor_core) return run_tensor_core_check(options.json);
   try {  // before any work
     planned_targets(options.plan);
     planned_cases({.case_name = options.plan.case_name});
