@@ -16,20 +16,21 @@
 #include <cmath>
 #include <cstdint>
 
+#include "cuda/terms.cuh"
+
 #if defined(__CUDACC__)
 #include "cuda/lanes.cuh"
 #endif
 
 namespace rapt::cuda {
 
-inline constexpr float kNothing = -INFINITY;  // the maximum of a row that has seen no key
 inline constexpr int kLazyLimit = 14;         // log2 of the largest p for which a maximum is kept
 // Above this, s·c − m is no longer taken in one rounding: the residue of the product would become the exponent.
 inline constexpr float kHugeMaximum = 1048576.0F;
 
-// Two rows of a thread: the maximum and the thread's part of the sum.
-struct RowState {
-  float maximum[2] = {kNothing, kNothing};
+// Two rows of a thread: the maximum, kHidden if they have seen no key, and the thread's part of the sum.
+struct RowPair {
+  float maximum[2] = {kHidden, kHidden};
   float sum[2] = {0.0F, 0.0F};
   bool huge = false;  // a maximum beyond ±kHugeMaximum
 };
@@ -48,7 +49,7 @@ RAPT_DEVICE bool quad_any(bool x) {
 }
 
 // 0 where nothing was seen, so that no difference of maxima is inf − inf.
-RAPT_DEVICE float finite_maximum(float maximum) { return maximum == kNothing ? 0.0F : maximum; }
+RAPT_DEVICE float finite_maximum(float maximum) { return maximum == kHidden ? 0.0F : maximum; }
 
 // Whether one of a pair of rounded p exceeds the limit. NaN and infinity do.
 template <class Type>
@@ -84,13 +85,13 @@ RAPT_DEVICE void exponentials(const float (&s)[kKeys / 2], const float (&c)[2], 
 // Takes a step again: rows that `move` get the maximum of their scores so far. `rescale` is what o and the sum were
 // multiplied with, or have to be.
 template <class Type, int kKeys>
-RAPT_DEVICE void move_maximum(float (&s)[kKeys / 2], RowState& row, float c, const bool (&move)[2],
+RAPT_DEVICE void move_maximum(float (&s)[kKeys / 2], RowPair& row, float c, const bool (&move)[2],
                               std::uint32_t (&p)[kKeys / 16][4], float (&rescale)[2]) {
   float m[2];
   bool huge[2];
 #pragma unroll
   for (int x = 0; x < 2; ++x) {
-    float even = kNothing, odd = kNothing;
+    float even = kHidden, odd = kHidden;
 #pragma unroll
     for (int i = 2 * x; i < kKeys / 2; i += 4) {
       even = fmaxf(even, s[i]);
@@ -118,7 +119,7 @@ RAPT_DEVICE void move_maximum(float (&s)[kKeys / 2], RowState& row, float c, con
 // The softmax of one step: p, the sums, and, where a maximum moved, its new value. A fresh row has no maximum: no
 // exponential is taken in vain. Returns whether o must be multiplied by `rescale`.
 template <class Type, int kKeys>
-RAPT_DEVICE bool softmax_step(float (&s)[kKeys / 2], RowState& row, float c, bool fresh,
+RAPT_DEVICE bool softmax_step(float (&s)[kKeys / 2], RowPair& row, float c, bool fresh,
                               std::uint32_t (&p)[kKeys / 16][4], float (&rescale)[2]) {
   bool move[2] = {true, true};
   if (!fresh) {
@@ -132,7 +133,7 @@ RAPT_DEVICE bool softmax_step(float (&s)[kKeys / 2], RowState& row, float c, boo
       return false;
     }
 #pragma unroll
-    for (int x = 0; x < 2; ++x) move[x] = exceeds_limit<Type>(largest[x]) || row.maximum[x] == kNothing;
+    for (int x = 0; x < 2; ++x) move[x] = exceeds_limit<Type>(largest[x]) || row.maximum[x] == kHidden;
   }
   move_maximum<Type, kKeys>(s, row, c, move, p, rescale);
   return any_lane(rescale[0] != 1.0F || rescale[1] != 1.0F);
@@ -148,7 +149,7 @@ RAPT_DEVICE float merge(float total, float before, float added, float now) {
 
 // Merges a finished chunk into the total of the chunks before it. The chunk's sum is first completed over the quad: one
 // order, whoever computes it. Afterwards `total.sum` is the whole row's.
-RAPT_DEVICE MergeWeights merge_chunk(RowState& total, const RowState& chunk, bool has_total) {
+RAPT_DEVICE MergeWeights merge_chunk(RowPair& total, const RowPair& chunk, bool has_total) {
   MergeWeights weights;
 #pragma unroll
   for (int x = 0; x < 2; ++x) {
@@ -166,11 +167,11 @@ RAPT_DEVICE MergeWeights merge_chunk(RowState& total, const RowState& chunk, boo
 struct RowResult {
   float scale, lse;
 };
-// `sink` is in base 2, or kNothing without one; it is merged last.
+// `sink` is in base 2, or kHidden without one; it is merged last.
 RAPT_DEVICE RowResult finish_row(float maximum, float sum, float sink) {
   const float whole = fmaxf(maximum, sink), m = finite_maximum(whole);
   const float rescale = exp2_approx(__fsub_rn(maximum, m));
-  if (sink != kNothing) sum = __fmaf_rn(sum, rescale, exp2_approx(__fsub_rn(sink, m)));
+  if (sink != kHidden) sum = __fmaf_rn(sum, rescale, exp2_approx(__fsub_rn(sink, m)));
   constexpr float kLn2 = 0.6931471805599453F;
   return {sum == 0.0F ? 0.0F : __fmul_rn(rescale, __fdiv_rn(1.0F, sum)), __fmaf_rn(whole, kLn2, logf(sum))};
 }

@@ -14,25 +14,25 @@ namespace rapt::cuda {
 // Hides keys from the thread's two rows: their scores become −inf. `window`: some rows may have keys hidden on the left
 // or initial keys; else only those at the end are hidden.
 template <int kKeys>
-RAPT_DEVICE void hide_keys(float (&s)[kKeys / 2], int first_column, const QueryKeys (&rows)[2], bool window) {
+RAPT_DEVICE void hide_keys(float (&s)[kKeys / 2], int first_column, const VisibleKeys (&rows)[2], bool window) {
   if (window) {
 #pragma unroll
     for (int i = 0; i < kKeys / 2; ++i) {
-      if (!rows[i / 2 % 2].sees(first_column + i / 4 * 8 + i % 2)) s[i] = kNothing;
+      if (!rows[i / 2 % 2].sees(first_column + i / 4 * 8 + i % 2)) s[i] = kHidden;
     }
   } else {
 #pragma unroll
     for (int i = 0; i < kKeys / 2; ++i) {
-      if (first_column + i / 4 * 8 + i % 2 >= rows[i / 2 % 2].last) s[i] = kNothing;
+      if (first_column + i / 4 * 8 + i % 2 >= rows[i / 2 % 2].end) s[i] = kHidden;
     }
   }
 }
 
 // The keys of a row of the tile; rows that do not exist repeat the last that does.
-RAPT_DEVICE QueryKeys query_keys_of(const RowsArguments& a, const Tile& tile, int row) {
+RAPT_DEVICE VisibleKeys visible_keys_of(const RowsArguments& a, const Tile& tile, int row) {
   const std::int32_t query = tile_row(a.plan, tile, row).query;
   const std::int32_t last = tile.queries - 1;
-  return query_keys(a.call, std::int64_t{tile.position} + (query < last ? query : last), tile.keys);
+  return visible_keys(a.call, tile.sequence, tile.first_query + (query < last ? query : last));
 }
 
 // o += p · v for the keys of a step whose v is not finite and was set to 0 in shared memory, in rows that see them: the
@@ -48,7 +48,7 @@ RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile,
     add_output = 1;
   }
   const int thread = reread_thread(), row = thread_row(thread), lane = thread % 4;
-  const QueryKeys keys[2] = {query_keys_of(a, tile, row), query_keys_of(a, tile, row + 8)};
+  const VisibleKeys keys[2] = {visible_keys_of(a, tile, row), visible_keys_of(a, tile, row + 8)};
   for (int key = 0; key < Shape::kKeys; ++key) {
     if ((marks[key / 32] >> (key % 32) & 1) == 0) continue;
     float weight[2];
@@ -65,7 +65,7 @@ RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile,
     const bool sees[2] = {keys[0].sees(first_key + key), keys[1].sees(first_key + key)};
     const DeviceTensor& value = a.call.value;
     const std::uint16_t* v = static_cast<const std::uint16_t*>(value.data) +
-                             value.offset(tile.batch, tile.kv_head, tile.key_row + first_key + key);
+                             value.offset(tile.sequence.batch, tile.kv_head, tile.sequence.key_begin + first_key + key);
 #pragma unroll
     for (int i = 0; i < Shape::kSize / 2; i += 4) {
 #pragma unroll
@@ -93,21 +93,38 @@ RAPT_DEVICE void hand_over(const std::uint32_t (&from)[kKeys / 16][4], std::uint
   }
 }
 
-// Four registers of o, from `at` on, are merged into the total.
-template <int kRegisters>
-RAPT_DEVICE void merge4(const float4& total, float (&o)[kRegisters], int at, const MergeWeights& w) {
-  o[at] = merge(total.x, w.before[0], o[at], w.now[0]);
-  o[at + 1] = merge(total.y, w.before[0], o[at + 1], w.now[0]);
-  o[at + 2] = merge(total.z, w.before[1], o[at + 2], w.now[1]);
-  o[at + 3] = merge(total.w, w.before[1], o[at + 3], w.now[1]);
+// A thread's part of the totals of chunks: kSize / 8 float4, 128 apart, fetched in batches of kBatch.
+template <int kBatch>
+RAPT_DEVICE void fetch_totals(const float4* totals, float4 (&batch)[kBatch]) {
+#pragma unroll
+  for (int i = 0; i < kBatch; ++i) batch[i] = totals[i * 128];
+}
+
+// o becomes the total merged with o. The first batch has been fetched; others are fetched one at a time, so that they fit
+// in the registers of the first.
+template <int kSize, int kBatch>
+RAPT_DEVICE void merge_totals(const float4* totals, float4 (&batch)[kBatch], float (&o)[kSize / 2],
+                              const MergeWeights& w) {
+#pragma unroll
+  for (int i = 0; i < kSize / 8; ++i) {
+    if (i > 0 && i % kBatch == 0) {
+      asm volatile("" ::: "memory");
+      fetch_totals(totals + i * 128, batch);
+    }
+    const float4& total = batch[i % kBatch];
+    o[4 * i] = merge(total.x, w.before[0], o[4 * i], w.now[0]);
+    o[4 * i + 1] = merge(total.y, w.before[0], o[4 * i + 1], w.now[0]);
+    o[4 * i + 2] = merge(total.z, w.before[1], o[4 * i + 2], w.now[1]);
+    o[4 * i + 3] = merge(total.w, w.before[1], o[4 * i + 3], w.now[1]);
+  }
 }
 
 // Consumer `group` (0 or 1): 64 rows of every tile of the block.
 template <class Type, class Shape>
 RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int group) {
   constexpr int kKeys = Shape::kKeys, kSize = Shape::kSize;
-  constexpr int kTotals = kSize / 8;                                 // float4 of a thread
-  constexpr int kAhead = kTotals < kKeys / 8 ? kTotals : kKeys / 8;  // of them fetched under p·v, in the registers of s
+  // Totals of chunks are fetched under p·v, in the registers of s.
+  constexpr int kBatch = kSize / 8 < kKeys / 8 ? kSize / 8 : kKeys / 8;
   constexpr int kTurn = 1;                                           // named barriers kTurn, kTurn + 1
   constexpr int kStageUnits = RowsShared<Shape>::kTileElements * 2 / 16;
   const bool first_lane = (threadIdx.x & 31) == 0;
@@ -119,7 +136,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
 
   float s[kKeys / 2], o[kSize / 2];
   std::uint32_t p[kKeys / 16][4];
-  RowState chunk, total;
+  RowPair chunk, total;
   bool has_total = false;
   int add_output = 0;
   Cursor<Shape::kStages> k, v;  // of the next step, and of the step whose p is ready
@@ -131,7 +148,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   };
   const auto hide = [&](const Step& step, const Tile& tile) {
     const int thread = reread_thread(), row = thread_row(thread);
-    const QueryKeys rows[2] = {query_keys_of(a, tile, row), query_keys_of(a, tile, row + 8)};
+    const VisibleKeys rows[2] = {visible_keys_of(a, tile, row), visible_keys_of(a, tile, row + 8)};
     hide_keys<kKeys>(s, step.first_key + 2 * (thread % 4), rows, a.window);
   };
 
@@ -187,7 +204,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
     MergeWeights weights;
     if (fresh) {
       weights = merge_chunk(total, chunk, has_total);
-      chunk = RowState{};
+      chunk = RowPair{};
     }
     std::uint32_t new_p[kKeys / 16][4];
     float rescale[2];
@@ -207,24 +224,22 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
       }
     } else {
       if (has_total) {
-        float4 ahead[kAhead];
-#pragma unroll
-        for (int i = 0; i < kAhead; ++i) ahead[i] = totals[i * 128];
+        float4 batch[kBatch];
+        fetch_totals(totals, batch);
         output_done();
-#pragma unroll
-        for (int i = 0; i < kTotals; ++i) merge4(i < kAhead ? ahead[i < kAhead ? i : 0] : totals[i * 128], o, 4 * i, weights);
+        merge_totals<kSize>(totals, batch, o, weights);
       } else {
         output_done();
       }
       has_total = !next.begins_tile();
       if (has_total) {
 #pragma unroll
-        for (int i = 0; i < kTotals; ++i) totals[i * 128] = make_float4(o[4 * i], o[4 * i + 1], o[4 * i + 2], o[4 * i + 3]);
+        for (int i = 0; i < kSize / 2; i += 4) totals[i * 32] = make_float4(o[i], o[i + 1], o[i + 2], o[i + 3]);
       } else {
         store_tile<Type, kSize>(a, tile_at(tile), total, o);
         __syncwarp();
         release(shared.tile.empty[tile % kTileSlots]);
-        total = RowState{};
+        total = RowPair{};
         ++tile;
       }
     }
@@ -240,8 +255,9 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   products_wait<0>();
   const MergeWeights weights = merge_chunk(total, chunk, has_total);
   if (has_total) {
-#pragma unroll
-    for (int i = 0; i < kTotals; ++i) merge4(totals[i * 128], o, 4 * i, weights);
+    float4 batch[kBatch];
+    fetch_totals(totals, batch);
+    merge_totals<kSize>(totals, batch, o, weights);
   }
   store_tile<Type, kSize>(a, tile_at(tile), total, o);
 }

@@ -9,18 +9,12 @@
 
 namespace rapt::cuda {
 
-// A tile of a listed call: part `part` of a sequence.
-struct TileEntry {
-  std::int32_t sequence, part;
-};
-
 struct RowsArguments {
   Arguments call;
   CUtensorMap query, key, value;
   RowsPlan plan;
   std::int32_t* next_tile = nullptr;  // a counter on the device, 0 when the kernel starts
   const TileEntry* list = nullptr;    // tiles of a column, longest first, if the plan is listed
-  const std::int32_t* list_length = nullptr;
   float* totals = nullptr;     // chunk totals of all blocks, where shared memory is too small
   float scale = 1.0F;          // of scores: scale · log2 e
   float minus_zero = -0.0F;    // see hand_over in cuda/rows.cuh

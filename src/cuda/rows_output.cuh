@@ -1,7 +1,7 @@
 // What leaves the rows kernel: rows of out, and lse.
 #pragma once
 
-#include "cuda/row_state.cuh"
+#include "cuda/lazy_softmax.cuh"
 #include "cuda/rows_shared.cuh"
 
 namespace rapt::cuda {
@@ -17,15 +17,6 @@ struct TileRow {
 RAPT_DEVICE TileRow tile_row(const RowsPlan& plan, const Tile& tile, int row) {
   const std::int32_t query = row & ((1 << plan.query_shift) - 1), head = row >> plan.query_shift;
   return {query, head, query < tile.queries && head < tile.heads};
-}
-
-RAPT_DEVICE float load_float(const DeviceTensor& tensor, std::int64_t offset) {
-  switch (tensor.dtype) {
-    case DType::bf16: return Bf16::value(static_cast<const std::uint16_t*>(tensor.data)[offset]);
-    case DType::f16: return F16::value(static_cast<const std::uint16_t*>(tensor.data)[offset]);
-    case DType::f64: return static_cast<float>(static_cast<const double*>(tensor.data)[offset]);
-    default: return static_cast<const float*>(tensor.data)[offset];
-  }
 }
 
 // 32 columns of a row, 8 in each lane of a quad as pairs (2 · lane, 8 + 2 · lane, …), exchanged so that each lane has 8
@@ -86,28 +77,28 @@ RAPT_DEVICE void store_elements(std::uint16_t* to, std::int64_t stride, const fl
 
 // Divides by the sum, merges the sink, and writes the thread's two rows of the tile.
 template <class Type, int kSize>
-RAPT_DEVICE void store_tile(const RowsArguments& a, const Tile& tile, const RowState& total,
+RAPT_DEVICE void store_tile(const RowsArguments& a, const Tile& tile, const RowPair& total,
                             const float (&o)[kSize / 2]) {
   const Arguments& call = a.call;
   const int thread = reread_thread(), row = thread_row(thread), lane = thread % 4;
 #pragma unroll
   for (int x = 0; x < 2; ++x) {
     const TileRow at = tile_row(a.plan, tile, row + 8 * x);
-    const std::int64_t head = tile.head + at.head, query = tile.query_row + at.query;
-    float sink = kNothing;
+    const std::int64_t head = tile.head + at.head, query = tile.query_row() + at.query;
+    float sink = kHidden;
     if (call.sinks.data != nullptr && at.exists) {
-      sink = __fmul_rn(load_float(call.sinks, head * call.sinks.head), 1.4426950408889634F);
+      sink = __fmul_rn(load_float(call.sinks.data, call.sinks.dtype, head * call.sinks.head), 1.4426950408889634F);
     }
     const RowResult result = finish_row(total.maximum[x], total.sum[x], sink);
     std::uint16_t* to =
-        at.exists ? static_cast<std::uint16_t*>(call.out.data) + call.out.offset(tile.batch, head, query) : nullptr;
+        at.exists ? static_cast<std::uint16_t*>(call.out.data) + call.out.offset(tile.sequence.batch, head, query) : nullptr;
     if (a.store_vectors) {
       store_vectors<Type, kSize>(to, o, x, result.scale, lane, call.value_size);
     } else {
       store_elements<Type, kSize>(to, call.out.element, o, x, result.scale, lane, call.value_size);
     }
     if (call.lse.data != nullptr && at.exists && lane == 0) {
-      static_cast<float*>(call.lse.data)[call.lse.offset(tile.batch, head, query)] = result.lse;
+      static_cast<float*>(call.lse.data)[call.lse.offset(tile.sequence.batch, head, query)] = result.lse;
     }
   }
 }

@@ -6,22 +6,16 @@ namespace rapt::cuda {
 
 namespace {
 
-// Keys and values of a section: larger than the L2 cache (50 MB), because tiles of a section read the same part of it at
-// a time; smaller for short sequences, whose tiles differ more in length.
+// Keys and values of a section: more than the L2 cache holds (50 MB), because the tiles of a section read the same part
+// of them at a time; less for short sequences, whose tiles differ more in length.
 constexpr std::int64_t kLongSection = 64 << 20, kShortSection = 32 << 20;
 constexpr std::int32_t kLongKeys = 2048;
 
-bool all_alike(const Arguments& call) {
-  if (call.sequence_count == 1) return true;
-  if (call.lists.in_workspace != nullptr) return false;
-  const Sequence& first = call.sequence(0);
-  for (std::int32_t n = 1; n < call.sequence_count; ++n) {
-    const Sequence& other = call.sequence(n);
-    if (other.query_count != first.query_count || other.key_count != first.key_count || other.offset != first.offset) {
-      return false;
-    }
-  }
-  return true;
+bool alike(std::span<const Sequence> sequences) {
+  const Sequence& first = sequences.front();
+  return std::all_of(sequences.begin(), sequences.end(), [&](const Sequence& other) {
+    return other.query_count == first.query_count && other.key_count == first.key_count && other.offset == first.offset;
+  });
 }
 
 bool tiles_differ_in_length(const Arguments& call) {
@@ -31,41 +25,59 @@ bool tiles_differ_in_length(const Arguments& call) {
 // 2^shift queries of a head in a tile. Where a group's queries do not fill a tile, several heads share it.
 std::int32_t query_shift(const Arguments& call) {
   std::int32_t shift = 7;
-  while (call.group > 1 && shift > 0 && call.queries <= (1 << (shift - 1)) && (kTileRows >> shift) < call.group) --shift;
+  while (shift > 0 && call.queries <= 1 << (shift - 1) && kTileRows >> shift < call.group) --shift;
   return shift;
+}
+
+std::int32_t parts_of(const Sequence& sequence, const RowsPlan& plan) {
+  return (sequence.query_count + (1 << plan.query_shift) - 1) >> plan.query_shift;
 }
 
 }  // namespace
 
-RowsPlan plan_rows(const Arguments& call, bool general) {
+RowsPlan plan_rows(const Arguments& call, std::span<const Sequence> sequences, bool general) {
   RowsPlan plan;
+  if (sequences.empty()) return plan;
   plan.step = step_keys(padded_head_size(call.head_size, call.value_size), general);
   plan.query_shift = query_shift(call);
   plan.column_heads = kTileRows >> plan.query_shift;
   plan.group_columns = (call.group + plan.column_heads - 1) / plan.column_heads;
-  plan.listed = !all_alike(call);
+  plan.listed = !alike(sequences);
 
-  const std::int32_t columns = plan.columns_per_sequence(call);
   const std::int64_t bytes = std::int64_t{call.keys} * (call.head_size + call.value_size) * 2;  // of a kv head
   const std::int64_t budget = call.keys > kLongKeys ? kLongSection : kShortSection;
-  std::int64_t section = std::max<std::int64_t>(1, budget / std::max<std::int64_t>(1, bytes)) * plan.group_columns;
+  const std::int64_t kv_heads = budget / std::max<std::int64_t>(1, bytes * (plan.listed ? call.batch : 1));
+  const std::int64_t section = std::max<std::int64_t>(1, kv_heads) * plan.group_columns;
+  plan.columns = plan.columns_per_sequence(call);
   if (plan.listed) {
-    plan.columns = columns;
-    // The list holds the tiles of all sequences, so a column's keys are those of the whole batch.
-    section = std::max<std::int64_t>(1, section / std::max(1, call.batch));
+    for (const Sequence& sequence : sequences) plan.tiles_per_column += parts_of(sequence, plan);
   } else {
-    const std::int32_t queries = call.lists.in_workspace != nullptr ? call.queries : call.sequence(0).query_count;
-    plan.columns = columns * call.sequence_count;
-    plan.tiles_per_column = (queries + (1 << plan.query_shift) - 1) >> plan.query_shift;
-    if (!tiles_differ_in_length(call)) section = 1;  // equal tiles: one column at a time
+    plan.columns *= static_cast<std::int32_t>(sequences.size());
+    plan.tiles_per_column = parts_of(sequences.front(), plan);
   }
-  plan.section = static_cast<std::int32_t>(std::min<std::int64_t>(section, std::max(1, plan.columns)));
+  // Tiles of one length: a column after another.
+  const bool one_length = !plan.listed && !tiles_differ_in_length(call);
+  plan.section = one_length ? 1 : static_cast<std::int32_t>(std::min<std::int64_t>(section, plan.columns));
   return plan;
 }
 
-std::int64_t listed_tiles_bound(const Arguments& call, const RowsPlan& plan) {
-  // Every sequence has at most one tile that is not full.
-  return ((std::int64_t{call.batch} * call.queries) >> plan.query_shift) + call.sequence_count;
+std::vector<TileEntry> list_tiles(const Arguments& call, const RowsPlan& plan, std::span<const Sequence> sequences) {
+  struct Item {
+    TileEntry entry;
+    std::int32_t steps;
+  };
+  std::vector<Item> items;
+  items.reserve(static_cast<std::size_t>(plan.tiles_per_column));
+  for (std::size_t n = 0; n < sequences.size(); ++n) {
+    for (std::int32_t part = 0; part < parts_of(sequences[n], plan); ++part) {
+      const Tile tile = make_tile(call, plan, sequences[n], 0, part);
+      items.push_back({{static_cast<std::int32_t>(n), part}, tile.steps.count()});
+    }
+  }
+  std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.steps > b.steps; });
+  std::vector<TileEntry> list(items.size());
+  std::transform(items.begin(), items.end(), list.begin(), [](const Item& item) { return item.entry; });
+  return list;
 }
 
 }  // namespace rapt::cuda

@@ -8,8 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
-#include "cuda/arguments.h"
+#include "cuda/visible.cuh"
 
 namespace rapt::cuda {
 
@@ -27,23 +29,6 @@ constexpr int padded_head_size(int head_size, int value_size) {
 // Keys in a step. It is part of the arithmetic: p is rounded beside the maximum of its step.
 constexpr int step_keys(int padded_size, bool general) { return padded_size > 128 || general ? 64 : 128; }
 
-// The keys that a query may see, masks apart: first … last − 1, and 0 … initial − 1.
-struct QueryKeys {
-  std::int32_t first, last, initial;
-
-  RAPT_HOST_DEVICE bool sees(std::int32_t key) const { return (key >= first && key < last) || key < initial; }
-};
-
-RAPT_HOST_DEVICE std::int32_t clamp_key(std::int64_t key, std::int32_t keys) {
-  return key < 0 ? 0 : key > keys ? keys : static_cast<std::int32_t>(key);
-}
-
-RAPT_HOST_DEVICE QueryKeys query_keys(const Arguments& call, std::int64_t position, std::int32_t keys) {
-  const std::int64_t initial = position + call.right_of_first + 1;
-  return {clamp_key(position - call.left, keys), clamp_key(position + call.right + 1, keys),
-          clamp_key(initial < call.first_keys ? initial : call.first_keys, keys)};
-}
-
 // The steps of a tile: 0 … initial_end − 1, then begin … end − 1. Of these, steps within full_begin … full_end − 1 and
 // 0 … full_initial_end − 1 are visible to all rows; in all others some keys are hidden from some rows.
 struct StepRange {
@@ -59,18 +44,21 @@ struct StepRange {
   RAPT_HOST_DEVICE std::int32_t count() const { return initial_end + end - begin; }
 };
 
-// For queries at positions `lowest` … `highest` of a sequence. A tile that sees nothing still visits one step, so that
-// its rows are written.
-RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, std::int64_t lowest, std::int64_t highest,
-                                         std::int32_t keys, std::int32_t step) {
-  const QueryKeys low = query_keys(call, lowest, keys), high = query_keys(call, highest, keys);
+// Keys that a query sees from key 0 on.
+RAPT_HOST_DEVICE std::int32_t visible_prefix(const VisibleKeys& keys) {
+  return keys.begin == 0 ? keys.end : keys.first_end;
+}
+
+// For queries `lowest` … `highest` of a sequence. A tile that sees nothing still visits one step, so that its rows are
+// written.
+RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, const Sequence& sequence, std::int32_t lowest,
+                                         std::int32_t highest, std::int32_t step) {
+  const VisibleKeys low = visible_keys(call, sequence, lowest), high = visible_keys(call, sequence, highest);
   StepRange range;
-  range.begin = low.first / step;
-  range.end = (high.last + step - 1) / step;
-  range.initial_end = (high.initial + step - 1) / step;
-  if (high.last <= low.first) range.begin = range.end = range.initial_end;  // the window is empty for all rows
-  if (range.initial_end > 0 && range.initial_end >= range.begin) {          // the ranges meet: one is enough
-    range.end = range.end > range.initial_end ? range.end : range.initial_end;
+  range.begin = low.begin / step;
+  range.end = (high.end + step - 1) / step;
+  range.initial_end = (high.first_end + step - 1) / step;
+  if (range.initial_end > 0 && range.initial_end >= range.begin) {  // the ranges meet: one is enough
     range.begin = 0;
     range.initial_end = 0;
   }
@@ -78,9 +66,10 @@ RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, std::int64_t low
     range.begin = 0;
     range.end = 1;
   }
-  range.full_initial_end = low.initial / step;
-  range.full_begin = (high.first + step - 1) / step;
-  range.full_end = low.last / step;
+  const std::int32_t low_prefix = visible_prefix(low), high_prefix = visible_prefix(high);
+  range.full_initial_end = (low_prefix < high_prefix ? low_prefix : high_prefix) / step;
+  range.full_begin = (high.begin + step - 1) / step;
+  range.full_end = low.end / step;
   return range;
 }
 
@@ -92,43 +81,47 @@ struct RowsPlan {
   std::int32_t query_shift = 7;      // a tile holds 2^query_shift queries of 128 / 2^query_shift heads
   std::int32_t column_heads = 1;     // heads of a tile
   std::int32_t group_columns = 1;    // columns of a group of heads
-  std::int32_t columns = 0;          // listed: of one sequence; else of all
-  std::int32_t tiles_per_column = 0; // listed: at most; the list's length is on the device
+  std::int32_t columns = 0;          // of all sequences; listed: of one
+  std::int32_t tiles_per_column = 0;
   std::int32_t section = 1;          // columns
-  bool listed = false;               // sequences differ: their tiles are in a list (cuda/list_tiles.cu)
+  bool listed = false;               // sequences differ: the tiles of a column are those of a list
 
   RAPT_HOST_DEVICE std::int32_t columns_per_sequence(const Arguments& call) const {
     return call.kv_heads * group_columns;
   }
 };
 
-RowsPlan plan_rows(const Arguments& call, bool general);
+// `sequences`: those of the call, in host memory.
+RowsPlan plan_rows(const Arguments& call, std::span<const Sequence> sequences, bool general);
 
-// Tiles that a listed call has at most.
-std::int64_t listed_tiles_bound(const Arguments& call, const RowsPlan& plan);
+// A tile of a listed call: part `part` of sequence `sequence`.
+struct TileEntry {
+  std::int32_t sequence, part;
+};
+
+// The tiles of a column of a listed call, longest first; of equal length, in the order of the sequences.
+std::vector<TileEntry> list_tiles(const Arguments& call, const RowsPlan& plan, std::span<const Sequence> sequences);
 
 // The tile with number `number`: its column, and its rank among the tiles of the column, longest first.
 struct TilePlace {
   std::int32_t column, rank;
 };
-RAPT_HOST_DEVICE TilePlace place_of(const RowsPlan& plan, std::int32_t tiles_per_column, std::int32_t number) {
-  const std::int32_t section = number / (plan.section * tiles_per_column);
-  const std::int32_t within = number - section * plan.section * tiles_per_column;
+RAPT_HOST_DEVICE TilePlace place_of(const RowsPlan& plan, std::int32_t number) {
+  const std::int32_t in_section = plan.section * plan.tiles_per_column, section = number / in_section;
+  const std::int32_t within = number - section * in_section;
   const std::int32_t left = plan.columns - section * plan.section;
   const std::int32_t width = left < plan.section ? left : plan.section;
   return {section * plan.section + within % width, within / width};
 }
 
-// One tile: rows and keys of the tensors, and positions within the sequence.
+// One tile: 2^query_shift queries of a sequence from `first_query` on, of `heads` heads from `head` on.
 struct Tile {
-  std::int32_t batch = 0, index = 0;          // row of the tensors; b of the dropout counter
-  std::int32_t head = 0, kv_head = 0;         // first query head
-  std::int32_t heads = 1;                     // heads that exist, from `head` on
-  std::int32_t first_query = 0, queries = 0;  // of the sequence: queries that exist, from first_query on
-  std::int32_t query_row = 0, key_row = 0;    // rows of the tensors: first_query, and key 0
-  std::int32_t position = 0;                  // of first_query
-  std::int32_t keys = 0;                      // of the sequence
+  Sequence sequence{};
+  std::int32_t head = 0, kv_head = 0, heads = 1;
+  std::int32_t first_query = 0, queries = 0;  // queries that exist
   StepRange steps{};
+
+  RAPT_HOST_DEVICE std::int32_t query_row() const { return sequence.query_begin + first_query; }  // of the tensors
 };
 
 // Tile `part` (128 or fewer queries, ascending) of column `column` of a sequence.
@@ -139,18 +132,13 @@ RAPT_HOST_DEVICE Tile make_tile(const Arguments& call, const RowsPlan& plan, con
   const std::int32_t first = part << plan.query_shift;
   const std::int32_t in_tile = 1 << plan.query_shift, left = sequence.query_count - first;
   Tile tile;
-  tile.batch = sequence.batch;
-  tile.index = sequence.index;
+  tile.sequence = sequence;
   tile.kv_head = group;
   tile.head = group * call.group + head_in_group;
   tile.heads = call.group - head_in_group < plan.column_heads ? call.group - head_in_group : plan.column_heads;
   tile.first_query = first;
   tile.queries = left < in_tile ? left : in_tile;
-  tile.query_row = sequence.query_begin + first;
-  tile.key_row = sequence.key_begin;
-  tile.position = sequence.offset + first;
-  tile.keys = sequence.key_count;
-  tile.steps = visible_steps(call, tile.position, std::int64_t{tile.position} + tile.queries - 1, tile.keys, plan.step);
+  tile.steps = visible_steps(call, sequence, first, first + tile.queries - 1, plan.step);
   return tile;
 }
 

@@ -5,12 +5,8 @@
 
 namespace rapt::cuda {
 
-RAPT_DEVICE std::int32_t tiles_per_column(const RowsArguments& a) {
-  return a.plan.listed ? *a.list_length : a.plan.tiles_per_column;
-}
-
-RAPT_DEVICE Tile tile_number(const RowsArguments& a, std::int32_t per_column, std::int32_t number) {
-  const TilePlace place = place_of(a.plan, per_column, number);
+RAPT_DEVICE Tile tile_number(const RowsArguments& a, std::int32_t number) {
+  const TilePlace place = place_of(a.plan, number);
   if (a.plan.listed) {
     const TileEntry entry = a.list[place.rank];
     return make_tile(a.call, a.plan, a.call.sequence(entry.sequence), place.column, entry.part);
@@ -18,13 +14,13 @@ RAPT_DEVICE Tile tile_number(const RowsArguments& a, std::int32_t per_column, st
   // Later queries see more keys under a causal mask: the last part is the longest.
   const std::int32_t columns = a.plan.columns_per_sequence(a.call), sequence = place.column / columns;
   return make_tile(a.call, a.plan, a.call.sequence(sequence), place.column - sequence * columns,
-                   per_column - 1 - place.rank);
+                   a.plan.tiles_per_column - 1 - place.rank);
 }
 
 // One thread: hands out tiles by a counter in device memory, and brings the q of each.
 template <class Shape>
 RAPT_DEVICE void produce_tiles(const RowsArguments& a, RowsShared<Shape>& shared) {
-  const std::int32_t per_column = tiles_per_column(a), tiles = a.plan.columns * per_column;
+  const std::int32_t tiles = a.plan.columns * a.plan.tiles_per_column;
   const std::int32_t group_heads = a.plan.query_shift < 7 ? kGroupRows >> a.plan.query_shift : 0;
   const std::int32_t group_queries = a.plan.query_shift < 7 ? 0 : kGroupRows;
   Cursor<kTileSlots> slot;
@@ -39,10 +35,10 @@ RAPT_DEVICE void produce_tiles(const RowsArguments& a, RowsShared<Shape>& shared
       return;
     }
     Tile& tile = shared.tiles[slot.stage];
-    tile = tile_number(a, per_column, number);
+    tile = tile_number(a, number);
     shared.tile.full[slot.stage].arrive();
     number = static_cast<std::int32_t>(gridDim.x) + atomicAdd(a.next_tile, 1);
-    const std::int32_t query_row = tile.query_row, head = tile.head, batch = tile.batch;
+    const std::int32_t query_row = tile.query_row(), head = tile.head, batch = tile.sequence.batch;
     for (int group = 0; group < 2; ++group) {
       shared.query_empty[group].wait(round ^ 1);
       shared.query_full[group].arrive_and_expect(kGroupRows * Shape::kSize * 2);
@@ -111,7 +107,8 @@ RAPT_DEVICE void produce_steps(const RowsArguments& a, RowsShared<Shape>& shared
       shared.steps[k.stage] = Step{step * Shape::kKeys, flags};
       Barrier& full = shared.k.full[k.stage];
       full.arrive_and_expect(RowsShared<Shape>::kTileElements * 2);
-      const StepPlace place{tile.key_row + step * Shape::kKeys, tile.kv_head, tile.batch, flags};
+      const StepPlace place{tile.sequence.key_begin + step * Shape::kKeys, tile.kv_head,
+                            tile.sequence.batch, flags};
       for (int panel = 0; panel < Shape::kPanels; ++panel) {
         copy_box(shared.key[k.stage] + panel * Shape::kKeys * 64, a.key, full, panel * 64, place.row, place.head,
                  place.batch);
