@@ -1,0 +1,40 @@
+// Compares the model of the tensor core (tensor_core.h) with the device, bit by bit: the work behind
+// `rapt check --tensor-core`. No CUDA header.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rapt/dtype.h"
+
+namespace rapt::cuda {
+
+// The random dots of one kind and type.
+struct TensorCoreScore {
+  std::string kind;
+  DType type = DType::bf16;
+  std::int64_t dots = 0;   // each computed by every instruction
+  std::int64_t wrong = 0;  // results that differ from the model, over all instructions
+};
+
+struct TensorCoreReport {
+  std::string device;                     // its name
+  std::vector<std::string> instructions;  // each with where its operands are
+  std::vector<TensorCoreScore> scores;    // for each type, every kind
+  std::vector<std::string> failures;      // the first few, with all operands as bits
+  double seconds = 0.0;
+
+  bool good() const {
+    for (const TensorCoreScore& score : scores) {
+      if (score.wrong != 0) return false;
+    }
+    return true;
+  }
+};
+
+// On the first CUDA device. A tile is 64 · 256 dots of a kind and type. Throws rapt::Error where there is no device
+// that the model describes.
+TensorCoreReport check_tensor_core(int tiles, std::uint64_t seed);
+
+}  // namespace rapt::cuda
