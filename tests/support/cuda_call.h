@@ -1,0 +1,37 @@
+// A case as CUDA kernels get it, on a machine without a GPU: resolved into arguments whose pointers are host memory.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "cases/case.h"
+#include "core/problem.h"
+#include "cuda/arguments.h"
+
+namespace rapt::test {
+
+class CudaCall {
+ public:
+  explicit CudaCall(const cases::Case& test);
+  CudaCall(const CudaCall&) = delete;
+  CudaCall& operator=(const CudaCall&) = delete;
+
+  const ForwardProblem& problem() const { return problem_; }
+  const cuda::Arguments& arguments() const { return arguments_; }
+
+  // What kernels have written to out and lse.
+  cases::Answer answer() const;
+  // Whether the memory around out is unchanged.
+  bool is_untouched() const { return out_.is_untouched(); }
+
+ private:
+  std::unique_ptr<std::byte[]> lists_memory_;  // of the problem
+  std::vector<std::byte> block_;               // of the arguments
+  cases::Buffer out_;
+  Tensor lse_;
+  ForwardProblem problem_;
+  cuda::Arguments arguments_;
+};
+
+}  // namespace rapt::test
