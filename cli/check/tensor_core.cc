@@ -8,14 +8,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cuda/tensor_core_check.h"
+#include "rapt/tensor_core.h"
 
 namespace rapt::cli {
 namespace {
-
-// 48 tiles of 16,384 dots for each kind and type: 25 million.
-constexpr int kTiles = 48;
-constexpr std::uint64_t kSeed = 1;
 
 std::int64_t all_dots(const cuda::TensorCoreReport& report) {
   std::int64_t dots = 0;
@@ -65,7 +61,7 @@ void print_json(const cuda::TensorCoreReport& report) {
 }  // namespace
 
 ExitCode run_tensor_core_check(bool json) {
-  const cuda::TensorCoreReport report = cuda::check_tensor_core(kTiles, kSeed);
+  const cuda::TensorCoreReport report = cuda::check_tensor_core();
   if (json) {
     print_json(report);
   } else {

@@ -1,17 +1,19 @@
-#include "cuda/tensor_core_check.h"
-
 #include <cuda_runtime.h>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cuda/errors.h"
 #include "cuda/random_dots.h"
 #include "cuda/tensor_core.h"
 #include "cuda/tensor_core_instructions.cuh"
+#include "rapt/cuda.h"
 #include "rapt/error.h"
+#include "rapt/tensor_core.h"
 
 namespace rapt::cuda {
 namespace {
@@ -188,7 +190,9 @@ constexpr Instruction kInstructions[] = {
     wgmma<256, true, Major::mn>("wgmma m64n256k16, A in registers, B MN-major"),
 };
 
-constexpr int kDevice = 0;
+// 48 tiles of each kind and type: 25 million dots.
+constexpr int kTiles = 48;
+constexpr std::uint64_t kSeed = 1;
 
 struct Free {
   void operator()(void* memory) const { cudaFree(memory); }
@@ -196,19 +200,20 @@ struct Free {
 template <class T>
 class DeviceArray {
  public:
-  explicit DeviceArray(std::size_t count) {
+  DeviceArray(std::size_t count, int device) : device_(device) {
     void* memory = nullptr;
-    require(cudaMalloc(&memory, count * sizeof(T)), "cudaMalloc", kDevice);
+    require(cudaMalloc(&memory, count * sizeof(T)), "cudaMalloc", device_);
     memory_.reset(static_cast<T*>(memory));
   }
   T* get() const { return memory_.get(); }
   std::vector<T> read(std::size_t from, std::size_t count) const {
     std::vector<T> values(count);
-    require(cudaMemcpy(values.data(), get() + from, count * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy", kDevice);
+    require(cudaMemcpy(values.data(), get() + from, count * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy", device_);
     return values;
   }
 
  private:
+  int device_;
   std::unique_ptr<T, Free> memory_;
 };
 
@@ -221,17 +226,17 @@ std::string hex(std::uint32_t bits, int digits) {
 // The dots of one kind and type, through every instruction.
 class Check {
  public:
-  Check(int tiles, std::uint64_t seed) : tiles_(tiles), seed_(seed) {}
+  explicit Check(int device) : device_(device) {}
 
   TensorCoreScore run(DType type, DotKind kind, std::vector<std::string>& failures) const {
-    TensorCoreScore score{name_of(kind), type, static_cast<std::int64_t>(tiles_) * kDots, 0};
+    TensorCoreScore score{name_of(kind), type, std::int64_t{kTiles} * kDots, 0};
     const Tile tile{a_.get(), b_.get(), c_.get(), expected_.get()};
-    make_dots<<<tiles_, kThreads>>>(kind, type, seed_, tile);
-    require_launched("make_dots", kDevice);
+    make_dots<<<kTiles, kThreads>>>(kind, type, kSeed, tile);
+    require_launched("make_dots", device_);
     for (const Instruction& instruction : kInstructions) {
-      require(cudaMemset(tally_.get(), 0, sizeof(Tally)), "cudaMemset", kDevice);
-      (type == DType::bf16 ? instruction.bf16 : instruction.f16)<<<tiles_, kThreads>>>(tile, tally_.get());
-      require_launched(instruction.name, kDevice);
+      require(cudaMemset(tally_.get(), 0, sizeof(Tally)), "cudaMemset", device_);
+      (type == DType::bf16 ? instruction.bf16 : instruction.f16)<<<kTiles, kThreads>>>(tile, tally_.get());
+      require_launched(instruction.name, device_);
       const Tally tally = tally_.read(0, 1)[0];
       score.wrong += static_cast<std::int64_t>(tally.wrong);
       for (unsigned n = 0; n < tally.wrong && n < Tally::kKept && failures.size() < kMostFailures; ++n)
@@ -257,31 +262,35 @@ class Check {
     return text;
   }
 
-  int tiles_;
-  std::uint64_t seed_;
-  DeviceArray<std::uint16_t> a_{static_cast<std::size_t>(tiles_) * kRows * kDepth};
-  DeviceArray<std::uint16_t> b_{static_cast<std::size_t>(tiles_) * kColumns * kDepth};
-  DeviceArray<std::uint32_t> c_{static_cast<std::size_t>(tiles_) * kDots};
-  DeviceArray<std::uint32_t> expected_{static_cast<std::size_t>(tiles_) * kDots};
-  DeviceArray<Tally> tally_{1};
+  int device_;
+  DeviceArray<std::uint16_t> a_{std::size_t{kTiles} * kRows * kDepth, device_};
+  DeviceArray<std::uint16_t> b_{std::size_t{kTiles} * kColumns * kDepth, device_};
+  DeviceArray<std::uint32_t> c_{std::size_t{kTiles} * kDots, device_};
+  DeviceArray<std::uint32_t> expected_{std::size_t{kTiles} * kDots, device_};
+  DeviceArray<Tally> tally_{1, device_};
 };
 
 }  // namespace
 
-TensorCoreReport check_tensor_core(int tiles, std::uint64_t seed) {
+TensorCoreReport check_tensor_core(int device) {
   const auto start = std::chrono::steady_clock::now();
-  require(cudaSetDevice(kDevice), "cudaSetDevice", kDevice);
-  cudaDeviceProp device{};
-  require(cudaGetDeviceProperties(&device, kDevice), "cudaGetDeviceProperties", kDevice);
-  if (device.major != 9) {
-    throw Error("tensor-core check: the model describes Hopper (compute capability 9.0); cuda:0 is " +
-                std::string(device.name) + " with compute capability " + std::to_string(device.major) + "." +
-                std::to_string(device.minor));
+  const std::vector<DeviceInfo> all = devices();
+  if (all.empty()) throw Error("tensor-core check: " + unavailable_because());
+  if (device < 0 || device >= static_cast<int>(all.size())) {
+    throw Error("tensor-core check: there is no cuda:" + std::to_string(device) + "; devices are cuda:0 to cuda:" +
+                std::to_string(all.size() - 1));
   }
+  const DeviceInfo& info = all[static_cast<std::size_t>(device)];
+  if (info.capability_major != 9) {
+    throw Error("tensor-core check: the model is that of Hopper (compute capability 9.0); cuda:" +
+                std::to_string(device) + " is " + info.name + " with compute capability " +
+                std::to_string(info.capability_major) + "." + std::to_string(info.capability_minor));
+  }
+  require(cudaSetDevice(device), "cudaSetDevice", device);
   TensorCoreReport report;
-  report.device = device.name;
+  report.device = info.name;
   for (const Instruction& instruction : kInstructions) report.instructions.emplace_back(instruction.name);
-  const Check check(tiles, seed);
+  const Check check(device);
   for (const DType type : {DType::bf16, DType::f16}) {
     for (int kind = 0; kind < kDotKinds; ++kind)
       report.scores.push_back(check.run(type, static_cast<DotKind>(kind), report.failures));

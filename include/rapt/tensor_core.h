@@ -1,5 +1,5 @@
-// Compares the model of the tensor core (tensor_core.h) with the device, bit by bit: the work behind
-// `rapt check --tensor-core`. No CUDA header.
+// Whether a GPU's tensor cores compute as the library assumes: random dot products, compared bit by bit with a model of
+// their arithmetic. `rapt check --tensor-core` prints the result.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,12 @@
 
 #include "rapt/dtype.h"
 
+#pragma GCC visibility push(default)
 namespace rapt::cuda {
 
 // The random dots of one kind and type.
 struct TensorCoreScore {
-  std::string kind;
+  std::string kind;  // "cancelling", "near overflow", …
   DType type = DType::bf16;
   std::int64_t dots = 0;   // each computed by every instruction
   std::int64_t wrong = 0;  // results that differ from the model, over all instructions
