@@ -34,8 +34,9 @@ struct TensorCoreReport {
   }
 };
 
-// On the first CUDA device. A tile is 64 · 256 dots of a kind and type. Throws rapt::Error where there is no device
-// that the model describes.
-TensorCoreReport check_tensor_core(int tiles, std::uint64_t seed);
+// 25 million dots on a CUDA device, a few seconds. Throws rapt::Error where there is no such device, or none that the
+// model describes.
+TensorCoreReport check_tensor_core(int device = 0);
 
 }  // namespace rapt::cuda
+#pragma GCC visibility pop

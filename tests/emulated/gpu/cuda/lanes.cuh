@@ -1,4 +1,4 @@
-// In place of src/cuda/lanes.cuh: a warp of tests/support/block.h, and what the CUDA compiler brings along.
+// In place of src/cuda/lanes.cuh: a warp of tests/emulated/block.h, and what the CUDA compiler brings along.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "cuda/arguments.h"
-#include "support/block.h"
+#include "emulated/block.h"
 
 #define __global__
 #define __shared__

@@ -1,8 +1,8 @@
 // A thread block on the CPU, for device code that runs as it is.
 //
 // Each GPU thread is a function call with a stack of its own. They run one after another, each until it has to wait: in
-// a barrier, or in an exchange between the lanes of its warp. If all of them wait for good, run_block throws. The headers
-// in support/emulated stand in for those of src/cuda that contain instructions of the GPU.
+// a barrier, or in an exchange between the lanes of its warp. If all of them wait for good, run_block throws. The
+// headers in tests/emulated/gpu stand in for those of src/cuda that contain instructions of the GPU.
 #pragma once
 
 #include <array>

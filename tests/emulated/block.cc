@@ -1,4 +1,4 @@
-#include "support/block.h"
+#include "emulated/block.h"
 
 #include <algorithm>
 #include <exception>

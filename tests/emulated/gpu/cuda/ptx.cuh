@@ -1,4 +1,4 @@
-// In place of src/cuda/ptx.cuh: barriers and copies of the block in tests/support/block.h.
+// In place of src/cuda/ptx.cuh: barriers and copies of the block in tests/emulated/block.h.
 #pragma once
 
 #include <cuda.h>

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cuda/tensor_core.h"
-#include "support/block.h"
-#include "support/emulated/cuda/wgmma.cuh"
+#include "cuda/wgmma.cuh"
+#include "emulated/block.h"
 
 namespace rapt::cuda {
 namespace {
