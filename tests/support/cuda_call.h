@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cases/case.h"
@@ -17,19 +18,13 @@ class CudaCall {
   CudaCall(const CudaCall&) = delete;
   CudaCall& operator=(const CudaCall&) = delete;
 
-  const ForwardProblem& problem() const { return problem_; }
   const cuda::Arguments& arguments() const { return arguments_; }
-
-  // What kernels have written to out and lse.
-  cases::Answer answer() const;
-  // Whether the memory around out is unchanged.
-  bool is_untouched() const { return out_.is_untouched(); }
+  std::span<const cuda::Sequence> sequences() const;
 
  private:
   std::unique_ptr<std::byte[]> lists_memory_;  // of the problem
   std::vector<std::byte> block_;               // of the arguments
   cases::Buffer out_;
-  Tensor lse_;
   ForwardProblem problem_;
   cuda::Arguments arguments_;
 };
