@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/check/tensor_core.h"
 #include "cli/command.h"
 
 namespace rapt::cli {
@@ -128,11 +129,17 @@ Command add_check(Command& rapt, CheckOptions& options) {
   command.text("--isa", "NAME", options.plan.instruction_set, "Check only this instruction set (rapt info lists them)");
   command.flag("--digest", options.digest,
                "Print a digest of the bits of every result instead: equal digests mean equal bits");
+  command.flag(
+      "--tensor-core", options.tensor_core,
+      "Check the arithmetic of this GPU's tensor cores instead: random dot products of bf16 and f16, bit by bit");
+  for (const char* other : {"--random", "--seed", "--case", "--isa", "--digest"})
+    command.exclude("--tensor-core", other);
   command.flag("--json", options.json, "Print the result as JSON");
   return command;
 }
 
 ExitCode run_check_command(const CheckOptions& options) {
+  if (options.tensor_core) return run_tensor_core_check(options.json);
   try {  // before any work
     planned_targets(options.plan);
     planned_cases({.case_name = options.plan.case_name});

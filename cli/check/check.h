@@ -11,7 +11,8 @@ class Command;
 struct CheckOptions {
   CheckPlan plan{.random = 200};
   bool json = false;
-  bool digest = false;  // prints digests of all bits instead
+  bool digest = false;       // prints digests of all bits instead
+  bool tensor_core = false;  // checks the GPU's tensor cores instead
 };
 
 Command add_check(Command& rapt, CheckOptions& options);

@@ -1,6 +1,7 @@
 // What stands in for the CUDA engine in a build without nvcc, or with RAPT_CUDA=OFF.
 #include "cuda/engine.h"
 #include "rapt/cuda.h"
+#include "rapt/tensor_core.h"
 
 namespace rapt {
 
@@ -43,6 +44,8 @@ std::vector<DeviceInfo> devices() { return {}; }
 std::string unavailable_because() { return kAbsent; }
 std::string driver() { return {}; }
 std::vector<KernelSetInfo> kernel_sets() { return {}; }
+
+TensorCoreReport check_tensor_core(int /*device*/) { throw Error(std::string("tensor-core check: ") + kAbsent); }
 
 Stream::Stream(int /*device*/) { refuse(); }
 Stream::Stream(Stream&& other) noexcept = default;

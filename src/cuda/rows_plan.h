@@ -44,21 +44,26 @@ struct StepRange {
   RAPT_HOST_DEVICE std::int32_t count() const { return initial_end + end - begin; }
 };
 
-// Keys that a query sees from key 0 on.
-RAPT_HOST_DEVICE std::int32_t visible_prefix(const VisibleKeys& keys) {
-  return keys.begin == 0 ? keys.end : keys.first_end;
-}
-
 // For queries `lowest` … `highest` of a sequence. A tile that sees nothing still visits one step, so that its rows are
-// written.
+// written. Ranges come from positions, not from visible_keys of the two queries: one of them may see nothing.
 RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, const Sequence& sequence, std::int32_t lowest,
                                          std::int32_t highest, std::int32_t step) {
-  const VisibleKeys low = visible_keys(call, sequence, lowest), high = visible_keys(call, sequence, highest);
+  const std::int32_t keys = sequence.key_count;
+  const std::int64_t low = std::int64_t{lowest} + sequence.offset, high = std::int64_t{highest} + sequence.offset;
+  const auto window_begin = [&](std::int64_t position) { return clamp_to(position - call.left, keys); };
+  const auto window_end = [&](std::int64_t position) { return clamp_to(position + call.right + 1, keys); };
+  const auto first_end = [&](std::int64_t position) {
+    const std::int64_t end = position + call.right_of_first + 1;
+    return clamp_to(end < call.first_keys ? end : call.first_keys, keys);
+  };
+  const auto steps_to = [&](std::int32_t key) { return (key + step - 1) / step; };
   StepRange range;
-  range.begin = low.begin / step;
-  range.end = (high.end + step - 1) / step;
-  range.initial_end = (high.first_end + step - 1) / step;
-  if (range.initial_end > 0 && range.initial_end >= range.begin) {  // the ranges meet: one is enough
+  range.begin = window_begin(low) / step;
+  range.end = steps_to(window_end(high));
+  range.initial_end = steps_to(first_end(high));
+  if (window_end(high) <= window_begin(low)) range.begin = range.end = range.initial_end;  // no row has a window
+  if (range.initial_end > 0 && range.initial_end >= range.begin) {                         // they meet: one is enough
+    range.end = range.end > range.initial_end ? range.end : range.initial_end;
     range.begin = 0;
     range.initial_end = 0;
   }
@@ -66,10 +71,9 @@ RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, const Sequence& 
     range.begin = 0;
     range.end = 1;
   }
-  const std::int32_t low_prefix = visible_prefix(low), high_prefix = visible_prefix(high);
-  range.full_initial_end = (low_prefix < high_prefix ? low_prefix : high_prefix) / step;
-  range.full_begin = (high.begin + step - 1) / step;
-  range.full_end = low.end / step;
+  range.full_initial_end = first_end(low) / step;
+  range.full_begin = steps_to(window_begin(high));
+  range.full_end = window_end(low) / step;
   return range;
 }
 
