@@ -63,6 +63,7 @@ struct BenchResult {
   std::string stream_way{};  // of reading the case's own keys and values, and nothing else; empty: not asked for
   Samples stream_gbps{};
   Samples streams_gbps{};  // the same memory, read in several places at once where that is faster
+  Samples host_us{};       // of a call on a GPU: until it is enqueued
 };
 
 struct BenchReport {
@@ -75,6 +76,7 @@ struct BenchReport {
 struct BenchPlan {
   std::vector<BenchCase> cases;
   Engine engine = Engine::automatic;
+  Device device{};
   bool baseline = false;
   std::int64_t rounds = 9;
   double shortest_sample = 0.02;  // seconds; faster calls are repeated within a sample

@@ -13,7 +13,8 @@ namespace rapt::cuda {
 namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-// The shift of a page that holds the whole row: keys are fewer than 2^30 then, so that kernels may shift 32-bit numbers.
+// The shift of a page that holds the whole row: keys are fewer than 2^30 then, so that kernels may shift 32-bit
+// numbers.
 constexpr int kOnePageShift = 30;
 
 // Enumerators of kernels have the numbers of those of the options.

@@ -25,8 +25,8 @@ struct BackwardCall {
   std::vector<MaskGradientTerm> masks;
 };
 
-// Where the lists of a call go. They travel inside the arguments if they fit (Lists::kInline), and otherwise through the
-// workspace: `host` is host memory of list_bytes, and `device` where the engine copies it.
+// Where the lists of a call go. They travel inside the arguments if they fit (Lists::kInline), and otherwise through
+// the workspace: `host` is host memory of list_bytes, and `device` where the engine copies it.
 struct ListBlock {
   std::span<std::byte> host{};
   const std::byte* device = nullptr;

@@ -21,15 +21,16 @@ target_link_libraries(rapt_cuda PRIVATE rapt_options)
 target_include_directories(rapt_cuda SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
 # Separate compilation stays off: it makes ptxas ignore setmaxnreg and serialize wgmma.
 # Warning 554: a view that is read-only has a conversion to such a view, which is never called.
-target_compile_options(rapt_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--Werror;all-warnings;--diag-suppress=554;-Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off,-Wno-unknown-pragmas>")
+target_compile_options(rapt_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--Werror;all-warnings;--diag-suppress=554;-Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off,-Wno-unused-parameter,-Wno-unknown-pragmas>")
 
 # Files of Hopper's own instructions are compiled for it alone. All others run on every GPU from Turing on: as machine code
-# on Hopper, elsewhere translated by the driver.
+# on Hopper, elsewhere translated by the driver. Their fused multiply-adds are named in the source (--fmad=false), as with
+# -ffp-contract=off on the host.
 foreach(kernel ${cuda_kernels})
   if(kernel MATCHES "/cuda/kernels/|/cuda/rows[a-z_]*[.]cu$")
     set(code --generate-code=arch=compute_90a,code=sm_90a)
   else()
-    set(code --generate-code=arch=compute_90,code=sm_90 --generate-code=arch=compute_75,code=compute_75)
+    set(code --generate-code=arch=compute_90,code=sm_90 --generate-code=arch=compute_75,code=compute_75 --fmad=false)
   endif()
   set_source_files_properties(${kernel} PROPERTIES COMPILE_OPTIONS "${code}")
 endforeach()

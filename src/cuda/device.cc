@@ -1,11 +1,10 @@
 #include "cuda/device.h"
 
+#include <cuda_runtime_api.h>
 #include <deque>
 #include <fstream>
 #include <mutex>
 #include <utility>
-
-#include <cuda_runtime_api.h>
 
 #include "core/text.h"
 #include "cuda/errors.h"

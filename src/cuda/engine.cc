@@ -1,11 +1,10 @@
-// The CUDA engine: checks what only the device can tell, builds the arguments of kernels and launches them. Everything is
-// checked before anything is enqueued.
+// The CUDA engine: checks what only the device can tell, builds the arguments of kernels and launches them. Everything
+// is checked before anything is enqueued.
 #include "cuda/engine.h"
 
 #include <algorithm>
-#include <vector>
-
 #include <cuda_runtime_api.h>
+#include <vector>
 
 #include "core/text.h"
 #include "cuda/build_arguments.h"
@@ -185,7 +184,8 @@ void backward(const BackwardProblem& problem, const Plan& plan, const Buffers& b
 }
 
 constexpr const char* kNoProducts =
-    "the cuda engine has no matrix products yet; on a GPU rapt computes attention and its gradients, and copies tensors";
+    "the cuda engine has no matrix products yet; on a GPU rapt computes attention and its gradients, and copies "
+    "tensors";
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// The row of the CUDA engine, and its table of kernel sets. In a build without nvcc (src/cuda/absent.cc) the row says so.
+// The row of the CUDA engine, and its table of kernel sets. In a build without nvcc (src/cuda/absent.cc) the row says
+// so.
 #pragma once
 
 #include "core/engine.h"

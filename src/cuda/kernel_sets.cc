@@ -7,12 +7,13 @@
 
 #include "core/text.h"
 #include "cuda/plain.h"
+#include "cuda/rows.h"
 
 namespace rapt::cuda {
 
 namespace {
 
-constexpr std::array<const KernelSet*, 1> kSets = {&kPlainKernels};
+constexpr std::array<const KernelSet*, 2> kSets = {&kRowsKernels, &kPlainKernels};
 
 const KernelSet* set_named(std::string_view name) {
   if (name.empty()) return nullptr;

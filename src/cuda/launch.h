@@ -2,8 +2,8 @@
 // functions, never a kernel.
 //
 // A launch function enqueues its kernels and returns. It checks nothing that the engine has checked, allocates nothing,
-// and waits for nothing, so that it can be captured in a CUDA graph. It ends with require_launched (cuda/errors.h), which
-// turns a refused launch into rapt::Error.
+// and waits for nothing, so that it can be captured in a CUDA graph. It ends with require_launched (cuda/errors.h),
+// which turns a refused launch into rapt::Error.
 #pragma once
 
 #include <cstddef>
@@ -38,9 +38,9 @@ struct Launch {
   }
 };
 
-// The forward kernels of one kind, as one row of the engine's table (cuda/kernel_sets.h): the first row that can compute
-// a call does. What it can compute depends on types, sizes, options and the GPU's generation only, never on values,
-// addresses or batch: a row's bits must not depend on those.
+// The forward kernels of one kind, as one row of the engine's table (cuda/kernel_sets.h): the first row that can
+// compute a call does. What it can compute depends on types, sizes, options and the GPU's generation only, never on
+// values, addresses or batch: a row's bits must not depend on those.
 struct KernelSet {
   const char* name;  // as RAPT_CUDA_KERNELS names it
   const char* does;  // for `rapt info`

@@ -4,11 +4,10 @@
 #include "cuda/memory.h"
 
 #include <array>
+#include <cuda_runtime_api.h>
 #include <limits>
 #include <mutex>
 #include <new>
-
-#include <cuda_runtime_api.h>
 
 #include "cuda/device.h"
 #include "cuda/errors.h"
@@ -73,8 +72,8 @@ std::byte* allocate_for_call(int device, std::size_t bytes, StreamHandle stream)
   const Current current(device);
   void* memory = nullptr;
   cudaMemPool_t pool = pool_of(device);
-  const cudaError_t code = pool == nullptr ? cudaMalloc(&memory, bytes)
-                                           : cudaMallocFromPoolAsync(&memory, bytes, pool, stream_of(stream));
+  const cudaError_t code =
+      pool == nullptr ? cudaMalloc(&memory, bytes) : cudaMallocFromPoolAsync(&memory, bytes, pool, stream_of(stream));
   return allocated(memory, code, "cudaMallocFromPoolAsync", device);
 }
 
@@ -126,7 +125,8 @@ template <class Result, class... Given, Result (*LayerOps::*kStep)(Given...)>
 struct Absent<kStep> {
   [[noreturn]] static Result run(Given... /*given*/) {
     throw Error(
-        "the cuda engine has no layers, caches and training yet; on a GPU rapt computes attention and its gradients, and "
+        "the cuda engine has no layers, caches and training yet; on a GPU rapt computes attention and its gradients, "
+        "and "
         "copies tensors");
   }
 };

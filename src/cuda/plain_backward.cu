@@ -2,9 +2,9 @@
 // atomics: each number is one sum in a fixed order.
 #include "cuda/plain.h"
 #include "cuda/plain_gradient.cuh"
-#include "cuda/plain_mask_gradient.h"
+#include "cuda/plain_mask_gradient.cuh"
 
-namespace rapt::cuda {
+namespace rapt::RAPT_KERNELS {
 
 namespace {
 
@@ -96,8 +96,10 @@ struct KeyGradients {
     const auto b = static_cast<std::int32_t>(item % keys() / call.keys / call.kv_heads);
     PerLane<Columns> sum;
     if (const Sequence* sequence = sequence_of_key(call, b, key)) {
-      for (std::int32_t n = 0; n < call.group; ++n) {
-        add_head(*sequence, kv_head * call.group + n, key - sequence->key_begin, segment, memory, sum);
+      const std::int32_t first = kv_head * call.group;
+      // There may be no query heads at all.
+      for (std::int32_t head = first; head < first + call.group && head < call.query_heads; ++head) {
+        add_head(*sequence, head, key - sequence->key_begin, segment, memory, sum);
       }
     }
     for_each_lane([&](int lane) {
@@ -221,4 +223,4 @@ void plain_backward(const Arguments& arguments, const Gradients& gradients, std:
   }
 }
 
-}  // namespace rapt::cuda
+}  // namespace rapt::RAPT_KERNELS

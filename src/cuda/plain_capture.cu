@@ -5,7 +5,7 @@
 #include "cuda/plain_row.cuh"
 #include "cuda/selected.cuh"
 
-namespace rapt::cuda {
+namespace rapt::RAPT_KERNELS {
 
 namespace {
 
@@ -79,17 +79,21 @@ struct CaptureRows {
   }
 };
 
-}  // namespace
-
-std::size_t plain_captures_bytes(const Arguments& arguments, std::span<const Selected> captures) {
+std::size_t state_bytes(const Arguments& arguments, std::span<const Selected> captures) {
   const bool any =
       std::any_of(captures.begin(), captures.end(), [](const Selected& each) { return is_weights(each.stage); });
   return any ? static_cast<std::size_t>(row_count(arguments)) * sizeof(RowState) : 0;
 }
 
+}  // namespace
+
+std::size_t plain_captures_bytes(const Arguments& arguments, std::span<const Selected> captures) {
+  return state_bytes(arguments, captures);
+}
+
 void plain_captures(const Arguments& arguments, std::span<const Selected> captures, const Launch& launch) {
   RowState* states = nullptr;
-  if (plain_captures_bytes(arguments, captures) > 0) {
+  if (state_bytes(arguments, captures) > 0) {
     states = reinterpret_cast<RowState*>(launch.workspace.data());
     launch_items("plain row sums", SumRows{arguments, states}, row_count(arguments), launch);
   }
@@ -99,4 +103,4 @@ void plain_captures(const Arguments& arguments, std::span<const Selected> captur
   }
 }
 
-}  // namespace rapt::cuda
+}  // namespace rapt::RAPT_KERNELS

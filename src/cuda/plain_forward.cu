@@ -2,7 +2,7 @@
 #include "cuda/plain.h"
 #include "cuda/plain_row.cuh"
 
-namespace rapt::cuda {
+namespace rapt::RAPT_KERNELS {
 
 namespace {
 
@@ -82,4 +82,4 @@ constinit const KernelSet kPlainKernels = {
     .forward = forward,
 };
 
-}  // namespace rapt::cuda
+}  // namespace rapt::RAPT_KERNELS

@@ -12,7 +12,7 @@
 #include "cuda/plain_row.cuh"
 #include "cuda/selected.cuh"
 
-namespace rapt::cuda {
+namespace rapt::RAPT_KERNELS {
 
 // What backward knows of each row, in number order.
 struct RowSums {
@@ -70,7 +70,7 @@ RAPT_HOST_DEVICE float weight_gradient(const Arguments& call, const Gradients& g
       kept += one;
     }
   }
-  return dropped * dropout_factor(call, row, j) + kept;
+  return fmaf(dropped, dropout_factor(call, row, j), kept);
 }
 
 // ds_j; `uncap`: times the derivative of the softcap.
@@ -82,4 +82,4 @@ RAPT_HOST_DEVICE float score_gradient(const Arguments& call, const Gradients& gr
   return uncap ? ds * weight.slope : ds;
 }
 
-}  // namespace rapt::cuda
+}  // namespace rapt::RAPT_KERNELS

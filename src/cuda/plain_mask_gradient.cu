@@ -3,10 +3,9 @@
 //
 // A mask with all queries and keys needs no memory: each of its elements is one sum. Otherwise sums over keys, or over
 // queries, go to the workspace first, for each row or each key of each head, and are then added.
-#include "cuda/plain_gradient.cuh"
-#include "cuda/plain_mask_gradient.h"
+#include "cuda/plain_mask_gradient.cuh"
 
-namespace rapt::cuda {
+namespace rapt::RAPT_KERNELS {
 
 namespace {
 
@@ -160,4 +159,4 @@ void mask_gradient(const Arguments& arguments, const Gradients& gradients, const
   launch_items("plain dmask totals", totals, of_mask * totals.tiles(), launch);
 }
 
-}  // namespace rapt::cuda
+}  // namespace rapt::RAPT_KERNELS

@@ -10,7 +10,7 @@
 #include "cuda/visible.cuh"
 #include "cuda/warp.cuh"
 
-namespace rapt::cuda {
+namespace rapt::RAPT_KERNELS {
 
 struct Row {
   RAPT_HOST_DEVICE Row(const Arguments& call, const Sequence& of, std::int32_t of_head, std::int32_t query)
@@ -155,4 +155,4 @@ RAPT_DEVICE void store_columns(const DeviceTensor& to, std::int64_t b, std::int6
   }
 }
 
-}  // namespace rapt::cuda
+}  // namespace rapt::RAPT_KERNELS

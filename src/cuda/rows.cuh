@@ -2,8 +2,9 @@
 //
 // A block is persistent: its tiles follow each other as one sequence of steps. In a step, the next scores (q·kᵀ) and the
 // output of the step before (p·v) are multiplied at once, and while p·v runs, the softmax of the new scores does. Two
-// consumers take turns with their products, so that one's exponentials hide under the other's products. Nothing is
-// peeled but the first scores and the last output: a new tile or chunk changes only what happens to o after p·v.
+// consumers take turns with their products, so that one's exponentials hide under the other's products. A new tile or
+// chunk changes only what happens to o after p·v. Only the first scores are peeled. The end of the sequence is a step
+// as any other, whose scores nobody uses: a branch around products would make the compiler serialize them.
 #pragma once
 
 #include "cuda/rows_output.cuh"
@@ -128,11 +129,18 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   constexpr int kTurn = 1;                                           // named barriers kTurn, kTurn + 1
   constexpr int kStageUnits = RowsShared<Shape>::kTileElements * 2 / 16;
   const bool first_lane = (threadIdx.x & 31) == 0;
-  const std::uint32_t q_tile = descriptor(shared.query[group], 16), k_tile = descriptor(shared.key[0], 16);
-  const std::uint32_t v_tile = descriptor(shared.value[0], kKeys * kSwizzledRow);
-  constexpr int kTileTotals = kTileRows * kSize / 4;
-  float4* const totals = (Shape::kTotalsInShared ? shared.totals : reinterpret_cast<float4*>(a.totals) + blockIdx.x * kTileTotals) +
-                         group * (kTileTotals / 2) + threadIdx.x % 128;
+  using Shared = RowsShared<Shape>;
+  const std::uint32_t begin = shared_address(&shared);
+  const std::uint32_t q_tile = descriptor(begin + group * sizeof(shared.query[0]), offsetof(Shared, query), 16);
+  const std::uint32_t k_tile = descriptor(begin, offsetof(Shared, key), 16);
+  const std::uint32_t v_tile = descriptor(begin, offsetof(Shared, value), kKeys * kSwizzledRow);
+  // The thread's totals of chunks.
+  const auto totals = [&] {
+    constexpr int kTileTotals = kTileRows * kSize / 4;
+    float4* const all = Shape::kTotalsInShared ? shared.totals : reinterpret_cast<float4*>(a.totals) + blockIdx.x * kTileTotals;
+    const int thread = reread_thread() - kTileRows;
+    return all + thread / 128 * (kTileTotals / 2) + thread % 128;
+  };
 
   float s[kKeys / 2], o[kSize / 2];
   std::uint32_t p[kKeys / 16][4];
@@ -183,8 +191,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
         restore_marked_values<Type, Shape>(a, tile_at(tile), marks, step.first_key, p, o, add_output);
       }
     }
-    if (next.end()) break;
-    if (next.begins_tile()) shared.query_full[group].wait((tile + 1) & 1);
+    if (next.begins_tile() && !next.end()) shared.query_full[group].wait((tile + 1) & 1);
     named_sync(kTurn + group, 256);
     products_begin();
     multiply_transposed<Type, kSize, kKeys>(s, q_tile, k_tile + k.stage * kStageUnits);
@@ -225,20 +232,22 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
     } else {
       if (has_total) {
         float4 batch[kBatch];
-        fetch_totals(totals, batch);
+        fetch_totals(totals(), batch);
         output_done();
-        merge_totals<kSize>(totals, batch, o, weights);
+        merge_totals<kSize>(totals(), batch, o, weights);
       } else {
         output_done();
       }
       has_total = !next.begins_tile();
       if (has_total) {
+        float4* const to = totals();
 #pragma unroll
-        for (int i = 0; i < kSize / 2; i += 4) totals[i * 32] = make_float4(o[i], o[i + 1], o[i + 2], o[i + 3]);
+        for (int i = 0; i < kSize / 2; i += 4) to[i * 32] = make_float4(o[i], o[i + 1], o[i + 2], o[i + 3]);
       } else {
         store_tile<Type, kSize>(a, tile_at(tile), total, o);
         __syncwarp();
         release(shared.tile.empty[tile % kTileSlots]);
+        if (next.end()) return;
         total = RowPair{};
         ++tile;
       }
@@ -246,20 +255,6 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
     hand_over<kKeys>(new_p, p, a.minus_zero);
     step = next;
   }
-
-  // The last output.
-  shared.v.wait_full(v);
-  products_begin();
-  multiply<Type, kSize, kKeys>(o, p, v_tile + v.stage * kStageUnits, add_output);
-  products_commit();
-  products_wait<0>();
-  const MergeWeights weights = merge_chunk(total, chunk, has_total);
-  if (has_total) {
-    float4 batch[kBatch];
-    fetch_totals(totals, batch);
-    merge_totals<kSize>(totals, batch, o, weights);
-  }
-  store_tile<Type, kSize>(a, tile_at(tile), total, o);
 }
 
 template <class Type, int kSize, bool kGeneral>

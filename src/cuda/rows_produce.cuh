@@ -123,7 +123,7 @@ RAPT_DEVICE void produce_steps(const RowsArguments& a, RowsShared<Shape>& shared
   if (has_before) bring_value(a, shared, v, before);
   // The end, for consumers and for the check.
   shared.k.wait_empty(k);
-  shared.steps[k.stage] = Step{0, Step::kEnd};
+  shared.steps[k.stage] = Step{0, Step::kEnd | Step::kBeginsTile | Step::kBeginsChunk};
   shared.k.full[k.stage].arrive();
   shared.v.wait_empty(v);
   shared.value_flags[v.stage] = Step::kEnd;

@@ -35,7 +35,7 @@ struct Step {
   static constexpr std::uint32_t kBeginsChunk = 2;  // chunk or tile
   static constexpr std::uint32_t kBeginsTile = 4;
   static constexpr std::uint32_t kEndsTile = 8;
-  static constexpr std::uint32_t kEnd = 16;  // no step: all tiles are done
+  static constexpr std::uint32_t kEnd = 16;  // no step: all tiles are done; it begins a tile that does not exist
 
   std::int32_t first_key;
   std::uint32_t flags;

@@ -12,11 +12,15 @@
 #include "cuda/contract.h"
 #include "cuda/launch.h"
 
+// The namespace of everything that is compiled for warps, real or emulated: a program may have both.
 #if defined(__CUDACC__)
 #include "cuda/errors.h"
+#define RAPT_KERNELS cuda
+#else
+#define RAPT_KERNELS cuda::emulated
 #endif
 
-namespace rapt::cuda {
+namespace rapt::RAPT_KERNELS {
 
 inline constexpr int kLanes = 32;
 
@@ -61,7 +65,7 @@ RAPT_DEVICE float reduce(const PerLane<float>& values, const F& combine) {
 inline constexpr int kWarpsPerBlock = 4;
 
 template <class Work>
-__global__ void __launch_bounds__(kWarpsPerBlock* kLanes)
+__global__ void __launch_bounds__(kWarpsPerBlock* kLanes, 4)
     run_items(const __grid_constant__ Work work, const std::int64_t items) {
   __shared__ WarpMemory memory[kWarpsPerBlock];
   const int warp = static_cast<int>(threadIdx.x) / kLanes;
@@ -122,4 +126,4 @@ void launch_items(const char* /*name*/, const Work& work, std::int64_t items, co
 
 #endif
 
-}  // namespace rapt::cuda
+}  // namespace rapt::RAPT_KERNELS

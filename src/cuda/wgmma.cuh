@@ -18,8 +18,9 @@
 namespace rapt::cuda {
 
 // The low word of a matrix descriptor: start address and leading offset in units of 16 bytes. The high word is constant.
-RAPT_DEVICE std::uint32_t descriptor(const void* tile, int leading_bytes) {
-  return ((shared_address(tile) & 0x3FFFF) >> 4) | (static_cast<std::uint32_t>(leading_bytes >> 4) << 16);
+// `begin` is the address of shared memory, and `offset` that of the tile in it: constants, but for the first.
+RAPT_DEVICE std::uint32_t descriptor(std::uint32_t begin, std::size_t offset, int leading_bytes) {
+  return (begin >> 4) + (static_cast<std::uint32_t>(offset) >> 4) + (static_cast<std::uint32_t>(leading_bytes >> 4) << 16);
 }
 // 128-byte swizzle; 1024 bytes from 8 rows to the next 8.
 RAPT_DEVICE std::uint64_t whole_descriptor(std::uint32_t low) { return low | (std::uint64_t{0x40000040} << 32); }
@@ -118,6 +119,8 @@ RAPT_HOST_DEVICE constexpr int panel_units(int rows) { return rows * kSwizzledRo
 // s (64 × kKeys) = q (64 × kSize) · kᵀ, both K-major in shared memory; `add` is 0 for the first step, so s is replaced.
 template <class Type, int kSize, int kKeys>
 RAPT_DEVICE void multiply_transposed(float (&s)[kKeys / 2], std::uint32_t q, std::uint32_t k) {
+  // The descriptors of a large q would be kept from one call to the next, in more uniform registers than there are.
+  if constexpr (kSize > 128) asm volatile("" : "+r"(q));
 #pragma unroll
   for (int d = 0; d < kSize; d += 16) {
     const int panel = d / 64, within = d % 64 * 2 / 16;

@@ -40,7 +40,7 @@ class Info(unittest.TestCase):
         self.assertIn(f"{data['threads']}: {data['threads_because']}", text)
         for one in data["instruction_sets"] + data["engines"]:
             self.assertIn(one["name"], text)
-        self.assertEqual([one["name"] for one in data["engines"]], ["cpu", "reference"])
+        self.assertEqual([one["name"] for one in data["engines"]], ["cpu", "reference", "cuda"])
 
     def test_the_best_set_is_in_use_unless_another_is_named(self):
         self.assertEqual([one["name"] for one in info()["instruction_sets"] if one["in_use"]], sets_here()[:1])

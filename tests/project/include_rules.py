@@ -37,7 +37,8 @@ RULES = {
     "reference": (["core", "include"], [], False),
     "cpu": (["core", "include"], ["hwy/"], True),
     "io": (["core", "include"], ["zlib.h"], True),
-    "attention": (["core", "include", "reference:engine.h", "cpu:engine.h"], [], False),
+    "cuda": (["core", "include"], ["cuda.h", "cuda_runtime", "cuda_fp16.h", "cuda_bf16.h"], True),
+    "attention": (["core", "include", "reference:engine.h", "cpu:engine.h", "cuda:engine.h"], [], False),
     "nn": (["attention", "io", "core", "include"], [], False),
     "cases": (["include"], [], False),
     "train": (["include", "core:number_words.h", "core:utf8.h"], [], False),
@@ -52,7 +53,7 @@ RULES = {
 
 # Where each folder that is checked lies; everything under src/ is a layer of its own name.
 TOP_FOLDERS = ["include", "src", "cli", "bindings", "examples", "bench", "fuzz"]
-SUFFIXES = {".h", ".hpp", ".c", ".cc", ".cpp", ".inc"}
+SUFFIXES = {".h", ".hpp", ".c", ".cc", ".cpp", ".inc", ".cu", ".cuh"}
 DIRECTIVE = re.compile(r"^\s*#\s*include\b\s*(.*)$")
 LITERAL = re.compile(r'^(?:"([^"]+)"|<([^>]+)>)')
 

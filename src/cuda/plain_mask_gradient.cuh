@@ -4,14 +4,13 @@
 #include <cstddef>
 
 #include "cuda/plain.h"
+#include "cuda/plain_gradient.cuh"
 
-namespace rapt::cuda {
-
-struct RowSums;
+namespace rapt::RAPT_KERNELS {
 
 // Partial sums are O(L): a number for each row, or for each key of each head.
 std::size_t mask_gradient_bytes(const Arguments& arguments, const MaskGradientTerm& mask);
 void mask_gradient(const Arguments& arguments, const Gradients& gradients, const MaskGradientTerm& mask,
                    const RowSums& sums, float* partial, const Launch& launch);
 
-}  // namespace rapt::cuda
+}  // namespace rapt::RAPT_KERNELS
