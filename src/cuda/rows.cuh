@@ -19,7 +19,10 @@ RAPT_DEVICE void hide_keys(float (&s)[kKeys / 2], int first_column, const Visibl
   if (window) {
 #pragma unroll
     for (int i = 0; i < kKeys / 2; ++i) {
-      if (!rows[i / 2 % 2].sees(first_column + i / 4 * 8 + i % 2)) s[i] = kHidden;
+      const int key = first_column + i / 4 * 8 + i % 2;
+      const VisibleKeys& row = rows[i / 2 % 2];
+      const bool inside = static_cast<unsigned>(key - row.begin) < static_cast<unsigned>(row.end - row.begin);
+      s[i] = static_cast<int>(inside) | static_cast<int>(key < row.first_end) ? s[i] : kHidden;
     }
   } else {
 #pragma unroll
@@ -68,16 +71,13 @@ RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile,
     const std::uint16_t* v = static_cast<const std::uint16_t*>(value.data) +
                              value.offset(tile.sequence.batch, tile.kv_head, tile.sequence.key_begin + first_key + key);
 #pragma unroll
-    for (int i = 0; i < Shape::kSize / 2; i += 4) {
-#pragma unroll
-      for (int b = 0; b < 2; ++b) {
-        const int column = i / 4 * 8 + 2 * lane + b;
-        if (column >= a.call.value_size || !(sees[0] || sees[1])) continue;
-        const std::uint32_t bits = v[column * value.element];
-        if ((bits & 0x7FFF) < Type::kInfinity) continue;
-        if (sees[0]) o[i + b] += weight[0] * Type::value(bits);
-        if (sees[1]) o[i + 2 + b] += weight[1] * Type::value(bits);
-      }
+    for (int i = 0; i < Shape::kSize / 4; ++i) {
+      const int at = i / 2 * 4 + i % 2, column = i / 2 * 8 + 2 * lane + i % 2;
+      const std::uint32_t bits = column < a.call.value_size ? v[column * value.element] : 0;
+      const bool bad = (bits & 0x7FFF) >= Type::kInfinity;
+      const float x = Type::value(bits);
+      o[at] = bad && sees[0] ? __fmaf_rn(weight[0], x, o[at]) : o[at];
+      o[at + 2] = bad && sees[1] ? __fmaf_rn(weight[1], x, o[at + 2]) : o[at + 2];
     }
   }
 }
@@ -129,11 +129,8 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   constexpr int kTurn = 1;                                           // named barriers kTurn, kTurn + 1
   constexpr int kStageUnits = RowsShared<Shape>::kTileElements * 2 / 16;
   const bool first_lane = (threadIdx.x & 31) == 0;
-  using Shared = RowsShared<Shape>;
-  const std::uint32_t begin = shared_address(&shared);
-  const std::uint32_t q_tile = descriptor(begin + group * sizeof(shared.query[0]), offsetof(Shared, query), 16);
-  const std::uint32_t k_tile = descriptor(begin, offsetof(Shared, key), 16);
-  const std::uint32_t v_tile = descriptor(begin, offsetof(Shared, value), kKeys * kSwizzledRow);
+  const std::uint32_t q_tile = descriptor(shared.query[group], 16), k_tile = descriptor(shared.key[0], 16);
+  const std::uint32_t v_tile = descriptor(shared.value[0], kKeys * kSwizzledRow);
   // The thread's totals of chunks.
   const auto totals = [&] {
     constexpr int kTileTotals = kTileRows * kSize / 4;
@@ -154,15 +151,16 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   const auto release = [&](Barrier& barrier) {
     if (first_lane) barrier.arrive();
   };
-  const auto hide = [&](const Step& step, const Tile& tile) {
+  const auto hide = [&](std::int32_t first_key, const Tile& tile) {
     const int thread = reread_thread(), row = thread_row(thread);
     const VisibleKeys rows[2] = {visible_keys_of(a, tile, row), visible_keys_of(a, tile, row + 8)};
-    hide_keys<kKeys>(s, step.first_key + 2 * (thread % 4), rows, a.window);
+    hide_keys<kKeys>(s, first_key + 2 * (thread % 4), rows, a.window);
   };
 
   shared.k.wait_full(k);
-  Step step = shared.steps[k.stage];
+  StepFlags step = shared.steps[0].flags, next = shared.steps[0].next;
   if (step.end()) return;
+  const std::int32_t first_key = shared.steps[0].first_key;
   shared.query_full[group].wait(0);
   if (group == 0) named_arrive(kTurn, 256);
   products_begin();
@@ -172,7 +170,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   release(shared.k.empty[k.stage]);
   if (step.ends_tile()) release(shared.query_empty[group]);
   k.advance();
-  if (step.masked()) hide(step, tile_at(0));
+  if (step.masked()) hide(first_key, tile_at(0));
   {
     float rescale[2];
     softmax_step<Type, kKeys>(s, chunk, a.scale, true, p, rescale);
@@ -180,18 +178,19 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
 
   for (;; k.advance(), v.advance()) {
     // Scores of the next step, and the output of this one.
-    shared.k.wait_full(k);
-    const Step next = shared.steps[k.stage];
     if (step.masked()) {
       shared.v.wait_full(v);
-      const std::uint32_t* marks = shared.bad_keys[v.stage];
+      const std::uint32_t* const marks = shared.bad_keys[v.stage];
       std::uint32_t any = 0;
       for (int i = 0; i < kKeys / 32; ++i) any |= marks[i];
       if (any != 0) {
-        restore_marked_values<Type, Shape>(a, tile_at(tile), marks, step.first_key, p, o, add_output);
+        restore_marked_values<Type, Shape>(a, tile_at(tile), marks, shared.value_keys[v.stage], p, o, add_output);
       }
     }
     if (next.begins_tile() && !next.end()) shared.query_full[group].wait((tile + 1) & 1);
+    shared.k.wait_full(k);
+    const std::int32_t next_key = shared.steps[k.stage].first_key;
+    const StepFlags after_next = shared.steps[k.stage].next;
     named_sync(kTurn + group, 256);
     products_begin();
     multiply_transposed<Type, kSize, kKeys>(s, q_tile, k_tile + k.stage * kStageUnits);
@@ -206,7 +205,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
     if (next.ends_tile()) release(shared.query_empty[group]);
 
     // Softmax of the next step.
-    if (next.masked()) hide(next, tile_at(next.begins_tile() ? tile + 1 : tile));
+    if (next.masked()) hide(next_key, tile_at(next.begins_tile() ? tile + 1 : tile));
     const bool fresh = next.begins_chunk();
     MergeWeights weights;
     if (fresh) {
@@ -254,6 +253,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
     }
     hand_over<kKeys>(new_p, p, a.minus_zero);
     step = next;
+    next = after_next;
   }
 }
 
@@ -264,9 +264,9 @@ __global__ void __launch_bounds__(kRowsThreads, 1) rows_kernel(const __grid_cons
   RowsShared<Shape>& shared = *reinterpret_cast<RowsShared<Shape>*>(memory);
   const int group = __shfl_sync(~0U, static_cast<int>(threadIdx.x) / 128, 0);
   if (threadIdx.x == 0) {
-    shared.tile.init(1, 1 + kConsumerWarps);
+    shared.tile.init(1, 2 + kConsumerWarps);
     shared.k.init(1, kConsumerWarps);
-    shared.v.init(kCheckWarps, kConsumerWarps + kCheckWarps);
+    shared.v.init(1, 1 + kConsumerWarps);
     for (int i = 0; i < Shape::kStages; ++i) shared.value_loaded[i].init(1);
     for (int i = 0; i < 2; ++i) {
       shared.query_full[i].init(1);
@@ -279,8 +279,9 @@ __global__ void __launch_bounds__(kRowsThreads, 1) rows_kernel(const __grid_cons
     give_registers<40>();
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     if (warp == 0 && lane == 0) produce_steps(a, shared);
-    if (warp == 1 && lane == 0) produce_tiles(a, shared);
-    if (warp >= 2) check_values<Type>(shared, warp - 2, lane);
+    if (warp == 1 && lane == 0) produce_queries(a, shared);
+    if (warp == 2 && lane == 0) produce_tiles(a, shared);
+    if (warp == 3) check_values<Type>(shared, lane);
   } else {
     take_registers<232>();
     consume<Type, Shape>(a, shared, group - 1);

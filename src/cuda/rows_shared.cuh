@@ -1,7 +1,7 @@
 // What the warps of the rows kernel share: its parameters, its shared memory, and the messages in it.
 //
-// A block has three warpgroups. Two consume: each owns 64 rows of a tile. The third produces, a task per warp: hand out
-// tiles and bring q; bring k and v; look through v tiles of which some keys are hidden (two warps).
+// A block has three warpgroups. Two consume: each owns 64 rows of a tile. The third produces, a task per warp: bring k
+// and v; bring q; hand out tiles; look through tiles of v of which some keys are hidden.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,6 @@ namespace rapt::cuda {
 inline constexpr int kRowsThreads = 384;
 inline constexpr int kTileSlots = 4;
 inline constexpr int kConsumerWarps = 8;
-inline constexpr int kCheckWarps = 2;
 
 // Sizes that follow from the kernel's head size.
 template <int kSize_, bool kGeneral_>
@@ -29,22 +28,28 @@ struct RowsShape {
   static constexpr int kTotals = kTotalsInShared ? kTileRows * kSize / 4 : 1;  // float4
 };
 
-// One step of keys, as the warp that brings k announces it with the stage of k.
-struct Step {
+// What a step of keys is to its tile.
+struct StepFlags {
   static constexpr std::uint32_t kMasked = 1;       // some keys are hidden from some rows
   static constexpr std::uint32_t kBeginsChunk = 2;  // chunk or tile
   static constexpr std::uint32_t kBeginsTile = 4;
   static constexpr std::uint32_t kEndsTile = 8;
   static constexpr std::uint32_t kEnd = 16;  // no step: all tiles are done; it begins a tile that does not exist
 
-  std::int32_t first_key;
-  std::uint32_t flags;
+  std::uint32_t bits;
 
-  RAPT_DEVICE bool masked() const { return (flags & kMasked) != 0; }
-  RAPT_DEVICE bool begins_chunk() const { return (flags & kBeginsChunk) != 0; }
-  RAPT_DEVICE bool begins_tile() const { return (flags & kBeginsTile) != 0; }
-  RAPT_DEVICE bool ends_tile() const { return (flags & kEndsTile) != 0; }
-  RAPT_DEVICE bool end() const { return (flags & kEnd) != 0; }
+  RAPT_DEVICE bool masked() const { return (bits & kMasked) != 0; }
+  RAPT_DEVICE bool begins_chunk() const { return (bits & kBeginsChunk) != 0; }
+  RAPT_DEVICE bool begins_tile() const { return (bits & kBeginsTile) != 0; }
+  RAPT_DEVICE bool ends_tile() const { return (bits & kEndsTile) != 0; }
+  RAPT_DEVICE bool end() const { return (bits & kEnd) != 0; }
+};
+
+// A step as the warp that brings k announces it with the stage of k. It also says what comes next, so that consumers
+// need not wait for the next stage to know.
+struct Step {
+  std::int32_t first_key;
+  StepFlags next, flags;
 };
 
 template <class Shape>
@@ -58,13 +63,14 @@ struct RowsShared {
 
   Tile tiles[kTileSlots];
   std::int32_t has_tile[kTileSlots];
-  Step steps[Shape::kStages];                       // of the stages of k
-  std::uint32_t value_flags[Shape::kStages];        // Step::flags of the stages of v
-  std::uint32_t bad_keys[Shape::kStages][4];        // a bit per key of which v is not finite, masked steps only
+  Step steps[Shape::kStages];                 // of the stages of k
+  StepFlags value_flags[Shape::kStages];      // of the stages of v
+  std::int32_t value_keys[Shape::kStages];    // their first keys
+  std::uint32_t bad_keys[Shape::kStages][4];  // a bit per key of which v is not finite, masked steps only
 
   Ring<kTileSlots> tile;
   Ring<Shape::kStages> k, v;
-  Barrier value_loaded[Shape::kStages];  // v is in memory; v.full: it was also looked through, if that was due
+  Barrier value_loaded[Shape::kStages];  // what is announced of v is there, and the v of a masked step
   Barrier query_full[2], query_empty[2];
 };
 

@@ -18,9 +18,8 @@
 namespace rapt::cuda {
 
 // The low word of a matrix descriptor: start address and leading offset in units of 16 bytes. The high word is constant.
-// `begin` is the address of shared memory, and `offset` that of the tile in it: constants, but for the first.
-RAPT_DEVICE std::uint32_t descriptor(std::uint32_t begin, std::size_t offset, int leading_bytes) {
-  return (begin >> 4) + (static_cast<std::uint32_t>(offset) >> 4) + (static_cast<std::uint32_t>(leading_bytes >> 4) << 16);
+RAPT_DEVICE std::uint32_t descriptor(const void* tile, int leading_bytes) {
+  return ((shared_address(tile) & 0x3FFFF) >> 4) | (static_cast<std::uint32_t>(leading_bytes >> 4) << 16);
 }
 // 128-byte swizzle; 1024 bytes from 8 rows to the next 8.
 RAPT_DEVICE std::uint64_t whole_descriptor(std::uint32_t low) { return low | (std::uint64_t{0x40000040} << 32); }

@@ -80,6 +80,7 @@ inline void copy_box(void* to, const CUtensorMap& map, Barrier& barrier, int x, 
     barrier.complete(static_cast<int>(address - begin));
   });
 }
+inline void prefetch_box(const CUtensorMap& /*map*/, int /*x*/, int /*y*/, int /*z*/, int /*w*/) {}
 inline void prefetch_map(const CUtensorMap& /*map*/) {}
 
 inline void named_sync(int barrier, int count) { test::wait_at(barrier, count); }
