@@ -26,8 +26,8 @@ void emulate(const EmulatedProduct& product);
 void emulate_commit();
 void emulate_wait(int groups);
 
-inline std::uint32_t descriptor(std::uint32_t begin, std::size_t offset, int leading_bytes) {
-  return (begin >> 4) + (static_cast<std::uint32_t>(offset) >> 4) + (static_cast<std::uint32_t>(leading_bytes >> 4) << 16);
+inline std::uint32_t descriptor(const void* tile, int leading_bytes) {
+  return (shared_address(tile) & 0x3FFFF) >> 4 | static_cast<std::uint32_t>(leading_bytes >> 4) << 16;
 }
 
 inline void products_begin() {}
