@@ -41,7 +41,8 @@ RAPT_HOST_DEVICE int bit_width(std::uint64_t value) {
 // The bits of count · 2^unit in a format, cut towards zero.
 RAPT_HOST_DEVICE std::uint32_t cut_to(FloatFormat format, std::int64_t count, int unit) {
   if (count == 0) return 0;
-  const std::uint32_t sign = count < 0 ? 1U << (format.fraction + bit_width(2U * format.bias + 1)) : 0;
+  const std::uint32_t sign =
+      count < 0 ? 1U << (format.fraction + bit_width(static_cast<unsigned>(2 * format.bias + 1))) : 0;
   const auto magnitude = static_cast<std::uint64_t>(count < 0 ? -count : count);
   const int width = bit_width(magnitude);
   const int field = width - 1 + unit + format.bias;  // the exponent as stored, if the result is normal

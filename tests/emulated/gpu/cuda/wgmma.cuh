@@ -2,6 +2,7 @@
 // products are waited for, as late as the device may do it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cuda/lanes.cuh"
