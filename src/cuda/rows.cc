@@ -1,9 +1,10 @@
 #include "cuda/rows.h"
 
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cuda_runtime_api.h>
 #include <limits>
 
 #include "core/arena.h"
