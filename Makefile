@@ -180,7 +180,27 @@ build/%/build.ninja: CMakePresets.json | setup
 	cmake --preset $*
 build/sanitize/build.ninja build/sanitize-all/build.ninja build/fuzz/build.ninja: | setup-lint
 
-builds := build-release build-shared build-dev build-sanitize build-sanitize-all build-tsan build-tsan-all build-fuzz
+# The CUDA engine is part of the release build wherever nvcc is found. CUDA=pypi takes the compiler from PyPI instead, at a
+# fixed version, for machines without a CUDA toolkit: make CUDA=pypi build
+CUDA ?=
+ifeq ($(CUDA),pypi)
+export CUDACXX := $(CURDIR)/build/cuda-venv/nvcc
+build/release/build.ninja build/cuda/build.ninja: | build/cuda-venv/nvcc
+endif
+build/cuda-venv/nvcc: build/cuda-venv/installed.txt scripts/cuda-toolkit.sh
+	scripts/cuda-toolkit.sh $(@D)
+build/cuda-venv/installed.txt: scripts/cuda-requirements.txt | setup-python
+
+.PHONY: cuda-binary
+cuda-binary: build-cuda ## the command with the CUDA engine, build/cuda/rapt, for GPU machines without a compiler
+
+build/cuda-tools-venv/installed.txt: scripts/cuda-tools-requirements.txt | setup-python
+.PHONY: cuda-report
+cuda-report: build/release/build.ninja build/cuda-tools-venv/installed.txt ## registers, spills and instructions of every CUDA kernel, docs/cuda-kernels.md
+	cmake --build --preset release --parallel $(JOBS) --target rapt_cuda
+	python3 -B scripts/kernel_report.py build/release
+
+builds := build-release build-shared build-dev build-sanitize build-sanitize-all build-tsan build-tsan-all build-fuzz build-cuda
 .PHONY: $(builds)
 $(builds): build-%: build/%/build.ninja
 	cmake --build --preset $* --parallel $(JOBS)

@@ -16,6 +16,7 @@
 
 #include "cli/command.h"
 #include "rapt/cpu.h"
+#include "rapt/cuda.h"
 #include "rapt/error.h"
 #include "rapt/parallel.h"
 
@@ -29,6 +30,7 @@ struct EngineInfo {
 constexpr EngineInfo kEngines[] = {
     {"cpu", "forward and backward in f32, bf16, f16: tiled, vectorised, threaded"},
     {"reference", "forward and backward in every type: the plain formula, in f64"},
+    {"cuda", "forward and backward of tensors on a GPU, in f32, bf16, f16"},
 };
 
 struct Machine {
@@ -88,7 +90,60 @@ std::vector<InstructionSetInfo> sets_or_usage_error() {
   }
 }
 
-void print_text(const Machine& machine, const std::vector<InstructionSetInfo>& sets) {
+// What there is to say of GPUs.
+struct Gpus {
+  std::vector<cuda::DeviceInfo> devices;
+  std::vector<cuda::KernelSetInfo> sets;
+  std::string driver, unavailable_because;
+};
+
+Gpus gpus_or_usage_error() {
+  try {
+    return {cuda::devices(), cuda::kernel_sets(), cuda::driver(), cuda::unavailable_because()};
+  } catch (const Error& error) {  // an invalid name in RAPT_CUDA_KERNELS, or a GPU that does not answer
+    throw UsageError(error.what());
+  }
+}
+
+std::string in_words(const cuda::DeviceInfo& gpu) {
+  return fmt::format("{}, compute capability {}.{}, {:.0f} GiB, {} multiprocessors", gpu.name, gpu.capability_major,
+                     gpu.capability_minor, static_cast<double>(gpu.memory_bytes) / 0x1p30, gpu.multiprocessors);
+}
+
+void print_text(const Gpus& gpus) {
+  if (gpus.devices.empty()) {
+    fmt::print("\nGPUs              none: {}\n", gpus.unavailable_because);
+    return;
+  }
+  fmt::print("\nGPUs              driver {}\n", gpus.driver);
+  for (const cuda::DeviceInfo& gpu : gpus.devices)
+    fmt::print("  {:<16}{}\n", to_string({Device::Kind::cuda, gpu.index}), in_words(gpu));
+  fmt::print("\nkernel sets of the cuda engine, fastest first (RAPT_CUDA_KERNELS=NAME uses one alone)\n");
+  for (const cuda::KernelSetInfo& set : gpus.sets) {
+    fmt::print("  {:<16}{}{}\n", set.name, set.does,
+               set.in_use      ? ""
+               : set.runs_here ? " (not in use)"
+                               : " (not for this GPU)");
+  }
+}
+
+void put_json(const Gpus& gpus, nlohmann::ordered_json& data) {
+  data["gpus"] = nlohmann::ordered_json::array();
+  for (const cuda::DeviceInfo& gpu : gpus.devices) {
+    data["gpus"].push_back({{"name", gpu.name},
+                            {"compute_capability", fmt::format("{}.{}", gpu.capability_major, gpu.capability_minor)},
+                            {"memory_bytes", gpu.memory_bytes},
+                            {"multiprocessors", gpu.multiprocessors}});
+  }
+  data["no_gpu_because"] = gpus.unavailable_because;
+  data["gpu_driver"] = gpus.driver;
+  data["cuda_kernel_sets"] = nlohmann::ordered_json::array();
+  for (const cuda::KernelSetInfo& set : gpus.sets) {
+    data["cuda_kernel_sets"].push_back({{"name", set.name}, {"runs_here", set.runs_here}, {"in_use", set.in_use}});
+  }
+}
+
+void print_text(const Machine& machine, const std::vector<InstructionSetInfo>& sets, const Gpus& gpus) {
   const int threads = thread_count();
   fmt::print("rapt {}\n\n", RAPT_VERSION);
   fmt::print("processor         {}\n", machine.model);
@@ -103,9 +158,10 @@ void print_text(const Machine& machine, const std::vector<InstructionSetInfo>& s
   }
   fmt::print("\nengines\n");
   for (const EngineInfo& engine : kEngines) fmt::print("  {:<16}{}\n", engine.name, engine.does);
+  print_text(gpus);
 }
 
-void print_json(const Machine& machine, const std::vector<InstructionSetInfo>& sets) {
+void print_json(const Machine& machine, const std::vector<InstructionSetInfo>& sets, const Gpus& gpus) {
   const int threads = thread_count();
   nlohmann::ordered_json data = {{"schema", 1},
                                  {"version", RAPT_VERSION},
@@ -120,6 +176,7 @@ void print_json(const Machine& machine, const std::vector<InstructionSetInfo>& s
   for (const EngineInfo& engine : kEngines) {
     data["engines"].push_back({{"name", engine.name}, {"does", engine.does}});
   }
+  put_json(gpus, data);
   // A processor's name, or a variable's value, may contain any bytes.
   fmt::print("{}\n", data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
@@ -127,18 +184,19 @@ void print_json(const Machine& machine, const std::vector<InstructionSetInfo>& s
 }  // namespace
 
 Command add_info(Command& rapt, InfoOptions& options) {
-  Command command = rapt.below("info", "Show the processor, threads, instruction sets and engines");
+  Command command = rapt.below("info", "Show the processor, threads, instruction sets, engines and GPUs");
   command.flag("--json", options.json, "Print the result as JSON");
   return command;
 }
 
 ExitCode run_info(const InfoOptions& options) {
   const std::vector<InstructionSetInfo> sets = sets_or_usage_error();
+  const Gpus gpus = gpus_or_usage_error();
   const Machine machine = look_around();
   if (options.json) {
-    print_json(machine, sets);
+    print_json(machine, sets, gpus);
   } else {
-    print_text(machine, sets);
+    print_text(machine, sets, gpus);
   }
   return ExitCode::good;
 }

@@ -1,13 +1,13 @@
 # Flags that every target of this project shares. -ffp-contract=off: the arithmetic contract names each fused
 # multiply-add, so the compiler must not make or break one by itself.
 add_library(rapt_options INTERFACE)
-target_compile_options(rapt_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
+set(host_options -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
   $<$<COMPILE_LANGUAGE:CXX>:-Wold-style-cast> $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
   -ffp-contract=off
   # With 32-bit addresses, sizes are checked in 64 bits before they are narrowed.
   $<$<BOOL:${EMSCRIPTEN}>:-Wno-shorten-64-to-32>
   $<$<BOOL:${RAPT_WERROR}>:-Werror>)
+target_compile_options(rapt_options INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${host_options}>")
 
 # For the tests and the command: what is tested is in the library.
 set(RAPT_O0_UNDER_SANITIZERS)

@@ -6,6 +6,7 @@
 
 #include "bench/harness/backward.h"
 #include "bench/harness/numbers.h"
+#include "rapt/cuda.h"
 #include "rapt/random.h"
 
 namespace rapt::bench {
@@ -90,7 +91,7 @@ double error_limit(DType dtype) {
   }
 }
 
-BenchMemory::BenchMemory(const std::vector<BenchCase>& cases) {
+BenchMemory::BenchMemory(const std::vector<BenchCase>& cases, Device device) : device_(device) {
   struct Most {
     std::int64_t query = 0, key = 0, weights = 0;
     bool backward = false;
@@ -111,14 +112,18 @@ BenchMemory::BenchMemory(const std::vector<BenchCase>& cases) {
       masks = std::max(masks, count_of(mask_shape(c)));
     }
   }
+  const auto moved = [&](Tensor here) { return device.kind == Device::Kind::cpu ? std::move(here) : here.to(device); };
   for (const auto& [dtype, m] : most) {
     const std::int64_t dquery = m.backward ? m.query : 0, dkey = m.backward ? m.key : 0;
-    types_.push_back({dtype, numbers(m.query, 1, dtype), numbers(m.key, 2, dtype), numbers(m.key, 3, dtype),
-                      Tensor({m.query - dquery}, dtype), Tensor({m.weights}, dtype), numbers(dquery, 5, dtype),
-                      Tensor({dquery}, dtype), Tensor({dkey}, dtype), Tensor({dkey}, dtype)});
+    const auto drawn = [&, type = dtype](std::int64_t count, std::uint32_t stream) {
+      return moved(numbers(count, stream, type));
+    };
+    const auto empty = [&, type = dtype](std::int64_t count) { return Tensor({count}, type, device); };
+    types_.push_back({dtype, drawn(m.query, 1), drawn(m.key, 2), drawn(m.key, 3), empty(m.query - dquery),
+                      empty(m.weights), drawn(dquery, 5), empty(dquery), empty(dkey), empty(dkey)});
   }
-  bool_mask_ = holes(bools);
-  float_mask_ = numbers(floats, 4, DType::f32);
+  bool_mask_ = moved(holes(bools));
+  float_mask_ = moved(numbers(floats, 4, DType::f32));
 }
 
 const BenchMemory::OfType& BenchMemory::of(DType dtype) const {
@@ -165,8 +170,8 @@ TensorView BenchMemory::dvalue(const BenchCase& c) {
 BenchCall::BenchCall(const BenchCase& c, BenchMemory& memory, Engine engine)
     : backward(c.backward), query(memory.query(c)), key(memory.key(c)), value(memory.value(c)) {
   if (backward) {
-    own_out = Tensor(query.shape(), c.dtype);
-    own_lse = Tensor({c.batch, c.heads, c.queries}, c.dtype == DType::f64 ? DType::f64 : DType::f32);
+    own_out = Tensor(query.shape(), c.dtype, memory.device());
+    own_lse = Tensor({c.batch, c.heads, c.queries}, c.dtype == DType::f64 ? DType::f64 : DType::f32, memory.device());
     outputs = {.out = own_out, .lse = own_lse};
     upstream = {.dout = memory.dout(c), .out = own_out, .lse = own_lse};
     gradients = {.dquery = memory.dquery(c), .dkey = memory.dkey(c), .dvalue = memory.dvalue(c)};
@@ -184,6 +189,13 @@ BenchCall::BenchCall(const BenchCase& c, BenchMemory& memory, Engine engine)
   }
   options.engine = engine;
   options.threads = c.threads;
+  if (memory.device().kind == Device::Kind::cpu) return;
+  std::size_t bytes = attention_workspace_bytes(outputs, query, key, value, options);
+  if (backward) {
+    bytes = std::max(bytes, attention_backward_workspace_bytes(gradients, upstream, query, key, value, options));
+  }
+  own_workspace_ = Tensor({static_cast<std::int64_t>(bytes)}, DType::i8, memory.device());
+  options.workspace = {static_cast<std::byte*>(own_workspace_.view().data()), bytes};
 }
 
 void BenchCall::run() const {
@@ -191,9 +203,38 @@ void BenchCall::run() const {
   attention_backward(gradients, upstream, query, key, value, options);
 }
 
-BenchCheck check(const BenchCase& c, const BenchCall& call) {
-  if (c.backward) return check_backward(c, call);
-  call.run();
+void BenchCall::wait() const {
+  if (query.device().kind != Device::Kind::cpu) cuda::Stream::of(options.stream.handle).wait();
+}
+
+BenchCall BenchCall::on_cpu() const {
+  BenchCall call;
+  const auto copied = [&](const ConstTensorView& view) -> TensorView {
+    if (!view.defined()) return {};
+    return call.copies_.emplace_back(Tensor::copy_of(view, view.dtype(), Device{})).view();
+  };
+  call.backward = backward;
+  call.query = copied(query), call.key = copied(key), call.value = copied(value);
+  call.outputs = {.out = copied(outputs.out), .lse = copied(outputs.lse)};
+  for (const Capture& capture : outputs.captures) {
+    call.outputs.captures.push_back({capture.stage, copied(capture.to), capture.of});
+  }
+  call.options = options;
+  call.options.workspace = {};
+  for (Mask& mask : call.options.masks) mask.view = copied(mask.view);
+  if (backward) {
+    call.upstream = {.dout = copied(upstream.dout), .out = call.outputs.out, .lse = call.outputs.lse};
+    call.gradients = {
+        .dquery = copied(gradients.dquery), .dkey = copied(gradients.dkey), .dvalue = copied(gradients.dvalue)};
+  }
+  return call;
+}
+
+namespace {
+
+// Of a call that has run.
+BenchCheck compare(const BenchCase& c, const BenchCall& call) {
+  if (c.backward) return compare_backward(c, call);
   const std::set<std::int64_t> rows{0, std::min<std::int64_t>(1, c.queries - 1), c.queries / 3, c.queries / 2,
                                     c.queries - 1};
   // A mean over heads needs all of them; otherwise the first and the last kv head are enough.
@@ -208,6 +249,14 @@ BenchCheck check(const BenchCase& c, const BenchCall& call) {
     }
   }
   return result;
+}
+
+}  // namespace
+
+BenchCheck check(const BenchCase& c, const BenchCall& call) {
+  if (c.backward) call.forward();
+  call.run();
+  return call.query.device().kind == Device::Kind::cpu ? compare(c, call) : compare(c, call.on_cpu());
 }
 
 }  // namespace rapt::bench

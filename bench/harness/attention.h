@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "bench/harness/case.h"
@@ -14,7 +15,7 @@ namespace rapt::bench {
 // cases does not need twenty times the memory.
 class BenchMemory {
  public:
-  explicit BenchMemory(const std::vector<BenchCase>& cases);
+  explicit BenchMemory(const std::vector<BenchCase>& cases, Device device = {});
 
   ConstTensorView query(const BenchCase& c) const;
   ConstTensorView key(const BenchCase& c) const;
@@ -28,6 +29,8 @@ class BenchMemory {
   TensorView dkey(const BenchCase& c);
   TensorView dvalue(const BenchCase& c);
 
+  Device device() const { return device_; }
+
  private:
   struct OfType {
     DType dtype;
@@ -37,6 +40,7 @@ class BenchMemory {
   const OfType& of(DType dtype) const;
   OfType& of(DType dtype);
 
+  Device device_;
   std::vector<OfType> types_;
   Tensor bool_mask_;
   Tensor float_mask_;
@@ -46,17 +50,28 @@ class BenchMemory {
 struct BenchCall {
   BenchCall(const BenchCase& c, BenchMemory& memory, Engine engine);
 
-  // What is timed: forward, or backward from what the last forward() wrote.
+  // What is timed: forward, or backward from what the last forward() wrote. On a GPU both return when they are
+  // enqueued.
   void run() const;
   void forward() const { attention(outputs, query, key, value, options); }
+  void wait() const;  // until the device has done them
 
-  bool backward;
+  // The same call with copies of all of its tensors on the CPU.
+  BenchCall on_cpu() const;
+
+  bool backward = false;
   ConstTensorView query, key, value;
   Tensor own_out, own_lse;  // for a backward case: no other case may write to them
   AttentionOutputs outputs;
   AttentionUpstream upstream;
   AttentionGradients gradients;
   AttentionOptions options;
+
+ private:
+  BenchCall() = default;
+
+  Tensor own_workspace_;       // on another device than the CPU
+  std::deque<Tensor> copies_;  // on the CPU, of on_cpu
 };
 
 // Runs the case and compares some of its rows, including the first and last ones, with the reference engine; for

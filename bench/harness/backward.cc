@@ -127,9 +127,7 @@ std::set<std::int64_t> some_of(std::int64_t count) {
 
 }  // namespace
 
-BenchCheck check_backward(const BenchCase& c, const BenchCall& call) {
-  call.forward();
-  call.run();
+BenchCheck compare_backward(const BenchCase& c, const BenchCall& call) {
   const double part = small_part_of_a_row(c);
   Difference of_dquery(part), of_dkey(part), of_dvalue(0.0);
   const std::int64_t group = c.heads / c.kv_heads;

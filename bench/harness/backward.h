@@ -6,8 +6,9 @@
 
 namespace rapt::bench {
 
-// Runs the case's forward and backward and compares dq of some queries, and dk and dv of some keys, including the first
-// and last ones. The error is computed over all compared numbers of one gradient.
-BenchCheck check_backward(const BenchCase& c, const BenchCall& call);
+// Compares the results of a call whose tensors are on the CPU, and whose forward and backward have run: dq of some
+// queries, and dk and dv of some keys, including the first and last ones. The error is computed over all compared
+// numbers of one gradient.
+BenchCheck compare_backward(const BenchCase& c, const BenchCall& call);
 
 }  // namespace rapt::bench

@@ -84,8 +84,31 @@ FastestRead stream_of(const BenchCall& call) {
   return {bytes, call.options.threads};
 }
 
+// Time per call until it is enqueued, with nothing under way: so few that the queue takes them all.
+double host_seconds(const BenchCall& call) {
+  constexpr int kTimes = 20;
+  call.wait();
+  const double taken = seconds([&] {
+    for (int n = 0; n < kTimes; ++n) call.run();
+  });
+  call.wait();
+  return taken / kTimes;
+}
+
+double device_seconds(const TimedCall& timed) {
+  timed.call.run();
+  timed.call.wait();
+  const double taken = seconds([&] {
+    for (std::int64_t n = 0; n < timed.repeats; ++n) timed.call.run();
+    timed.call.wait();
+  });
+  return taken / static_cast<double>(timed.repeats);
+}
+
 void sample(const TimedCall& timed, BenchResult& result) {
-  const double each = seconds_of_each(timed.repeats, [&] { timed.call.run(); });
+  const bool on_cpu = timed.call.query.device().kind == Device::Kind::cpu;
+  const double each = on_cpu ? seconds_of_each(timed.repeats, [&] { timed.call.run(); }) : device_seconds(timed);
+  if (!on_cpu) result.host_us.add(host_seconds(timed.call) * 1e6);
   result.ms.add(each * 1e3);
   result.gflops.add(result.parameters.flops() / each / 1e9);
   result.gbps.add(result.parameters.key_value_bytes() / each / 1e9);
@@ -144,7 +167,7 @@ const BenchBaseline* BenchReport::baseline_of(const BenchResult& result) const {
 
 BenchReport run_rounds(const BenchPlan& plan) {
   BenchReport report;
-  BenchMemory memory(plan.cases);
+  BenchMemory memory(plan.cases, plan.device);
   std::vector<TimedCall> calls;
   bool all_good = true;
   for (const BenchCase& c : plan.cases) {
@@ -156,7 +179,10 @@ BenchReport run_rounds(const BenchPlan& plan) {
   if (!all_good) return report;
 
   for (TimedCall& timed : calls) {  // the check ran each case once; this is the second run
-    timed.repeats = repeats_of(plan.shortest_sample, seconds([&] { timed.call.run(); }));
+    timed.repeats = repeats_of(plan.shortest_sample, seconds([&] {
+                                 timed.call.run();
+                                 timed.call.wait();
+                               }));
   }
   std::unique_ptr<Baselines> baselines;
   if (plan.baseline) {

@@ -63,6 +63,7 @@ struct BenchResult {
   std::string stream_way{};  // of reading only the case's own keys and values; empty: not requested
   Samples stream_gbps{};
   Samples streams_gbps{};  // the same memory, read as several streams at once if that is faster
+  Samples host_us{};       // of a call on a GPU: until it is enqueued
 };
 
 struct BenchReport {
@@ -75,6 +76,7 @@ struct BenchReport {
 struct BenchPlan {
   std::vector<BenchCase> cases;
   Engine engine = Engine::automatic;
+  Device device{};
   bool baseline = false;
   std::int64_t rounds = 9;
   double shortest_sample = 0.02;  // seconds; faster calls are repeated within a sample

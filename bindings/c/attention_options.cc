@@ -83,7 +83,7 @@ AttentionOptions attention_options(const Caller& caller, const rapt_attention_op
                      .batch_start = c.dropout_batch_start,
                      .head_start = c.dropout_head_start,
                      .query_start = c.dropout_query_start};
-  options.engine = caller.choice({"options.engine"}, c.engine, Engine::cpu);
+  options.engine = caller.choice({"options.engine"}, c.engine, Engine::cuda);
   options.threads = c.threads;
   options.parallel_for = parallel_for_of(c.parallel_for, c.parallel_for_context);
   options.workspace = caller.list({"options.workspace"}, static_cast<std::byte*>(c.workspace), c.workspace_bytes);

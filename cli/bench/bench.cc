@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/page.h"
+#include "rapt/cuda.h"
 
 namespace rapt::cli {
 namespace {
@@ -36,6 +37,8 @@ constexpr std::array<std::pair<std::string_view, bench::BenchWeights>, 3> kWeigh
     {{"none", bench::BenchWeights::none}, {"mean", bench::BenchWeights::mean}, {"all", bench::BenchWeights::all}}};
 constexpr std::array<std::pair<std::string_view, Engine>, 3> kEngines{
     {{"auto", Engine::automatic}, {"cpu", Engine::cpu}, {"reference", Engine::reference}}};
+constexpr std::array<std::pair<std::string_view, Device::Kind>, 2> kDevices{
+    {{"cpu", Device::Kind::cpu}, {"cuda", Device::Kind::cuda}}};
 // "256,0", "256,open" or "none".
 Window window_of(const std::string& text) {
   if (text == "none") return {};
@@ -90,6 +93,7 @@ void add_cases(Command& command, bench::BenchSweep& sweep) {
 // The options that `rapt bench attention` and `rapt bench backward` share.
 void add_common(Command& command, BenchOptions& options) {
   command.choice("--engine", options.engine, kEngines, "Engine (auto)");
+  command.choice("--device", options.device, kDevices, "Where the tensors are: cuda is the first GPU (cpu)");
   command.flag(
       "--baseline", options.baseline,
       "In every round, also time a matrix product, the FMA peak and streaming memory reads, and print the ratios");
@@ -128,10 +132,17 @@ ExitCode run_bench(const BenchOptions& options) {
   if (options.decode.asked) return run_bench_decode(options.decode);
   const bench::BenchPlan plan{.cases = measured([&] { return bench::cases_of(options.sweep); }),
                               .engine = options.engine,
+                              .device = {options.device, 0},
                               .baseline = options.baseline,
                               .rounds = options.rounds,
                               .shortest_sample = options.shortest_sample,
                               .progress = show_progress};
+  const bool on_gpu = options.device == Device::Kind::cuda;
+  if (on_gpu && !cuda::available()) {
+    throw UsageError(fmt::format("bench: --device cuda: {}", cuda::unavailable_because()));
+  }
+  if (on_gpu && options.baseline)
+    throw UsageError("bench: --baseline measures the CPU; it does not go with --device cuda");
   const bench::BenchReport report = measured([&] { return bench::run_rounds(plan); });
 
   if (!all_good(report.results, [](const bench::BenchResult& each) { return each.parameters.name(); })) {

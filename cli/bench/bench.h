@@ -18,6 +18,7 @@ class Command;
 struct BenchOptions {
   bench::BenchSweep sweep;
   Engine engine = Engine::automatic;
+  Device::Kind device = Device::Kind::cpu;
   bool baseline = false;
   std::int64_t rounds = 9;
   double shortest_sample = 0.02;  // seconds

@@ -10,6 +10,7 @@
 #include "bench/harness/peak.h"
 #include "cli/bench/table.h"
 #include "rapt/cpu.h"
+#include "rapt/cuda.h"
 #include "rapt/parallel.h"
 
 namespace rapt::cli {
@@ -71,6 +72,7 @@ nlohmann::ordered_json as_json(const bench::BenchReport& report, const bench::Be
   data["threads"] = c.threads;
   data["error"] = result.check.error;
   put_times(result.ms, data);
+  if (!result.host_us.empty()) data["host_us"] = result.host_us.median();
   data["flops"] = c.flops();
   data["gflops"] = result.gflops.median();
   if (!c.backward) {
@@ -98,6 +100,7 @@ BenchMachine BenchMachine::here() {
   for (const InstructionSetInfo& set : instruction_sets()) {
     if (set.in_use) machine.isa = set.name;
   }
+  if (const auto gpus = cuda::devices(); !gpus.empty()) machine.gpu = gpus[0].name;
   machine.fma = bench::fma_instructions();
   machine.threads = thread_count();
   machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -107,7 +110,7 @@ BenchMachine BenchMachine::here() {
 void show_bench(Page& page, const BenchMachine& machine, const bench::BenchReport& report) {
   const bool backward = report.results[0].parameters.backward;
   page.heading(backward ? "rapt bench backward" : "rapt bench attention",
-               fmt::format("{} · {}", machine.cpu, machine.isa));
+               report.results[0].host_us.empty() ? fmt::format("{} · {}", machine.cpu, machine.isa) : machine.gpu);
   for (const bench::BenchBaseline& each : report.baselines) {
     const std::string sgemm =
         each.sgemm_gflops.empty()
@@ -123,6 +126,8 @@ void show_bench(Page& page, const BenchMachine& machine, const bench::BenchRepor
   if (!backward) rows[0].emplace_back("GB/s");
   if (compared) rows[0].insert(rows[0].end(), {"/sgemm", "/FMA"});
   if (compared && !backward) rows[0].emplace_back("/stream");
+  const bool on_gpu = !report.results[0].host_us.empty();
+  if (on_gpu) rows[0].emplace_back("host µs");
   for (const bench::BenchResult& result : report.results) {
     std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{
         result.parameters.name(), number(result.ms.median()), spread(result.ms), number(result.gflops.median())});
@@ -130,6 +135,7 @@ void show_bench(Page& page, const BenchMachine& machine, const bench::BenchRepor
     if (!backward) row.push_back(number(result.gbps.median()));
     if (compared) row.insert(row.end(), {ratio(ratios.sgemm), ratio(ratios.fma)});
     if (compared && !backward) row.push_back(ratio(ratios.stream));
+    if (on_gpu) row.push_back(number(result.host_us.median()));
   }
   show_table(page, rows);
   page.line();

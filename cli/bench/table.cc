@@ -28,7 +28,7 @@ nlohmann::ordered_json or_null(const std::optional<double>& value) {
 }
 
 nlohmann::ordered_json as_json(const BenchMachine& machine) {
-  return {{"cpu", machine.cpu},         {"isa", machine.isa},     {"fma", machine.fma},
+  return {{"cpu", machine.cpu},         {"gpu", machine.gpu},     {"isa", machine.isa},     {"fma", machine.fma},
           {"threads", machine.threads}, {"cores", machine.cores}, {"version", RAPT_VERSION}};
 }
 

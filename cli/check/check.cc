@@ -1,18 +1,26 @@
 #include "cli/check/check.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <string_view>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/check/bits.h"
+#include "cli/check/tensor_core.h"
 #include "cli/command.h"
 
 namespace rapt::cli {
 namespace {
+
+constexpr std::array<std::pair<std::string_view, std::optional<Engine>>, 3> kEngines{
+    {{"reference", Engine::reference}, {"cpu", Engine::cpu}, {"cuda", Engine::cuda}}};
 
 // A line that is updated on a terminal; otherwise a few lines, so that logs stay short.
 class Progress {
@@ -33,8 +41,9 @@ class Progress {
 
 std::string repeat_with(const CheckFailure& failure) {
   const CheckTarget& target = failure.target;
-  return fmt::format("rapt check --case {}{}{}", failure.case_name, target.engine == Engine::cpu ? " --isa " : "",
-                     target.instruction_set);
+  return fmt::format(
+      "rapt check --case {}{}", failure.case_name,
+      target.engine == Engine::cpu ? " --isa " + target.instruction_set : " --engine " + target.engine_name());
 }
 
 std::int64_t count_of(const std::string& option, const std::string& text) {
@@ -57,6 +66,10 @@ void print_table(const CheckOptions& options, const CheckReport& report) {
     fmt::print("{:<14}{:>8}{:>16}{:>8}   {:<{}}  {}\n", score.target.name(), score.cases, score.gradients, score.differ,
                worst(score.worst, score.worst_case), width, worst(score.worst_gradient, score.worst_gradient_case));
   }
+  for (const CheckScore& score : report.scores) {
+    if (score.left_out == 0) continue;
+    fmt::print("{}: {} cases left out: {}\n", score.target.name(), score.left_out, score.left_out_because);
+  }
   fmt::print("\n{}\n",
              report.good() ? "✓ all results agree with the reference" : "✗ results differ from the reference:");
   for (const CheckFailure& failure : report.failures) {
@@ -75,9 +88,11 @@ void print_json(const CheckOptions& options, const CheckReport& report) {
                                  {"seed", options.plan.seed},
                                  {"seconds", report.seconds}};
   for (const CheckScore& score : report.scores) {
-    data["engines"].push_back({{"engine", score.target.engine == Engine::reference ? "reference" : "cpu"},
+    data["engines"].push_back({{"engine", score.target.engine_name()},
                                {"instruction_set", score.target.instruction_set},
                                {"cases", score.cases},
+                               {"left_out", score.left_out},
+                               {"left_out_because", score.left_out_because},
                                {"gradients", score.gradients},
                                {"differ", score.differ},
                                {"worst_of_allowed", finite(score.worst)},
@@ -115,6 +130,32 @@ void print_digests(const CheckOptions& options, const std::vector<CheckDigest>& 
   }
 }
 
+void print_table(const BitsReport& report) {
+  fmt::print("{:<14}{:<34}{:>8}{:>8}   {}\n", "engine", "the same rows made again", "cases", "differ", "first");
+  for (const BitsScore& score : report.scores) {
+    fmt::print("{:<14}{:<34}{:>8}{:>8}   {}\n", score.target.name(), score.what, score.cases, score.differ,
+               score.first_case);
+  }
+  if (report.left_out > 0)
+    fmt::print("{} cases in f64 left out: the reference engine alone computes them\n", report.left_out);
+  fmt::print("\n{} ({:.1f} s)\n", report.good() ? "✓ a row has the same bits in every call" : "✗ bits differ",
+             report.seconds);
+}
+
+void print_json(const BitsReport& report) {
+  nlohmann::ordered_json data = {
+      {"schema", 1}, {"good", report.good()}, {"left_out", report.left_out}, {"seconds", report.seconds}};
+  data["ways"] = nlohmann::ordered_json::array();
+  for (const BitsScore& score : report.scores) {
+    data["ways"].push_back({{"engine", score.target.name()},
+                            {"what", score.what},
+                            {"cases", score.cases},
+                            {"differ", score.differ},
+                            {"first", score.first_case}});
+  }
+  fmt::print("{}\n", data.dump());
+}
+
 }  // namespace
 
 Command add_check(Command& rapt, CheckOptions& options) {
@@ -126,13 +167,24 @@ Command add_check(Command& rapt, CheckOptions& options) {
   });
   command.text("--case", "NAME", options.plan.case_name, "Run only this case, by the name that a failure report gives");
   command.text("--isa", "NAME", options.plan.instruction_set, "Check only this instruction set (rapt info lists them)");
+  command.choice("--engine", options.plan.engine, kEngines, "Check only this engine (all that run here)");
   command.flag("--digest", options.digest,
                "Print a digest of the bits of every result instead: equal digests mean equal bits");
+  command.flag(
+      "--bits", options.bits,
+      "Compare bits instead: each case alone and in batches, in other orders, cut into calls, elsewhere in memory");
+  command.exclude("--bits", "--digest");
+  command.flag(
+      "--tensor-core", options.tensor_core,
+      "Check the arithmetic of this GPU's tensor cores instead: random dot products of bf16 and f16, bit by bit");
+  for (const char* other : {"--random", "--seed", "--case", "--isa", "--engine", "--digest", "--bits"})
+    command.exclude("--tensor-core", other);
   command.flag("--json", options.json, "Print the result as JSON");
   return command;
 }
 
 ExitCode run_check_command(const CheckOptions& options) {
+  if (options.tensor_core) return run_tensor_core_check(options.json);
   try {  // before any work
     planned_targets(options.plan);
     planned_cases({.case_name = options.plan.case_name});
@@ -144,6 +196,15 @@ ExitCode run_check_command(const CheckOptions& options) {
   if (options.digest) {
     print_digests(options, run_digests(options.plan, show));
     return ExitCode::good;
+  }
+  if (options.bits) {
+    const BitsReport bits = run_bits(options.plan, show);
+    if (options.json) {
+      print_json(bits);
+    } else {
+      print_table(bits);
+    }
+    return bits.good() ? ExitCode::good : ExitCode::numbers_differ;
   }
   const CheckReport report = run_check(options.plan, show);
   if (options.json) {

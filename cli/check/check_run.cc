@@ -9,6 +9,7 @@
 #include "cases/digest.h"
 #include "cases/list.h"
 #include "rapt/cpu.h"
+#include "rapt/cuda.h"
 
 namespace rapt::cli {
 namespace {
@@ -16,22 +17,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// Restores the previous instruction set on destruction.
-class InstructionSetInUse {
- public:
-  InstructionSetInUse() {
-    for (const InstructionSetInfo& set : instruction_sets()) {
-      if (set.in_use) name_ = set.name;
-    }
-  }
-  ~InstructionSetInUse() { use_instruction_set(name_); }
-  InstructionSetInUse(const InstructionSetInUse&) = delete;
-  InstructionSetInUse& operator=(const InstructionSetInUse&) = delete;
-
- private:
-  std::string name_;
-};
 
 std::vector<cases::CaseSpec> whole_list() {
   std::vector<cases::CaseSpec> list = cases::all_cases();
@@ -92,6 +77,41 @@ std::string judge(const cases::Case& test, const Truth& truth, CheckScore& score
 
 }  // namespace
 
+InstructionSetInUse::InstructionSetInUse() {
+  for (const InstructionSetInfo& set : instruction_sets()) {
+    if (set.in_use) name_ = set.name;
+  }
+}
+
+InstructionSetInUse::~InstructionSetInUse() { use_instruction_set(name_); }
+
+void use(const CheckTarget& target) {
+  if (target.engine == Engine::cpu) use_instruction_set(target.instruction_set);
+}
+
+void use(const CheckTarget& target, cases::Case& test) {
+  use(target);
+  test.options.engine = target.engine;
+  test.device = target.device();
+}
+
+std::string CheckTarget::engine_name() const {
+  switch (engine) {
+    case Engine::reference: return "reference";
+    case Engine::cuda: return "cuda";
+    default: return "cpu";
+  }
+}
+
+std::string CheckTarget::name() const { return engine == Engine::cpu ? "cpu " + instruction_set : engine_name(); }
+
+std::string CheckTarget::leaves_out(const cases::CaseSpec& spec) const {
+  if (engine == Engine::reference || spec.query_type != DType::f64) return {};
+  return "f64 is computed by the reference engine alone";
+}
+
+Device CheckTarget::device() const { return {engine == Engine::cuda ? Device::Kind::cuda : Device::Kind::cpu, 0}; }
+
 bool CheckReport::good() const {
   return std::all_of(scores.begin(), scores.end(), [](const CheckScore& score) { return score.differ == 0; });
 }
@@ -109,12 +129,18 @@ std::vector<CheckTarget> planned_targets(const CheckPlan& plan) {
   if (!plan.instruction_set.empty()) {
     const InstructionSetInUse before;
     use_instruction_set(plan.instruction_set);  // throws if it is not available
+    if (plan.engine && *plan.engine != Engine::cpu) throw Error("check: only the cpu engine has instruction sets");
     return {{Engine::cpu, plan.instruction_set}};
   }
-  std::vector<CheckTarget> targets = {{Engine::reference, ""}};
+  const std::string no_gpu = cuda::unavailable_because();
+  if (plan.engine == Engine::cuda && !no_gpu.empty()) throw Error("check: the cuda engine cannot run here: " + no_gpu);
+  const auto wanted = [&](Engine engine) { return !plan.engine || *plan.engine == engine; };
+  std::vector<CheckTarget> targets;
+  if (wanted(Engine::reference)) targets.push_back({Engine::reference});
   for (const InstructionSetInfo& set : instruction_sets()) {
-    if (set.runs_here) targets.push_back({Engine::cpu, set.name});
+    if (wanted(Engine::cpu) && set.runs_here) targets.push_back({Engine::cpu, set.name});
   }
+  if (wanted(Engine::cuda) && no_gpu.empty()) targets.push_back({Engine::cuda});
   return targets;
 }
 
@@ -130,9 +156,11 @@ CheckReport run_check(const CheckPlan& plan, const CheckProgress& progress) {
     cases::Case test(spec);
     const Truth truth(test);
     for (CheckScore& score : report.scores) {
-      if (score.target.engine == Engine::cpu && spec.query_type == DType::f64) continue;
-      test.options.engine = score.target.engine;
-      if (score.target.engine == Engine::cpu) use_instruction_set(score.target.instruction_set);
+      if (std::string reason = score.target.leaves_out(spec); !reason.empty()) {
+        ++score.left_out, score.left_out_because = std::move(reason);
+        continue;
+      }
+      use(score.target, test);
       std::string what;
       try {
         what = judge(test, truth, score);
@@ -159,17 +187,13 @@ std::vector<CheckDigest> run_digests(const CheckPlan& plan, const CheckProgress&
   std::vector<cases::Digest> states(digests.size());
 
   const InstructionSetInUse before;
-  const auto use = [](const CheckTarget& target) {
-    if (target.engine == Engine::cpu) use_instruction_set(target.instruction_set);
-  };
   std::int64_t done = 0;
   for (const cases::CaseSpec& spec : specs) {
     cases::Case test(spec);
     for (std::size_t n = 0; n < digests.size(); ++n) {
       const CheckTarget& target = digests[n].target;
-      if (target.engine == Engine::cpu && spec.query_type == DType::f64) continue;
-      test.options.engine = target.engine;
-      use(target);
+      if (!target.leaves_out(spec).empty()) continue;
+      use(target, test);
       states[n].add(cases::run(test));
       if (cases::has_backward(spec)) states[n].add(cases::run_backward(test));
       ++digests[n].cases;
@@ -178,7 +202,7 @@ std::vector<CheckDigest> run_digests(const CheckPlan& plan, const CheckProgress&
   }
   for (std::size_t n = 0; n < digests.size(); ++n) {
     digests[n].attention = states[n].text();
-    if (!plan.case_name.empty()) continue;
+    if (!plan.case_name.empty() || digests[n].target.engine == Engine::cuda) continue;  // layers are on the CPU
     use(digests[n].target);
     cases::Digest layers;
     cases::add_layers(digests[n].target.engine, layers);

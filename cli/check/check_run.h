@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,15 +19,36 @@ struct CheckPlan {
   std::uint64_t seed = 1;            //
   std::string case_name{};           // only this case: one of the list, or "Random" and a seed; empty: all
   std::string instruction_set{};     // only this one, and no other engine; empty: every one that runs here
+  std::optional<Engine> engine{};    // only this one; absent: every one that runs here
   std::int64_t most_failures = 100;  // maximum number of failures kept
 };
 
 // One engine, on one instruction set if it has several.
 struct CheckTarget {
   Engine engine = Engine::cpu;
-  std::string instruction_set;
+  std::string instruction_set{};
 
-  std::string name() const { return engine == Engine::reference ? "reference" : "cpu " + instruction_set; }
+  std::string engine_name() const;  // "cpu"
+  std::string name() const;         // "cpu avx2"
+  // Why the engine does not run a case, as text: a whole kind of cases, known beforehand. Empty: it does.
+  std::string leaves_out(const cases::CaseSpec& spec) const;
+  Device device() const;
+};
+
+// Makes an engine, and its instruction set, the one that runs a case.
+void use(const CheckTarget& target);
+void use(const CheckTarget& target, cases::Case& test);
+
+// Restores the previous instruction set on destruction.
+class InstructionSetInUse {
+ public:
+  InstructionSetInUse();
+  ~InstructionSetInUse();
+  InstructionSetInUse(const InstructionSetInUse&) = delete;
+  InstructionSetInUse& operator=(const InstructionSetInUse&) = delete;
+
+ private:
+  std::string name_;
 };
 
 struct CheckFailure {
@@ -39,7 +61,9 @@ struct CheckFailure {
 
 struct CheckScore {
   CheckTarget target;
-  std::int64_t cases = 0;       // that were run: f64 runs on the reference only
+  std::int64_t cases = 0;     // that were run
+  std::int64_t left_out = 0;  // that were not, because of `left_out_because`
+  std::string left_out_because{};
   std::int64_t gradients = 0;   // of these, cases with gradients: pages and i8 have none
   std::int64_t differ = 0;      // cases with wrong results
   double worst = 0.0;           // the largest error of an output, relative to the limit

@@ -124,9 +124,9 @@ struct Dropout {
   std::int64_t query_start = 0;
 };
 
-// The implementation that runs a call. `automatic` picks the fastest engine for the input types: `cpu` for f32, bf16
-// and f16, `reference` for f64.
-enum class Engine : std::uint8_t { automatic, reference, cpu };
+// The implementation that runs a call. `automatic` picks the fastest engine for the tensors' device and types: `cuda`
+// on a GPU; on the CPU `cpu` for f32, bf16 and f16, `reference` for f64.
+enum class Engine : std::uint8_t { automatic, reference, cpu, cuda };
 
 struct AttentionOptions {
   std::optional<double> scale{};            // any finite value; absent: 1/sqrt(D)
@@ -150,6 +150,9 @@ struct AttentionOptions {
   ParallelFor parallel_for{};  // absent: the library's pool
   // Memory of the tensors' device; absent: allocated for the call; see attention_workspace_bytes
   std::span<std::byte> workspace{};
+  // For tensors on a GPU: the stream that the call runs on. The call returns when its work is enqueued; the tensors
+  // must stay until the stream has done it, lists and options need not. Default: the device's default stream.
+  StreamHandle stream{};
 };
 
 // The intermediate (Lq, Lk) scores and weights that a capture can return.

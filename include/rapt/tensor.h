@@ -38,6 +38,14 @@ struct Device {
 
 std::string to_string(Device device);
 
+// A stream of a device: work on one stream runs in call order. Of CUDA it is a cudaStream_t, and the default is the
+// legacy default stream, as in DLPack. rapt/cuda.h has streams to own.
+struct StreamHandle {
+  void* handle = nullptr;
+
+  friend bool operator==(const StreamHandle&, const StreamHandle&) = default;
+};
+
 // A short list of sizes or strides, stored inline.
 class Dims {
  public:

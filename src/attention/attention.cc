@@ -33,7 +33,7 @@ PlannedBackward plan_backward(const char* function, const AttentionGradients& gr
 void attention(const AttentionOutputs& outputs, const ConstTensorView& query, const ConstTensorView& key,
                const ConstTensorView& value, const AttentionOptions& options) {
   constexpr const char* kFunction = "attention";
-  CallMemory memory(kFunction, query.device(), options.workspace, problem_bytes(query, options));
+  CallMemory memory(kFunction, query.device(), options.workspace, problem_bytes(query, options), options.stream);
   Arena arena(memory.for_problem());
   const PlannedForward call = plan_forward(kFunction, outputs, query, key, value, options, arena);
   call.run(memory.for_engine(call.plan.sizes));
@@ -53,7 +53,7 @@ std::size_t attention_workspace_bytes(const AttentionOutputs& outputs, const Con
                                       const ConstTensorView& key, const ConstTensorView& value,
                                       const AttentionOptions& options) {
   constexpr const char* kFunction = "attention_workspace_bytes";
-  CallMemory memory(kFunction, query.device(), options.workspace, problem_bytes(query, options));
+  CallMemory memory(kFunction, query.device(), options.workspace, problem_bytes(query, options), options.stream);
   Arena arena(memory.for_problem());
   const PlannedForward call = plan_forward(kFunction, outputs, query, key, value, options, arena);
   return memory.workspace_bytes(call.plan.sizes);
@@ -63,7 +63,7 @@ void attention_backward(const AttentionGradients& gradients, const AttentionUpst
                         const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
                         const AttentionOptions& options) {
   constexpr const char* kFunction = "attention_backward";
-  CallMemory memory(kFunction, query.device(), options.workspace, problem_bytes(query, options));
+  CallMemory memory(kFunction, query.device(), options.workspace, problem_bytes(query, options), options.stream);
   Arena arena(memory.for_problem());
   const PlannedBackward call = plan_backward(kFunction, gradients, upstream, query, key, value, options, arena);
   call.run(memory.for_engine(call.plan.sizes));
@@ -73,7 +73,7 @@ std::size_t attention_backward_workspace_bytes(const AttentionGradients& gradien
                                                const ConstTensorView& query, const ConstTensorView& key,
                                                const ConstTensorView& value, const AttentionOptions& options) {
   constexpr const char* kFunction = "attention_backward_workspace_bytes";
-  CallMemory memory(kFunction, query.device(), options.workspace, problem_bytes(query, options));
+  CallMemory memory(kFunction, query.device(), options.workspace, problem_bytes(query, options), options.stream);
   Arena arena(memory.for_problem());
   const PlannedBackward call = plan_backward(kFunction, gradients, upstream, query, key, value, options, arena);
   return memory.workspace_bytes(call.plan.sizes);

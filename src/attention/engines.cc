@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cpu/engine.h"
+#include "cuda/engine.h"
 #include "reference/engine.h"
 
 namespace rapt {
@@ -12,25 +13,27 @@ namespace rapt {
 namespace {
 
 struct Rows {
-  std::array<const EngineRow*, 8> list = {&kCpuEngine, &kReferenceEngine};
-  std::atomic<std::size_t> count = 2;
+  std::array<const EngineRow*, 8> list = {&kCpuEngine, &kReferenceEngine, &kCudaEngine};
+  std::atomic<std::size_t> count = 3;
 };
 constinit Rows rows;
 
 template <class Cannot>
 const EngineRow& choose(const Checks& checks, Engine wanted, Device device, const Cannot& cannot) {
+  std::string reason;  // of the last engine on this device
   for (const EngineRow* row : engines()) {
     if (wanted != Engine::automatic && wanted != row->engine) continue;
+    checks.require(wanted == Engine::automatic || row->absent == nullptr, row->absent);
     if (row->device != device.kind) {
       checks.require(wanted == Engine::automatic, "the ", row->name, " engine reads ", row->device_name,
                      " memory; the tensors are on ", device);
       continue;
     }
-    const std::string reason = cannot(*row);
+    reason = cannot(*row);
     if (reason.empty()) return *row;
     checks.require(wanted == Engine::automatic, reason);
   }
-  checks.fail("no engine of this build can compute it");
+  checks.fail(reason.empty() ? "no engine of this build can compute it" : reason);
 }
 
 }  // namespace

@@ -292,6 +292,9 @@ void resolve_options(const Checks& checks, const ConstTensorView& query, const C
   resolve_masks(checks, options, problem);
   resolve_dropout(checks, options, problem);
 
+  checks.require(options.stream == StreamHandle() || query.device().kind != Device::Kind::cpu,
+                 "a stream is given, but the tensors are on cpu; streams belong to GPUs");
+  problem.stream = options.stream;
   checks.require(options.threads >= 0, "threads is ", options.threads, "; it must be positive, or 0 for all");
   const Workers pool = core::pool_workers(options.threads);
   problem.threads = pool.threads;

@@ -262,24 +262,33 @@ void Case::make_masks() {
 namespace {
 
 Answer call(const CaseSpec& spec, const ConstTensorView& query, const ConstTensorView& key,
-            const ConstTensorView& value, const AttentionOptions& options, bool* untouched) {
+            const ConstTensorView& value, const AttentionOptions& given, Placed& placed, bool* untouched) {
   const DType sums = query.dtype() == DType::f64 ? DType::f64 : DType::f32;
   const Dims out_shape{spec.batch, spec.query_heads, spec.queries, spec.value_size};
   Buffer out = make_buffer(spec.layout, out_shape, query.dtype());
   Tensor lse(Dims{spec.batch, spec.query_heads, spec.queries}, sums);
   std::vector<Tensor> captures;
-  AttentionOutputs outputs{.out = out.view};
-  if (spec.lse) outputs.lse = lse;
+  AttentionOutputs outputs{.out = placed.output(out.memory, out.view)};
+  if (spec.lse) outputs.lse = placed.output(lse, lse);
   for (const auto& [stage, of] : spec.captures) {
     captures.emplace_back(capture_shape(spec, of), sums == DType::f64 ? DType::f64 : spec.type_of(stage));
     outputs.captures.push_back({stage, captures.back(), of});
   }
   // A Tensor's memory does not move when the vector grows, so the views above stay valid.
+  for (std::size_t n = 0; n < captures.size(); ++n) {
+    outputs.captures[n].to = placed.output(captures[n], outputs.captures[n].to);
+  }
+  AttentionOptions options = given;
+  GuardedWorkspace workspace(placed.device());
+  if (!placed.on_cpu()) {
+    options.workspace = workspace.of_bytes(attention_workspace_bytes(outputs, query, key, value, options));
+  }
   attention(outputs, query, key, value, options);
+  placed.bring_back();
 
   Answer answer{Tensor::copy_of(out.view, DType::f64), lse.to(DType::f64), {}};
   for (const Tensor& capture : captures) answer.captures.push_back(capture.to(DType::f64));
-  if (untouched != nullptr) *untouched = out.is_untouched();
+  if (untouched != nullptr) *untouched = out.is_untouched() && workspace.is_untouched();
   return answer;
 }
 
@@ -311,15 +320,28 @@ Tensor plain(const Case& test, const ConstTensorView& from, const ConstTensorVie
 
 }  // namespace
 
+Case::Inputs Case::inputs(Placed& placed) const {
+  Inputs inputs{placed.input(memory_, query), placed.input(memory_, key), placed.input(memory_, value), options};
+  if (placed.on_cpu()) return inputs;
+  for (ConstTensorView* view : {&inputs.options.key_scales, &inputs.options.value_scales, &inputs.options.sinks}) {
+    *view = placed.input(memory_, *view);
+  }
+  for (Mask& mask : inputs.options.masks) mask.view = placed.input(memory_, mask.view);
+  return inputs;
+}
+
 Answer run(const Case& test, bool* untouched) {
-  return call(test.spec, test.query, test.key, test.value, test.options, untouched);
+  Placed placed(test.device);
+  const Case::Inputs inputs = test.inputs(placed);
+  return call(test.spec, inputs.query, inputs.key, inputs.value, inputs.options, placed, untouched);
 }
 
 Answer truth(const Case& test) {
   AttentionOptions options = test.options;
   options.engine = Engine::reference;
-  options.workspace = {};
-  if (test.spec.sums_swallow()) return call(test.spec, test.query, test.key, test.value, options, nullptr);
+  options.workspace = {}, options.stream = {};
+  Placed here(Device{});
+  if (test.spec.sums_swallow()) return call(test.spec, test.query, test.key, test.value, options, here, nullptr);
 
   const Tensor query = Tensor::copy_of(test.query, DType::f64);
   const Tensor key = plain(test, test.key, options.key_scales);
@@ -330,7 +352,7 @@ Answer truth(const Case& test) {
     sinks = Tensor::copy_of(options.sinks, DType::f64);
     options.sinks = sinks.view();
   }
-  return call(test.spec, query, key, value, options, nullptr);
+  return call(test.spec, query, key, value, options, here, nullptr);
 }
 
 std::string describe(const CaseSpec& spec) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cases/placed.h"
 #include "rapt/attention.h"
 
 namespace rapt::cases {
@@ -82,6 +83,14 @@ struct Case {
   CaseSpec spec;
   ConstTensorView query, key, value;
   AttentionOptions options;
+  Device device{};  // where calls run: inputs are copied there for each, and results back
+
+  // The inputs and options of a call on the device of `placed`.
+  struct Inputs {
+    ConstTensorView query, key, value;
+    AttentionOptions options;
+  };
+  Inputs inputs(Placed& placed) const;
 
  private:
   std::deque<Tensor> memory_;  // a deque: views stay valid as it grows
@@ -101,7 +110,8 @@ struct Answer {
   std::vector<Tensor> captures;
 };
 
-// Runs a case with its current options. If given, `untouched` is set to whether the memory around `out` is unchanged.
+// Runs a case with its current options on its device. If given, `untouched` is set to whether the memory around `out`
+// is unchanged, and on another device than the CPU that around the workspace.
 Answer run(const Case& test, bool* untouched = nullptr);
 
 // The same call on the same inputs in f64, by the reference engine: the expected result.

@@ -75,6 +75,7 @@ struct EngineRow {
   const char* name;
   Device::Kind device;  // the device whose memory it reads and writes
   const char* device_name;
+  const char* absent = nullptr;  // why this build has no such engine, as text; null: it has
   // The variant of the engine that is currently in use, if there are several (instruction sets). A call or a packed
   // matrix keeps the variant that it started with.
   const void* (*variant)();

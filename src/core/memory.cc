@@ -30,6 +30,15 @@ void FreeBytes::operator()(std::byte* memory) const noexcept {
   }
 }
 
+void FreeAfterCall::operator()(std::byte* memory) const noexcept {
+  find_device(device)->memory->free_after_call(device.index, memory, stream);
+}
+
+CallBytes allocate_for_call(std::size_t bytes, Device device, StreamHandle stream) {
+  const MemoryOps& memory = *device_row(device).memory;
+  return {memory.allocate_for_call(device.index, bytes == 0 ? 1 : bytes, stream), FreeAfterCall{device, stream}};
+}
+
 Bytes allocate(std::size_t bytes, Device device) {
   if (device.kind != Device::Kind::cpu) {
     return {device_row(device).memory->allocate(device.index, bytes == 0 ? 1 : bytes), FreeBytes{device}};
@@ -58,6 +67,9 @@ void zero(void* memory, std::size_t bytes, Device device) {
 constinit const MemoryOps kHostMemory = {
     .allocate = [](int /*device*/, std::size_t bytes) { return allocate(bytes).release(); },
     .free = [](int /*device*/, std::byte* memory) noexcept { FreeBytes()(memory); },
+    .allocate_for_call = [](int /*device*/, std::size_t bytes,
+                            StreamHandle /*stream*/) { return allocate(bytes).release(); },
+    .free_after_call = [](int /*device*/, std::byte* memory, StreamHandle /*stream*/) noexcept { FreeBytes()(memory); },
     .copy = [](int /*device*/, void* to, const void* from, std::size_t bytes,
                CopyDirection /*direction*/) { std::memcpy(to, from, bytes); },
     .zero = [](int /*device*/, void* memory, std::size_t bytes) { std::memset(memory, 0, bytes); },

@@ -14,9 +14,18 @@ struct FreeBytes {
 };
 using Bytes = std::unique_ptr<std::byte, FreeBytes>;
 
+// The memory of one call on a device, freed in the order of its stream.
+struct FreeAfterCall {
+  Device device{};
+  StreamHandle stream{};
+  void operator()(std::byte* memory) const noexcept;
+};
+using CallBytes = std::unique_ptr<std::byte, FreeAfterCall>;
+
 // Allocates uninitialized memory, aligned to 64 bytes, on a device that an engine of this build supports. On the host,
 // large blocks are aligned to huge pages and request them. Huge pages cut TLB misses; measured read bandwidth is 1.5x.
 Bytes allocate(std::size_t bytes, Device device = {});
+CallBytes allocate_for_call(std::size_t bytes, Device device, StreamHandle stream);
 
 void zero(void* memory, std::size_t bytes, Device device);
 

@@ -87,6 +87,8 @@ struct AttentionProblem {
   ConstTensorView sinks;
   ResolvedDropout dropout;
 
+  StreamHandle stream{};  // of the tensors' device
+
   int threads = 1;
   const ParallelFor* parallel_for = nullptr;  // the caller's, or the pool's
   // The variant of the engine that a call uses, if there are several (instruction sets). Queried once: a call keeps its

@@ -23,6 +23,8 @@ constexpr OptionName kMemory = none("memory owned by the caller");
 constexpr OptionName kFunction = none("a function of the caller");
 constexpr OptionName kConvert = none("rapt convert writes model files");
 constexpr OptionName kYarn = none("fixed to the values of the paper, which models use");
+constexpr OptionName kOnCpu = none("its tensors are in host memory");
+constexpr OptionName kDefaultStream = none("calls run on the default stream");
 constexpr OptionName kPart = none("only for part of a larger call");
 
 constexpr OptionRow kTable[] = {
@@ -54,13 +56,16 @@ constexpr OptionRow kTable[] = {
      "--sinks"},
     {kAttention, "dropout", "rate 0: none", "dropout of weights, a pure function of seed and position",
      "dropout_rate dropout_seed", "dropout", "--dropout"},
-    {kAttention, "engine", "automatic", "the engine: automatic (the fastest that supports the type), cpu or reference",
-     "engine", "engine", "--engine"},
+    {kAttention, "engine", "automatic",
+     "the engine: automatic (the fastest for the device and type), cpu, reference or cuda", "engine", "engine",
+     "--engine"},
     {kAttention, "threads", "0: thread_count()", "maximum number of threads", "threads", "threads", "--threads"},
     {kAttention, "parallel_for", "the library's pool", "the caller's thread pool", "parallel_for",
      none("the library's pool runs without the GIL"), kFunction},
     {kAttention, "workspace", "allocated for the call", "memory for the call, so that it allocates none", "workspace",
      kMemory, kMemory},
+    {kAttention, "stream", "the default stream", "for tensors on a GPU: the stream that the call runs on",
+     kDefaultStream, kOnCpu, kOnCpu},
 
     {"Mask", "kind", "keep", "the meaning of the mask: keep, drop, add or fill", "kind", "kind", "--mask-true"},
     {"Mask", "view", "undefined", "(Lq, Lk), or broadcastable to (B, Hq, Lq, Lk)", "view", "array", "--mask"},

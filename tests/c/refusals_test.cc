@@ -125,8 +125,8 @@ TEST_F(WrongOnlyInC, ShapesThatAreNotThere) {
 }
 
 TEST_F(WrongOnlyInC, ChoicesThatThereAreNone) {
-  options.engine = 3;
-  expect("rapt_attention: options.engine is 3; it must be one of its constants, from 0 to 2");
+  options.engine = 4;
+  expect("rapt_attention: options.engine is 4; it must be one of its constants, from 0 to 3");
   options.engine = 0;
   options.alignment_kind = -1;
   expect("rapt_attention: options.alignment_kind is -1; it must be one of its constants, from 0 to 3");

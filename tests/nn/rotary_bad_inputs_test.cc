@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "rapt/rotary.h"
+#include "support/has_cuda.h"
 
 namespace rapt {
 namespace {
@@ -97,7 +98,7 @@ const std::vector<BadApply> kBadApply = {
     {"FromRank3", [](Call& c) { c.from = c.shaped({2, 4, 24}); }, "rotary: from has shape (2, 4, 24); it must be (B, H, L, D); split_heads(x, heads) converts a (B, L, E) tensor"},
     {"FromHeadSize", [](Call& c) { c.from = c.shaped({2, 3, 4, 16}); }, "rotary: from has head size 16, this Rotary was made for 8; they must be equal"},
     {"FromBool", [](Call& c) { c.from = c.shaped({2, 3, 4, 8}, DType::boolean); }, "rotary: from is bool; it must be f32, f64, bf16 or f16"},
-    {"FromOnGpu", [](Call& c) { c.from = ConstTensorView(c.spare.view().data(), DType::f32, {2, 3, 4, 8}, Device{Device::Kind::cuda, 0}); }, "rotary: from is on cuda:0; the engines of this build read cpu memory"},
+    {"FromOnGpu", [](Call& c) { c.from = ConstTensorView(c.spare.view().data(), DType::f32, {2, 3, 4, 8}, Device{Device::Kind::cuda, 0}); }, test::with_cuda("rotary: from is on cuda:0, this call works on cpu; all its tensors must be on one device", "rotary: from is on cuda:0; the engines of this build read cpu memory")},
     {"ToMissing", [](Call& c) { c.to = {}; }, "rotary: to is missing; give a tensor"},
     {"ToShape", [](Call& c) { c.to = c.shaped({2, 3, 5, 8}); }, "rotary: to has shape (2, 3, 5, 8); it must be (B, H, L, D) = (2, 3, 4, 8)"},
     {"ToF64", [](Call& c) { c.to = c.shaped({2, 3, 4, 8}, DType::f64); }, "rotary: to is f64, from is f32; f64 does not mix with other types"},

@@ -38,7 +38,8 @@ RULES = {
     "reference": (["core", "include"], [], False),
     "cpu": (["core", "include"], ["hwy/"], True),
     "io": (["core", "include"], ["zlib.h"], True),
-    "attention": (["core", "include", "reference:engine.h", "cpu:engine.h"], [], False),
+    "cuda": (["core", "include"], ["cuda.h", "cuda_runtime", "cudaTypedefs.h", "cuda_bf16.h", "cuda_fp16.h"], True),
+    "attention": (["core", "include", "reference:engine.h", "cpu:engine.h", "cuda:engine.h"], [], False),
     "nn": (["attention", "io", "core", "include"], [], False),
     "cases": (["include"], [], False),
     "train": (["include", "core:number_words.h", "core:utf8.h"], [], False),
@@ -53,7 +54,7 @@ RULES = {
 
 # The location of each folder that is checked; each folder under src/ is a layer with the folder's name.
 TOP_FOLDERS = ["include", "src", "cli", "bindings", "examples", "bench", "fuzz"]
-SUFFIXES = {".h", ".hpp", ".c", ".cc", ".cpp", ".inc"}
+SUFFIXES = {".h", ".hpp", ".c", ".cc", ".cpp", ".inc", ".cu", ".cuh"}
 DIRECTIVE = re.compile(r"^\s*#\s*include\b\s*(.*)$")
 LITERAL = re.compile(r'^(?:"([^"]+)"|<([^>]+)>)')
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "support/expect_error.h"
+#include "support/has_cuda.h"
 
 namespace rapt::test {
 
@@ -23,7 +24,7 @@ const std::vector<BadCall>& bad_forward_calls() {
     {"KeyMissing", [](AttentionCall& c) { c.key = {}; }, "attention: key is missing; give a tensor"},
     {"ValueMissing", [](AttentionCall& c) { c.value = {}; }, "attention: value is missing; give a tensor"},
     {"QueryWithoutMemory", [](AttentionCall& c) { c.query = ConstTensorView(nullptr, DType::f32, {2, 4, 3, 8}); }, "attention: query of shape (2, 4, 3, 8) has no memory: its pointer is null"},
-    {"QueryOnGpu", [](AttentionCall& c) { c.query = c.on_gpu({2, 4, 3, 8}); }, "attention: query is on cuda:1; the engines of this build read cpu memory"},
+    {"QueryOnGpu", [](AttentionCall& c) { c.query = c.on_gpu({2, 4, 3, 8}); }, with_cuda("attention: key is on cpu, this call works on cuda:1; all its tensors must be on one device", "attention: query is on cuda:1; the engines of this build read cpu memory")},
     {"QueryRank3", [](AttentionCall& c) { c.query = c.shaped({2, 3, 32}); }, "attention: query has shape (2, 3, 32); it must be (B, Hq, Lq, D); split_heads(x, heads) converts a (B, L, E) tensor"},
     {"KeyRank2", [](AttentionCall& c) { c.key = c.shaped({5, 8}); }, "attention: key has shape (5, 8); it must be (B, Hkv, Lk, D)"},
     {"ValueRank5", [](AttentionCall& c) { c.value = c.shaped({1, 2, 2, 5, 6}); }, "attention: value has shape (1, 2, 2, 5, 6); it must be (B, Hkv, Lk, Dv)"},
@@ -57,7 +58,7 @@ const std::vector<BadCall>& bad_forward_calls() {
     {"MaskFillNan", [](AttentionCall& c) { c.options.masks = {Mask::fill(c.hide, std::nan(""))}; }, "attention: masks[0] fills with nan; it must be finite or −inf"},
     {"MaskFillPlusInfinity", [](AttentionCall& c) { c.options.masks = {Mask::fill(c.hide, kInf)}; }, "attention: masks[0] fills with inf; it must be finite or −inf"},
     {"MaskFillBeyondF32", [](AttentionCall& c) { c.options.masks = {Mask::fill(c.hide, -1e300)}; }, "attention: masks[0] fills with -1e+300, which overflows f32, the accumulation type"},
-    {"MaskOnGpu", [](AttentionCall& c) { c.options.masks = {Mask::add(c.on_gpu({3, 5}))}; }, "attention: masks[0] is on cuda:1; the engines of this build read cpu memory"},
+    {"MaskOnGpu", [](AttentionCall& c) { c.options.masks = {Mask::add(c.on_gpu({3, 5}))}; }, with_cuda("attention: masks[0] is on cuda:1, this call works on cpu; all its tensors must be on one device", "attention: masks[0] is on cuda:1; the engines of this build read cpu memory")},
     {"WindowLeftNegative", [](AttentionCall& c) { c.options.window.left = -1; }, "attention: window.left is -1; it must not be negative (leave it unset for no limit)"},
     {"WindowRightNegative", [](AttentionCall& c) { c.options.window.right = -2; }, "attention: window.right is -2; it must not be negative (leave it unset for no limit)"},
     {"CausalWithoutAlignment", [](AttentionCall& c) { c.options.causal = true; }, "attention: causal, window or ALiBi with 3 queries and 5 keys needs an alignment: Alignment::top_left() (query 0 at key 0) or Alignment::bottom_right() (last query at last key)"},

@@ -102,6 +102,9 @@ struct Open {
 constexpr MemoryOps kMemory = {
     .allocate = [](int /*device*/, std::size_t bytes) { return memory().allocate(bytes); },
     .free = [](int /*device*/, std::byte* given) noexcept { memory().free(given); },
+    .allocate_for_call = [](int /*device*/, std::size_t bytes,
+                            StreamHandle /*stream*/) { return memory().allocate(bytes); },
+    .free_after_call = [](int /*device*/, std::byte* given, StreamHandle /*stream*/) noexcept { memory().free(given); },
     .copy =
         [](int /*device*/, void* to, const void* from, std::size_t bytes, CopyDirection direction) {
           const bool from_host = direction == CopyDirection::from_host, to_host = direction == CopyDirection::to_host;

@@ -1,0 +1,10 @@
+// `rapt check --tensor-core`: is the arithmetic of this GPU's tensor cores the one that kernels and tests assume?
+#pragma once
+
+#include "cli/exit_code.h"
+
+namespace rapt::cli {
+
+ExitCode run_tensor_core_check(bool json);
+
+}  // namespace rapt::cli

@@ -1,0 +1,52 @@
+#include "cuda/errors.h"
+
+#include <cuda_runtime_api.h>
+
+#include "core/text.h"
+
+namespace rapt::cuda {
+
+namespace {
+
+// Errors that only work that is already running can cause: whatever call reports one, an earlier call made it.
+bool is_of_earlier_work(cudaError_t code) {
+  switch (code) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorContained: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+std::string words_of(int code) {
+  const auto error = static_cast<cudaError_t>(code);
+  return text(cudaGetErrorString(error), " (", cudaGetErrorName(error), ")");
+}
+
+void require(int code, const char* call, int device) {
+  const auto error = static_cast<cudaError_t>(code);
+  if (error == cudaSuccess) return;
+  (void)cudaGetLastError();  // reported here, and not by the next call
+  if (is_of_earlier_work(error)) {
+    throw Error(text("cuda:", device, ": work of an earlier call failed, as ", call, " reports: ", words_of(code),
+                     "; this process cannot use the GPU any more"));
+  }
+  throw Error(text("cuda:", device, ": ", call, " failed: ", words_of(code)));
+}
+
+void require_launched(const char* kernel, int device) {
+  const cudaError_t error = cudaGetLastError();
+  if (error != cudaSuccess) require(error, kernel, device);
+}
+
+}  // namespace rapt::cuda

@@ -1,0 +1,18 @@
+// CUDA's errors in words. No CUDA header: the codes are plain numbers here.
+#pragma once
+
+#include <string>
+
+namespace rapt::cuda {
+
+// Throws rapt::Error unless `code` (a cudaError_t) is success: "cuda:0: cudaMemcpyAsync: out of memory (…)". An error
+// that a kernel or copy of an earlier call left behind, which any call may report, is said to be that.
+void require(int code, const char* call, int device);
+
+// For the end of a launch function: throws if the launch that was just made was refused.
+void require_launched(const char* kernel, int device);
+
+// CUDA's own name and words of a code: "out of memory (cudaErrorMemoryAllocation)".
+std::string words_of(int code);
+
+}  // namespace rapt::cuda

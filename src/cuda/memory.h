@@ -1,0 +1,12 @@
+// The device's part of tensors: its memory, and the steps of a layer that it has so far.
+#pragma once
+
+#include "core/layer_ops.h"
+#include "core/memory_ops.h"
+
+namespace rapt::cuda {
+
+extern const MemoryOps kMemory;
+extern const LayerOps kLayer;
+
+}  // namespace rapt::cuda

@@ -1,0 +1,39 @@
+// Stages in shared memory between warps that fill them and warps that use them. Each stage has a barrier `full` and a
+// barrier `empty`; both sides walk the stages in the same order and count for themselves.
+#pragma once
+
+#include "cuda/ptx.cuh"
+
+namespace rapt::cuda {
+
+// Where one side stands in a ring of stages.
+template <int kStages>
+struct Cursor {
+  int stage = 0;
+  std::uint32_t round = 0;  // parity of the number of times that the ring was walked
+
+  RAPT_DEVICE void advance() {
+    if (++stage == kStages) {
+      stage = 0;
+      round ^= 1;
+    }
+  }
+};
+
+template <int kStages>
+struct Ring {
+  Barrier full[kStages], empty[kStages];
+
+  // `fills` and `uses` arrivals make a stage full or empty.
+  RAPT_DEVICE void init(int fills, int uses) {
+    for (int i = 0; i < kStages; ++i) {
+      full[i].init(fills);
+      empty[i].init(uses);
+    }
+  }
+  RAPT_DEVICE void wait_full(const Cursor<kStages>& at) { full[at.stage].wait(at.round); }
+  // Passes at once in the first round.
+  RAPT_DEVICE void wait_empty(const Cursor<kStages>& at) { empty[at.stage].wait(at.round ^ 1); }
+};
+
+}  // namespace rapt::cuda

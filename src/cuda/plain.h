@@ -1,0 +1,79 @@
+// The plain kernels: every option in every type on CUDA cores, for any GPU since Turing and any head size.
+//
+// They are the definition in f32 and as simple as it: one warp a row, no tensor cores, nothing tuned. Fast kernels are
+// debugged against them, and calls that no fast kernel serves are theirs. They read k and v of f32, bf16, f16 and i8,
+// whatever the type of q; masks of bool and any float type; and any strides.
+//
+// The bits of a row depend on its own numbers and options alone, not on the batch, on how queries are cut into calls,
+// or on where memory is (cuda/contract.h). No launch needs initialized memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "cuda/arguments.h"
+#include "cuda/launch.h"
+
+namespace rapt::cuda {
+
+// ---------------------------------------------------------------- forward
+
+// Writes out and, if it has data, lse. Needs no workspace and can compute every call.
+extern const KernelSet kPlainKernels;
+
+// ---------------------------------------------------------------- selections
+
+// Selected heads or queries (rapt::Selection), in order: int32[count] at `chosen` in the lists of the call. With a
+// count of 0 all are selected, and there is no list.
+struct Chosen {
+  std::int32_t count = 0;
+  std::uint32_t chosen = 0;
+  // The inverse, for gradients only. first_place[x], x < Hq or Lq, is the first n with chosen[n] = x, or −1;
+  // next_place[n] is the next such n after n, or −1. Both are int32 in the lists of the call.
+  std::uint32_t first_place = 0, next_place = 0;
+};
+
+enum class CaptureStage : std::uint8_t { raw, capped, masked, weights, dropped_weights };  // rapt::Stage
+
+// Weights or scores: (B, heads, queries, Lk), or (B, queries, Lk) with `head` 0 for a mean.
+struct Selected {
+  DeviceTensor tensor;
+  Chosen heads, queries;
+  CaptureStage stage = CaptureStage::raw;
+  bool mean_over_heads = false;
+};
+
+// ---------------------------------------------------------------- captures
+
+// Writes each of `captures`. Does not depend on which kernels forward takes: what it needs of each row it makes itself,
+// in the workspace.
+std::size_t plain_captures_bytes(const Arguments& arguments, std::span<const Selected> captures);
+void plain_captures(const Arguments& arguments, std::span<const Selected> captures, const Launch& launch);
+
+// ---------------------------------------------------------------- backward
+
+// Upstream gradients and the gradients to write; a tensor without data is absent. Of the arguments, out and lse are not
+// read: the kernels sum every row again, in f32.
+struct Gradients {
+  DeviceTensor dout;  // (B, Hq, Lq, Dv)
+  DeviceTensor dlse;  // (B, Hq, Lq): `element` is 0
+  // Selected[weights_count] at `weights` in the lists of the call: the upstream gradients of weights.
+  std::uint32_t weights = 0;
+  std::int32_t weights_count = 0;
+  DeviceTensor dquery, dkey, dvalue;
+  DeviceTensor dsinks;  // (Hq): its stride is `head`
+};
+
+// The gradient of one Mask::add, in the shape of that mask: which dimensions are broadcast, that is of size 1 or not
+// there; their strides are not used.
+struct MaskGradientTerm {
+  DeviceTensor to;
+  bool one_batch = false, one_head = false, one_query = false, one_key = false;
+};
+
+std::size_t plain_backward_bytes(const Arguments& arguments, std::span<const MaskGradientTerm> masks);
+void plain_backward(const Arguments& arguments, const Gradients& gradients, std::span<const MaskGradientTerm> masks,
+                    const Launch& launch);
+
+}  // namespace rapt::cuda

@@ -1,0 +1,16 @@
+// The gradient of an additive mask, a part of the plain backward pass.
+#pragma once
+
+#include <cstddef>
+
+#include "cuda/plain.h"
+#include "cuda/plain_gradient.cuh"
+
+namespace rapt::RAPT_KERNELS {
+
+// Partial sums are O(L): a number for each row, or for each key of each head.
+std::size_t mask_gradient_bytes(const Arguments& arguments, const MaskGradientTerm& mask);
+void mask_gradient(const Arguments& arguments, const Gradients& gradients, const MaskGradientTerm& mask,
+                   const RowSums& sums, float* partial, const Launch& launch);
+
+}  // namespace rapt::RAPT_KERNELS

@@ -1,0 +1,221 @@
+// The producing warps of the rows kernel: tiles and q; k and v; and the look through v.
+#pragma once
+
+#include "cuda/rows_shared.cuh"
+
+namespace rapt::cuda {
+
+RAPT_DEVICE Tile tile_number(const RowsArguments& a, std::int32_t number) {
+  const TilePlace place = place_of(a.plan, number);
+  if (a.plan.listed) {
+    const TileEntry entry = a.list[place.rank];
+    return make_tile(a.call, a.plan, a.call.sequence(entry.sequence), place.column, entry.part);
+  }
+  // Later queries see more keys under a causal mask: the last part is the longest.
+  const std::int32_t columns = a.plan.columns_per_sequence(a.call), sequence = place.column / columns;
+  return make_tile(a.call, a.plan, a.call.sequence(sequence), place.column - sequence * columns,
+                   a.plan.tiles_per_column - 1 - place.rank);
+}
+
+// One thread: hands out tiles, by a counter in device memory.
+template <class Shape>
+RAPT_DEVICE void produce_tiles(const RowsArguments& a, RowsShared<Shape>& shared) {
+  const std::int32_t tiles = a.plan.columns * a.plan.tiles_per_column;
+  std::int32_t number = static_cast<std::int32_t>(blockIdx.x);
+  for (Cursor<kTileSlots> slot;; slot.advance()) {
+    const bool exists = number < tiles;
+    Tile tile;
+    if (exists) tile = tile_number(a, number);
+    shared.tile.wait_empty(slot);
+    if (exists) shared.tiles[slot.stage] = tile;
+    shared.has_tile[slot.stage] = exists ? 1 : 0;
+    shared.tile.full[slot.stage].arrive();
+    if (!exists) return;
+    number = static_cast<std::int32_t>(gridDim.x) + atomicAdd(a.next_tile, 1);
+  }
+}
+
+// One thread: brings the q of each tile, a half for each consumer.
+template <class Shape>
+RAPT_DEVICE void produce_queries(const RowsArguments& a, RowsShared<Shape>& shared) {
+  // The other half is 64 queries further, or as many heads as fill 64 rows.
+  const bool many_queries = a.plan.query_shift == 7;
+  const int queries = many_queries ? kGroupRows : 0, heads = many_queries ? 0 : kGroupRows >> a.plan.query_shift;
+  std::uint32_t round = 0;
+  for (Cursor<kTileSlots> slot;; slot.advance(), round ^= 1) {
+    shared.tile.wait_full(slot);
+    if (shared.has_tile[slot.stage] == 0) return;
+    const Tile& tile = shared.tiles[slot.stage];
+    const std::int32_t row = tile.query_row(), head = tile.head, batch = tile.sequence.batch;
+    shared.tile.empty[slot.stage].arrive();
+    // While the tile before is under way, q goes as far as the L2 cache.
+    for (int i = 0; i < 2 * Shape::kPanels; ++i) {
+      prefetch_box(a.query, i / 2 * 64, row + i % 2 * queries, head + i % 2 * heads, batch);
+    }
+    for (int group = 0; group < 2; ++group) {
+      shared.query_empty[group].wait(round ^ 1);
+      shared.query_full[group].arrive_and_expect(kGroupRows * Shape::kSize * 2);
+      for (int panel = 0; panel < Shape::kPanels; ++panel) {
+        copy_box(shared.query[group] + panel * kGroupRows * 64, a.query, shared.query_full[group], panel * 64,
+                 row + group * queries, head + group * heads, batch);
+      }
+    }
+  }
+}
+
+// Where the k and v of a step lie in their tensors.
+struct StepPlace {
+  std::int32_t first_key, row, head, batch;
+  StepFlags flags;
+};
+
+// The steps of all tiles of the block, one after another.
+template <class Shape>
+class StepSequence {
+ public:
+  RAPT_DEVICE explicit StepSequence(RowsShared<Shape>& shared) : shared_(shared) {}
+
+  RAPT_DEVICE StepPlace next() {
+    constexpr std::int32_t kChunkSteps = kChunkKeys / Shape::kKeys;
+    std::uint32_t flags = 0;
+    if (step_ < 0) {
+      shared_.tile.wait_full(slot_);
+      if (shared_.has_tile[slot_.stage] == 0) {
+        return {0, 0, 0, 0, {StepFlags::kEnd | StepFlags::kBeginsTile | StepFlags::kBeginsChunk}};
+      }
+      flags = StepFlags::kBeginsTile;
+      chunk_ = -1;
+      step_ = shared_.tiles[slot_.stage].steps.first();
+    }
+    const Tile& tile = shared_.tiles[slot_.stage];
+    const std::int32_t step = step_, first_key = step * Shape::kKeys;
+    if (!tile.steps.is_full(step)) flags |= StepFlags::kMasked;
+    if (step / kChunkSteps != chunk_) flags |= StepFlags::kBeginsChunk;
+    chunk_ = step / kChunkSteps;
+    StepPlace place{first_key, tile.sequence.key_begin + first_key, tile.kv_head, tile.sequence.batch, {flags}};
+    step_ = tile.steps.next(step);
+    if (step_ >= tile.steps.end) {
+      place.flags.bits |= StepFlags::kEndsTile;
+      step_ = -1;
+      shared_.tile.empty[slot_.stage].arrive();
+      slot_.advance();
+    }
+    return place;
+  }
+
+ private:
+  RowsShared<Shape>& shared_;
+  Cursor<kTileSlots> slot_;
+  std::int32_t step_ = -1, chunk_ = -1;  // step −1: of the next tile
+};
+
+template <class Shape>
+RAPT_DEVICE void bring_value(const RowsArguments& a, RowsShared<Shape>& shared, Cursor<Shape::kStages>& v,
+                             const StepPlace& place) {
+  shared.v.wait_empty(v);
+  // A masked step's v is looked through before it is full.
+  Barrier& announced = shared.value_loaded[v.stage];
+  Barrier& loaded = place.flags.masked() ? announced : shared.v.full[v.stage];
+  shared.value_flags[v.stage] = place.flags;
+  shared.value_keys[v.stage] = place.first_key;
+  loaded.arrive_and_expect(RowsShared<Shape>::kTileElements * 2);
+  if (!place.flags.masked()) announced.arrive();
+  for (int panel = 0; panel < Shape::kPanels; ++panel) {
+    copy_box(shared.value[v.stage] + panel * Shape::kKeys * 64, a.value, loaded, panel * 64, place.row, place.head,
+             place.batch);
+  }
+  v.advance();
+}
+
+// One thread: brings k of each step, and announces it; v comes one step later, when it is needed.
+template <class Shape>
+RAPT_DEVICE void produce_steps(const RowsArguments& a, RowsShared<Shape>& shared) {
+  StepSequence<Shape> steps(shared);
+  Cursor<Shape::kStages> k, v;
+  StepPlace before{}, now = steps.next();
+  for (bool first = true;; first = false) {
+    const bool end = now.flags.end();
+    const StepPlace next = end ? now : steps.next();
+    shared.k.wait_empty(k);
+    shared.steps[k.stage] = {now.first_key, next.flags, now.flags};
+    Barrier& full = shared.k.full[k.stage];
+    if (end) {
+      full.arrive();
+    } else {
+      full.arrive_and_expect(RowsShared<Shape>::kTileElements * 2);
+      for (int panel = 0; panel < Shape::kPanels; ++panel) {
+        copy_box(shared.key[k.stage] + panel * Shape::kKeys * 64, a.key, full, panel * 64, now.row, now.head, now.batch);
+      }
+    }
+    k.advance();
+    if (!first) bring_value(a, shared, v, before);
+    if (end) break;
+    before = now;
+    now = next;
+  }
+  // The end, for the check.
+  shared.v.wait_empty(v);
+  shared.value_flags[v.stage] = now.flags;
+  shared.value_loaded[v.stage].arrive();
+}
+
+// Whether some number of four pairs is not finite; `largest` collects magnitudes.
+RAPT_DEVICE std::uint32_t largest_magnitude(std::uint32_t largest, const uint4& x) {
+  constexpr std::uint32_t kMagnitude = 0x7FFF7FFF;
+  largest = max_pair(max_pair(largest, x.x & kMagnitude), x.y & kMagnitude);
+  return max_pair(max_pair(largest, x.z & kMagnitude), x.w & kMagnitude);
+}
+template <class Type>
+RAPT_DEVICE bool is_finite(std::uint32_t magnitudes) {
+  return (magnitudes & 0xFFFF) < Type::kInfinity && (magnitudes >> 16) < Type::kInfinity;
+}
+
+// A pair of which numbers that are not finite are 0.
+template <class Type>
+RAPT_DEVICE std::uint32_t only_finite(std::uint32_t pair) {
+  const std::uint32_t low = (pair & 0x7FFF) < Type::kInfinity ? pair & 0xFFFF : 0;
+  return low | ((pair >> 16 & 0x7FFF) < Type::kInfinity ? pair & 0xFFFF0000 : 0);
+}
+
+// One warp. A hidden key has p = 0, but 0 · inf is NaN: in steps with hidden keys every v that is not finite becomes 0,
+// and its key is marked. Rows that do see such a key add it themselves (restore_marked_values).
+template <class Type, class Shape>
+RAPT_DEVICE void check_values(RowsShared<Shape>& shared, int lane) {
+  constexpr int kReads = Shape::kKeys / 4 * Shape::kPanels;  // of a lane; 8 lanes read 128 bytes of a key
+  for (Cursor<Shape::kStages> v;; v.advance()) {
+    shared.value_loaded[v.stage].wait(v.round);
+    const StepFlags flags = shared.value_flags[v.stage];
+    if (flags.end()) return;
+    if (flags.masked()) {
+      uint4* const tile = reinterpret_cast<uint4*>(shared.value[v.stage]) + lane;
+      std::uint32_t* const marks = shared.bad_keys[v.stage];
+      if (lane < 4) marks[lane] = 0;
+      std::uint32_t largest = 0;
+#pragma unroll 4
+      for (int i = 0; i < kReads; ++i) largest = largest_magnitude(largest, tile[i * 32]);
+      __syncwarp();
+      if (any_lane(!is_finite<Type>(largest))) {
+#pragma unroll 1
+        for (int i = 0; i < kReads; ++i) {
+          const uint4 x = tile[i * 32];
+          const uint4 finite = {only_finite<Type>(x.x), only_finite<Type>(x.y), only_finite<Type>(x.z),
+                                only_finite<Type>(x.w)};
+          tile[i * 32] = finite;
+          const bool bad = finite.x != x.x || finite.y != x.y || finite.z != x.z || finite.w != x.w;
+          const std::uint32_t lanes = __ballot_sync(~0U, static_cast<int>(bad));
+          std::uint32_t keys = 0;
+          for (int key = 0; key < 4; ++key) keys |= (lanes >> (8 * key) & 0xFF) != 0 ? 1U << key : 0;
+          const int first_key = i % (Shape::kKeys / 4) * 4;
+          if (lane == 0) marks[first_key / 32] |= keys << (first_key % 32);
+        }
+        fence_async_proxy();
+      }
+      __syncwarp();
+      if (lane == 0) shared.v.full[v.stage].arrive();
+    }
+    __syncwarp();
+    if (lane == 0) shared.v.empty[v.stage].arrive();
+  }
+}
+
+}  // namespace rapt::cuda
