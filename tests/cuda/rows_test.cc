@@ -110,6 +110,18 @@ TEST_P(RowsKernel, MergesChunks) {
   }
 }
 
+// Scores so large that a maximum moves from step to step, by more than p can bear.
+TEST_P(RowsKernel, MovesTheMaximum) {
+  for (const std::int64_t size : {64, 256}) {
+    CaseSpec spec;
+    spec.name = "LargeScoresOfManyKeys";
+    spec.batch = 1, spec.queries = 40, spec.keys = 700, spec.spread = 5.0;
+    spec.head_size = spec.value_size = size;
+    EXPECT_TRUE(expect_near_the_truth(typed(spec)));
+    if (kSlow) return;
+  }
+}
+
 // Cases that visit several tiles and steps.
 std::vector<CaseSpec> long_cases() {
   const auto spec = [](const char* name, std::int64_t queries, std::int64_t keys, std::int64_t size) {
