@@ -18,6 +18,13 @@ RAPT_DEVICE float exp2_approx(float x) {
   return y;
 }
 
+// 1 / x within one unit in the last place, denormal results flushed to 0.
+RAPT_DEVICE float reciprocal_approx(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 RAPT_DEVICE float from_lane_xor(float x, int lanes) { return __shfl_xor_sync(~0U, x, lanes); }
 RAPT_DEVICE bool from_lane_xor(bool x, int lanes) { return __shfl_xor_sync(~0U, static_cast<int>(x), lanes) != 0; }
 RAPT_DEVICE bool any_lane(bool x) { return __any_sync(~0U, static_cast<int>(x)) != 0; }

@@ -17,7 +17,6 @@ namespace rapt::cuda {
 namespace {
 
 constexpr int kHopper = 90;
-constexpr float kLog2E = 1.4426950408889634F;
 
 std::span<const Sequence> sequences_of(const Arguments& call, const Launch& launch) {
   return {reinterpret_cast<const Sequence*>(launch.host_lists + call.lists.sequences),
@@ -47,7 +46,7 @@ bool can(const Arguments& call, const Launch& /*launch*/) {
   const auto fits = [](std::int32_t size) { return size > 0 && size <= kMaxHeadSize; };
   return (type == DType::bf16 || type == DType::f16) && call.key.dtype == type && call.value.dtype == type &&
          !call.paged && call.key_scales.data == nullptr && call.value_scales.data == nullptr && fits(call.head_size) &&
-         fits(call.value_size) && !needs_general(call);
+         fits(call.value_size);
 }
 
 // A tensor that the copy engine reads, packed first if it cannot do so in place.
@@ -131,8 +130,12 @@ void forward(const Arguments& call, const Launch& launch) {
   arguments.next_tile = memory.counter;
   arguments.list = memory.list;
   arguments.totals = memory.totals;
-  arguments.scale = call.scale * kLog2E;
+  arguments.scale = needs_general(call) ? kLog2E : call.scale * kLog2E;
+  arguments.out_scale = call.dropout.on ? call.dropout.keep_scale : 1.0F;
   arguments.window = call.left < std::numeric_limits<std::int32_t>::max() || call.first_keys > 0;
+  for (std::int32_t n = 0; n < call.mask_count; ++n) {
+    arguments.masks_hide |= launch.mask(call, n).kind != MaskKind::fill;
+  }
   arguments.store_vectors = rows_are_aligned(call.out, call);
 
   clear_counter(memory.counter, launch);

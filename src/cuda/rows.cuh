@@ -9,6 +9,7 @@
 
 #include "cuda/rows_output.cuh"
 #include "cuda/rows_produce.cuh"
+#include "cuda/rows_terms.cuh"
 
 namespace rapt::cuda {
 
@@ -66,7 +67,14 @@ RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile,
       pair = __shfl_sync(~0U, pair, (thread & 28) | (key % 8 / 2));
       weight[x] = Type::value(key % 2 == 0 ? pair & 0xFFFF : pair >> 16);
     }
-    const bool sees[2] = {keys[0].sees(first_key + key), keys[1].sees(first_key + key)};
+    bool sees[2] = {keys[0].sees(first_key + key), keys[1].sees(first_key + key)};
+    if constexpr (Shape::kGeneral) {  // a finite score becomes −inf where a mask hides the key
+      const TermRows rows(a, tile, first_key, thread);
+#pragma unroll
+      for (int x = 0; x < 2; ++x) {
+        sees[x] = sees[x] && apply_terms(a.call, tile.sequence, rows.head[x], rows.query[x], first_key + key, 0.0F) != kHidden;
+      }
+    }
     const DeviceTensor& value = a.call.value;
     const std::uint16_t* v = static_cast<const std::uint16_t*>(value.data) +
                              value.offset(tile.sequence.batch, tile.kv_head, tile.sequence.key_begin + first_key + key);
@@ -170,10 +178,13 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   release(shared.k.empty[k.stage]);
   if (step.ends_tile()) release(shared.query_empty[group]);
   k.advance();
-  if (step.masked()) hide(first_key, tile_at(0));
   {
+    StepTerms<Shape::kGeneral> terms(a, tile_at(0), first_key);
+    terms.apply(s);
+    if (step.masked()) hide(first_key, tile_at(0));
     float rescale[2];
     softmax_step<Type, kKeys>(s, chunk, a.scale, true, p, rescale);
+    terms.drop(p);
   }
 
   for (;; k.advance(), v.advance()) {
@@ -200,12 +211,15 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
     multiply<Type, kSize, kKeys>(o, p, v_tile + v.stage * kStageUnits, add_output);
     products_commit();
     named_arrive(kTurn + (group ^ 1), 256);
+    const Tile& next_tile = tile_at(next.begins_tile() && !next.end() ? tile + 1 : tile);
+    StepTerms<Shape::kGeneral> terms(a, next_tile, next_key);
     products_wait<1>();
     release(shared.k.empty[k.stage]);
     if (next.ends_tile()) release(shared.query_empty[group]);
 
     // Softmax of the next step.
-    if (next.masked()) hide(next_key, tile_at(next.begins_tile() ? tile + 1 : tile));
+    terms.apply(s);
+    if (next.masked()) hide(next_key, next_tile);
     const bool fresh = next.begins_chunk();
     MergeWeights weights;
     if (fresh) {
@@ -215,6 +229,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
     std::uint32_t new_p[kKeys / 16][4];
     float rescale[2];
     const bool moved = softmax_step<Type, kKeys>(s, chunk, a.scale, fresh, new_p, rescale);
+    terms.drop(new_p);
 
     // The output of this step is complete after p·v.
     const auto output_done = [&] {
@@ -288,13 +303,15 @@ __global__ void __launch_bounds__(kRowsThreads, 1) rows_kernel(const __grid_cons
   }
 }
 
+template <class Type, int kSize, bool kGeneral>
+RowsKernel rows_variant() {
+  return {reinterpret_cast<const void*>(&rows_kernel<Type, kSize, kGeneral>), kRowsThreads,
+          static_cast<int>(sizeof(RowsShared<RowsShape<kSize, kGeneral>>))};
+}
+
 template <class Type, int kSize>
 RowsKernel rows_instantiation(bool general) {
-  const auto kernel = [](const void* function, std::size_t shared_bytes) {
-    return RowsKernel{function, kRowsThreads, static_cast<int>(shared_bytes)};
-  };
-  return kernel(reinterpret_cast<const void*>(&rows_kernel<Type, kSize, false>),
-                sizeof(RowsShared<RowsShape<kSize, false>>));
+  return general ? rows_variant<Type, kSize, true>() : rows_variant<Type, kSize, false>();
 }
 
 }  // namespace rapt::cuda

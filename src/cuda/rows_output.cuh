@@ -87,15 +87,16 @@ RAPT_DEVICE void store_tile(const RowsArguments& a, const Tile& tile, const RowP
     const std::int64_t head = tile.head + at.head, query = tile.query_row() + at.query;
     float sink = kHidden;
     if (call.sinks.data != nullptr && at.exists) {
-      sink = __fmul_rn(load_float(call.sinks.data, call.sinks.dtype, head * call.sinks.head), 1.4426950408889634F);
+      sink = __fmul_rn(load_float(call.sinks.data, call.sinks.dtype, head * call.sinks.head), kLog2E);
     }
     const RowResult result = finish_row(total.maximum[x], total.sum[x], sink);
+    const float scale = __fmul_rn(result.scale, a.out_scale);
     std::uint16_t* to =
         at.exists ? static_cast<std::uint16_t*>(call.out.data) + call.out.offset(tile.sequence.batch, head, query) : nullptr;
     if (a.store_vectors) {
-      store_vectors<Type, kSize>(to, o, x, result.scale, lane, call.value_size);
+      store_vectors<Type, kSize>(to, o, x, scale, lane, call.value_size);
     } else {
-      store_elements<Type, kSize>(to, call.out.element, o, x, result.scale, lane, call.value_size);
+      store_elements<Type, kSize>(to, call.out.element, o, x, scale, lane, call.value_size);
     }
     if (call.lse.data != nullptr && at.exists && lane == 0) {
       static_cast<float*>(call.lse.data)[call.lse.offset(tile.sequence.batch, head, query)] = result.lse;

@@ -73,7 +73,7 @@ struct StepPlace {
 template <class Shape>
 class StepSequence {
  public:
-  RAPT_DEVICE explicit StepSequence(RowsShared<Shape>& shared) : shared_(shared) {}
+  RAPT_DEVICE StepSequence(const RowsArguments& a, RowsShared<Shape>& shared) : a_(a), shared_(shared) {}
 
   RAPT_DEVICE StepPlace next() {
     constexpr std::int32_t kChunkSteps = kChunkKeys / Shape::kKeys;
@@ -89,7 +89,7 @@ class StepSequence {
     }
     const Tile& tile = shared_.tiles[slot_.stage];
     const std::int32_t step = step_, first_key = step * Shape::kKeys;
-    if (!tile.steps.is_full(step)) flags |= StepFlags::kMasked;
+    if (!tile.steps.is_full(step) || (Shape::kGeneral && a_.masks_hide)) flags |= StepFlags::kMasked;
     if (step / kChunkSteps != chunk_) flags |= StepFlags::kBeginsChunk;
     chunk_ = step / kChunkSteps;
     StepPlace place{first_key, tile.sequence.key_begin + first_key, tile.kv_head, tile.sequence.batch, {flags}};
@@ -104,6 +104,7 @@ class StepSequence {
   }
 
  private:
+  const RowsArguments& a_;
   RowsShared<Shape>& shared_;
   Cursor<kTileSlots> slot_;
   std::int32_t step_ = -1, chunk_ = -1;  // step −1: of the next tile
@@ -130,7 +131,7 @@ RAPT_DEVICE void bring_value(const RowsArguments& a, RowsShared<Shape>& shared, 
 // One thread: brings k of each step, and announces it; v comes one step later, when it is needed.
 template <class Shape>
 RAPT_DEVICE void produce_steps(const RowsArguments& a, RowsShared<Shape>& shared) {
-  StepSequence<Shape> steps(shared);
+  StepSequence<Shape> steps(a, shared);
   Cursor<Shape::kStages> k, v;
   StepPlace before{}, now = steps.next();
   for (bool first = true;; first = false) {

@@ -89,6 +89,7 @@ inline float exp2_approx(float x) {
   const float y = std::exp2(x);
   return y < 0x1p-126F ? 0.0F : y;  // denormal numbers are flushed
 }
+inline float reciprocal_approx(float x) { return 1.0F / x; }
 inline float from_lane_xor(float x, int lanes) { return __shfl_xor_sync(~0U, x, lanes); }
 inline bool from_lane_xor(bool x, int lanes) { return __shfl_xor_sync(~0U, x ? 1 : 0, lanes) != 0; }
 inline bool any_lane(bool x) { return __any_sync(~0U, x ? 1 : 0) != 0; }
