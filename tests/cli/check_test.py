@@ -181,6 +181,19 @@ class Check(unittest.TestCase):
                 self.assertEqual((result.returncode, result.stdout), (2, ""))
                 self.assertTrue(result.stderr.startswith(f"rapt: {message}"), result.stderr)
 
+    def test_tensor_cores_are_checked_or_it_says_why_not(self):
+        for arguments in (["--tensor-core"], ["--tensor-core", "--json"]):
+            result = rapt("check", *arguments)
+            if result.returncode == 0:  # a Hopper GPU
+                self.assertIn("NVIDIA", result.stdout)
+            else:
+                self.assertEqual((result.returncode, result.stdout), (1, ""), arguments)
+                self.assertTrue(result.stderr.startswith("rapt: tensor-core check: "), result.stderr)
+        for other in (["--case", "Plain"], ["--random", "3"], ["--isa", "avx2"], ["--digest"]):
+            result = rapt("check", "--tensor-core", *other)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), other)
+            self.assertIn("--tensor-core", result.stderr)
+
     def test_each_has_help(self):
         for command, option in (("check", "--isa"), ("info", "--json")):
             result = rapt(command, "--help")

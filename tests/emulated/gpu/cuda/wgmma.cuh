@@ -19,6 +19,7 @@ struct EmulatedProduct {
   std::uint32_t a_tile, b_tile;  // descriptors in shared memory
   bool b_is_k_major;
   bool add;
+  std::uint64_t operands = 0;  // a hash of those in shared memory, as the product was issued
 };
 
 void emulate_block();  // a new block: nothing is under way, and shared memory holds NaN
