@@ -159,7 +159,8 @@ ExitCode run_bench(const BenchOptions& options) {
     fmt::print(stderr, "rapt: bench: no OpenBLAS, oneDNN or MKL was found, so there is no sgemm to compare with\n");
   }
 
-  const BenchMachine machine = BenchMachine::here();
+  BenchMachine machine = BenchMachine::here();
+  if (on_gpu) machine.gpu = cuda::devices()[0].name;
   if (options.json) {
     print(bench_as_json(machine, report).dump(2) + "\n");
   } else if (options.csv) {
