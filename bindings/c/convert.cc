@@ -77,7 +77,8 @@ Device device_of(const Caller& caller, const Place& place, const DLDevice& given
   std::memcpy(&type, &given.device_type, sizeof(type));
   if (type == kCpu) return {Device::Kind::cpu, given.device_id};
   if (type == kCuda) return {Device::Kind::cuda, given.device_id};
-  caller.refuse(place.text() + " is on a device of DLPack's type " + std::to_string(type) + "; it must be 1, the CPU");
+  caller.refuse(place.text() + " is on a device of DLPack's type " + std::to_string(type) +
+                "; it must be 1, the CPU, or 2, CUDA");
 }
 
 }  // namespace

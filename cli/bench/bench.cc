@@ -150,7 +150,8 @@ ExitCode run_bench(const BenchOptions& options) {
   }
   if (!report.baselines.empty() && report.baselines[0].sgemm_library.empty()) say_no_sgemm();
 
-  const BenchMachine machine = BenchMachine::here();
+  BenchMachine machine = BenchMachine::here();
+  if (on_gpu) machine.gpu = cuda::devices()[0].name;
   if (options.json) {
     print(bench_as_json(machine, report).dump(2) + "\n");
   } else if (options.csv) {

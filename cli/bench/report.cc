@@ -10,7 +10,6 @@
 #include "bench/harness/peak.h"
 #include "cli/bench/table.h"
 #include "rapt/cpu.h"
-#include "rapt/cuda.h"
 #include "rapt/parallel.h"
 
 namespace rapt::cli {
@@ -100,7 +99,6 @@ BenchMachine BenchMachine::here() {
   for (const InstructionSetInfo& set : instruction_sets()) {
     if (set.in_use) machine.isa = set.name;
   }
-  if (const auto gpus = cuda::devices(); !gpus.empty()) machine.gpu = gpus[0].name;
   machine.fma = bench::fma_instructions();
   machine.threads = thread_count();
   machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

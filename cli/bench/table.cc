@@ -28,8 +28,10 @@ nlohmann::ordered_json or_null(const std::optional<double>& value) {
 }
 
 nlohmann::ordered_json as_json(const BenchMachine& machine) {
-  return {{"cpu", machine.cpu},         {"gpu", machine.gpu},     {"isa", machine.isa},     {"fma", machine.fma},
-          {"threads", machine.threads}, {"cores", machine.cores}, {"version", RAPT_VERSION}};
+  nlohmann::ordered_json data = {{"cpu", machine.cpu},         {"isa", machine.isa},     {"fma", machine.fma},
+                                 {"threads", machine.threads}, {"cores", machine.cores}, {"version", RAPT_VERSION}};
+  if (!machine.gpu.empty()) data["gpu"] = machine.gpu;
+  return data;
 }
 
 void put_times(const bench::Samples& ms, nlohmann::ordered_json& data) {

@@ -48,7 +48,7 @@ std::vector<KernelSetInfo> kernel_sets() { return {}; }
 TensorCoreReport check_tensor_core(int /*device*/) { throw Error(std::string("tensor-core check: ") + kAbsent); }
 
 Stream::Stream(int /*device*/) { refuse(); }
-Stream::Stream(Stream&& other) noexcept = default;
+Stream::Stream(Stream&& other) noexcept : handle_(other.handle_), device_(other.device_), owned_(other.owned_) {}
 Stream& Stream::operator=(Stream&& other) noexcept = default;
 Stream::~Stream() = default;
 void Stream::wait() const { refuse(); }

@@ -39,7 +39,7 @@ foreach(kernel ${cuda_kernels})
   set_source_files_properties(${kernel} PROPERTIES COMPILE_OPTIONS "${code}")
 endforeach()
 
-# One object with the static runtime inside: who links the library needs no CUDA.
+# One object with the static runtime inside: to link the library takes no CUDA.
 set(cuda_objects ${CMAKE_CURRENT_BINARY_DIR}/rapt_cuda.o)
 add_custom_command(OUTPUT ${cuda_objects}
   DEPENDS rapt_cuda $<TARGET_OBJECTS:rapt_cuda> ${PROJECT_SOURCE_DIR}/cmake/one_object.cmake

@@ -105,7 +105,7 @@ TEST_F(WrongOnlyInC, TypesThatRaptDoesNotHave) {
 TEST_F(WrongOnlyInC, DevicesThatRaptDoesNotKnow) {
   const int rocm = 10;
   std::memcpy(&query.device.device_type, &rocm, sizeof rocm);
-  expect("rapt_attention: query is on a device of DLPack's type 10; it must be 1, the CPU");
+  expect("rapt_attention: query is on a device of DLPack's type 10; it must be 1, the CPU, or 2, CUDA");
 }
 
 TEST_F(WrongOnlyInC, ShapesThatAreNotThere) {
