@@ -122,12 +122,12 @@ template <class Type, int kKeys>
 RAPT_DEVICE bool softmax_step(float (&s)[kKeys / 2], RowPair& row, float c, bool fresh,
                               std::uint32_t (&p)[kKeys / 16][4], float (&rescale)[2]) {
   bool move[2] = {true, true};
-  if (!fresh) {
+  if (!fresh) [[likely]] {
     std::uint32_t largest[2] = {0, 0};
     float sum[2] = {row.sum[0], row.sum[1]};
     const float same[2] = {c, c};
     exponentials<Type, kKeys>(s, same, row.maximum, p, sum, largest);
-    if (!any_lane(exceeds_limit<Type>(max_pair(largest[0], largest[1])) || row.huge)) {
+    if (!any_lane(exceeds_limit<Type>(max_pair(largest[0], largest[1])) || row.huge)) [[likely]] {
       row.sum[0] = sum[0];
       row.sum[1] = sum[1];
       return false;

@@ -134,6 +134,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   constexpr int kKeys = Shape::kKeys, kSize = Shape::kSize;
   // Totals of chunks are fetched under p·v, in the registers of s.
   constexpr int kBatch = kSize / 8 < kKeys / 8 ? kSize / 8 : kKeys / 8;
+  constexpr bool kTermsEarly = kSize <= 128;  // what terms need is read while scores are multiplied
   constexpr int kTurn = 1;                                           // named barriers kTurn, kTurn + 1
   constexpr int kStageUnits = RowsShared<Shape>::kTileElements * 2 / 16;
   const bool first_lane = (threadIdx.x & 31) == 0;
@@ -179,22 +180,23 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   if (step.ends_tile()) release(shared.query_empty[group]);
   k.advance();
   {
-    StepTerms<Shape::kGeneral> terms(a, tile_at(0), first_key);
-    terms.apply(s);
+    StepTerms<Shape::kGeneral> terms;
+    terms.begin(a, tile_at(0), first_key);
+    terms.apply(a, s);
     if (step.masked()) hide(first_key, tile_at(0));
     float rescale[2];
     softmax_step<Type, kKeys>(s, chunk, a.scale, true, p, rescale);
-    terms.drop(p);
+    terms.drop(a, p);
   }
 
   for (;; k.advance(), v.advance()) {
     // Scores of the next step, and the output of this one.
-    if (step.masked()) {
+    if (step.masked()) [[unlikely]] {
       shared.v.wait_full(v);
       const std::uint32_t* const marks = shared.bad_keys[v.stage];
       std::uint32_t any = 0;
       for (int i = 0; i < kKeys / 32; ++i) any |= marks[i];
-      if (any != 0) {
+      if (any != 0) [[unlikely]] {
         restore_marked_values<Type, Shape>(a, tile_at(tile), marks, shared.value_keys[v.stage], p, o, add_output);
       }
     }
@@ -212,24 +214,26 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
     products_commit();
     named_arrive(kTurn + (group ^ 1), 256);
     const Tile& next_tile = tile_at(next.begins_tile() && !next.end() ? tile + 1 : tile);
-    StepTerms<Shape::kGeneral> terms(a, next_tile, next_key);
+    StepTerms<Shape::kGeneral> terms;
+    if (kTermsEarly) terms.begin(a, next_tile, next_key);
     products_wait<1>();
     release(shared.k.empty[k.stage]);
     if (next.ends_tile()) release(shared.query_empty[group]);
 
     // Softmax of the next step.
-    terms.apply(s);
-    if (next.masked()) hide(next_key, next_tile);
+    if (!kTermsEarly) terms.begin(a, next_tile, next_key);
+    terms.apply(a, s);
+    if (next.masked()) [[unlikely]] hide(next_key, next_tile);
     const bool fresh = next.begins_chunk();
     MergeWeights weights;
-    if (fresh) {
+    if (fresh) [[unlikely]] {
       weights = merge_chunk(total, chunk, has_total);
       chunk = RowPair{};
     }
     std::uint32_t new_p[kKeys / 16][4];
     float rescale[2];
     const bool moved = softmax_step<Type, kKeys>(s, chunk, a.scale, fresh, new_p, rescale);
-    terms.drop(new_p);
+    terms.drop(a, new_p);
 
     // The output of this step is complete after p·v.
     const auto output_done = [&] {
@@ -237,7 +241,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
       release(shared.v.empty[v.stage]);
     };
     add_output = fresh ? 0 : 1;
-    if (!fresh) {
+    if (!fresh) [[likely]] {
       output_done();
       if (moved) {
 #pragma unroll
@@ -279,9 +283,9 @@ __global__ void __launch_bounds__(kRowsThreads, 1) rows_kernel(const __grid_cons
   RowsShared<Shape>& shared = *reinterpret_cast<RowsShared<Shape>*>(memory);
   const int group = __shfl_sync(~0U, static_cast<int>(threadIdx.x) / 128, 0);
   if (threadIdx.x == 0) {
-    shared.tile.init(1, 2 + kConsumerWarps);
+    shared.tile.init(1, 1 + kConsumerWarps);
     shared.k.init(1, kConsumerWarps);
-    shared.v.init(1, 1 + kConsumerWarps);
+    shared.v.init(kCheckWarps, kCheckWarps + kConsumerWarps);
     for (int i = 0; i < Shape::kStages; ++i) shared.value_loaded[i].init(1);
     for (int i = 0; i < 2; ++i) {
       shared.query_full[i].init(1);
@@ -294,9 +298,8 @@ __global__ void __launch_bounds__(kRowsThreads, 1) rows_kernel(const __grid_cons
     give_registers<40>();
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     if (warp == 0 && lane == 0) produce_steps(a, shared);
-    if (warp == 1 && lane == 0) produce_queries(a, shared);
-    if (warp == 2 && lane == 0) produce_tiles(a, shared);
-    if (warp == 3) check_values<Type>(shared, lane);
+    if (warp == 1 && lane == 0) produce_tiles(a, shared);
+    if (warp >= 2) check_values<Type>(shared, warp - 2, lane);
   } else {
     take_registers<232>();
     consume<Type, Shape>(a, shared, group - 1);
