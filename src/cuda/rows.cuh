@@ -1,10 +1,10 @@
 // Forward attention on Hopper's tensor cores: the loop.
 //
-// A block is persistent: its tiles follow each other as one sequence of steps. In a step, the next scores (q·kᵀ) and the
-// output of the step before (p·v) are multiplied at once, and while p·v runs, the softmax of the new scores does. Two
-// consumers take turns with their products, so that one's exponentials hide under the other's products. A new tile or
-// chunk changes only what happens to o after p·v. Only the first scores are peeled. The end of the sequence is a step
-// as any other, whose scores nobody uses: a branch around products would make the compiler serialize them.
+// A block is persistent: its tiles follow each other as one sequence of steps. In a step, the next scores (q·kᵀ) and
+// the output of the step before (p·v) are multiplied at once, and while p·v runs, the softmax of the new scores does.
+// Two consumers take turns with their products, so that one's exponentials hide under the other's products. A new tile
+// or chunk changes only what happens to o after p·v. Only the first scores are peeled. The end of the sequence is a
+// step as any other, whose scores nobody uses: a branch around products would make the compiler serialize them.
 #pragma once
 
 #include "cuda/rows_output.cuh"
@@ -44,9 +44,8 @@ RAPT_DEVICE VisibleKeys visible_keys_of(const RowsArguments& a, const Tile& tile
 // result is infinite or NaN. Rare, so it reads v from memory.
 template <class Type, class Shape>
 RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile, const std::uint32_t* marks,
-                                       std::int32_t first_key,
-                                       const std::uint32_t (&p)[Shape::kKeys / 16][4], float (&o)[Shape::kSize / 2],
-                                       int& add_output) {
+                                       std::int32_t first_key, const std::uint32_t (&p)[Shape::kKeys / 16][4],
+                                       float (&o)[Shape::kSize / 2], int& add_output) {
   if (add_output == 0) {
 #pragma unroll
     for (int i = 0; i < Shape::kSize / 2; ++i) o[i] = 0.0F;
@@ -72,7 +71,8 @@ RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile,
       const TermRows rows(a, tile, first_key, thread);
 #pragma unroll
       for (int x = 0; x < 2; ++x) {
-        sees[x] = sees[x] && apply_terms(a.call, tile.sequence, rows.head[x], rows.query[x], first_key + key, 0.0F) != kHidden;
+        sees[x] = sees[x] &&
+                  apply_terms(a.call, tile.sequence, rows.head[x], rows.query[x], first_key + key, 0.0F) != kHidden;
       }
     }
     const DeviceTensor& value = a.call.value;
@@ -109,8 +109,8 @@ RAPT_DEVICE void fetch_totals(const float4* totals, float4 (&batch)[kBatch]) {
   for (int i = 0; i < kBatch; ++i) batch[i] = totals[i * 128];
 }
 
-// o becomes the total merged with o. The first batch has been fetched; others are fetched one at a time, so that they fit
-// in the registers of the first.
+// o becomes the total merged with o. The first batch has been fetched; others are fetched one at a time, so that they
+// fit in the registers of the first.
 template <int kSize, int kBatch>
 RAPT_DEVICE void merge_totals(const float4* totals, float4 (&batch)[kBatch], float (&o)[kSize / 2],
                               const MergeWeights& w) {
@@ -135,7 +135,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   // Totals of chunks are fetched under p·v, in the registers of s.
   constexpr int kBatch = kSize / 8 < kKeys / 8 ? kSize / 8 : kKeys / 8;
   constexpr bool kTermsEarly = kSize <= 128;  // what terms need is read while scores are multiplied
-  constexpr int kTurn = 1;                                           // named barriers kTurn, kTurn + 1
+  constexpr int kTurn = 1;                    // named barriers kTurn, kTurn + 1
   constexpr int kStageUnits = RowsShared<Shape>::kTileElements * 2 / 16;
   const bool first_lane = (threadIdx.x & 31) == 0;
   const std::uint32_t q_tile = descriptor(shared.query[group], 16), k_tile = descriptor(shared.key[0], 16);
@@ -143,7 +143,8 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   // The thread's totals of chunks.
   const auto totals = [&] {
     constexpr int kTileTotals = kTileRows * kSize / 4;
-    float4* const all = Shape::kTotalsInShared ? shared.totals : reinterpret_cast<float4*>(a.totals) + blockIdx.x * kTileTotals;
+    float4* const all =
+        Shape::kTotalsInShared ? shared.totals : reinterpret_cast<float4*>(a.totals) + blockIdx.x * kTileTotals;
     const int thread = reread_thread() - kTileRows;
     return all + thread / 128 * (kTileTotals / 2) + thread % 128;
   };
@@ -160,10 +161,10 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   const auto release = [&](Barrier& barrier) {
     if (first_lane) barrier.arrive();
   };
-  const auto hide = [&](std::int32_t first_key, const Tile& tile) {
+  const auto hide = [&](std::int32_t from, const Tile& of) {
     const int thread = reread_thread(), row = thread_row(thread);
-    const VisibleKeys rows[2] = {visible_keys_of(a, tile, row), visible_keys_of(a, tile, row + 8)};
-    hide_keys<kKeys>(s, first_key + 2 * (thread % 4), rows, a.window);
+    const VisibleKeys rows[2] = {visible_keys_of(a, of, row), visible_keys_of(a, of, row + 8)};
+    hide_keys<kKeys>(s, from + 2 * (thread % 4), rows, a.window);
   };
 
   shared.k.wait_full(k);
@@ -223,7 +224,8 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
     // Softmax of the next step.
     if (!kTermsEarly) terms.begin(a, next_tile, next_key);
     terms.apply(a, s);
-    if (next.masked()) [[unlikely]] hide(next_key, next_tile);
+    if (next.masked()) [[unlikely]]
+      hide(next_key, next_tile);
     const bool fresh = next.begins_chunk();
     MergeWeights weights;
     if (fresh) [[unlikely]] {

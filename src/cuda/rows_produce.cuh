@@ -42,8 +42,8 @@ struct StepPlace {
   StepFlags flags;
 };
 
-// Loads or prefetches boxes of q: two halves of a tile, for the two consumers. The second half is 64 queries further, or
-// as many heads as fill 64 rows.
+// Loads or prefetches boxes of q: two halves of a tile, for the two consumers. The second half is 64 queries further,
+// or as many heads as fill 64 rows.
 RAPT_DEVICE std::int32_t second_half_queries(const RowsPlan& plan) { return plan.query_shift == 7 ? kGroupRows : 0; }
 RAPT_DEVICE std::int32_t second_half_heads(const RowsPlan& plan) {
   return plan.query_shift == 7 ? 0 : kGroupRows >> plan.query_shift;
@@ -94,8 +94,9 @@ class StepSequence {
     if (!tile.steps.is_full(step) || (Shape::kGeneral && a_.masks_hide)) flags |= StepFlags::kMasked;
     if (step / kChunkSteps != chunk_) flags |= StepFlags::kBeginsChunk;
     chunk_ = step / kChunkSteps;
-    StepPlace place{first_key,        tile.sequence.key_begin + first_key, tile.kv_head, tile.sequence.batch,
-                    tile.query_row(), tile.head,                           {flags}};
+    StepPlace place{
+        first_key, tile.sequence.key_begin + first_key, tile.kv_head, tile.sequence.batch, tile.query_row(), tile.head,
+        {flags}};
     step_ = tile.steps.next(step);
     if (step_ >= tile.steps.end) {
       place.flags.bits |= StepFlags::kEndsTile;
@@ -153,7 +154,8 @@ RAPT_DEVICE void produce_steps(const RowsArguments& a, RowsShared<Shape>& shared
     } else {
       full.arrive_and_expect(RowsShared<Shape>::kTileElements * 2);
       for (int panel = 0; panel < Shape::kPanels; ++panel) {
-        copy_box(shared.key[k.stage] + panel * Shape::kKeys * 64, a.key, full, panel * 64, now.row, now.head, now.batch);
+        copy_box(shared.key[k.stage] + panel * Shape::kKeys * 64, a.key, full, panel * 64, now.row, now.head,
+                 now.batch);
       }
     }
     k.advance();
@@ -191,8 +193,9 @@ RAPT_DEVICE std::uint32_t only_finite(std::uint32_t pair) {
   return low | ((pair >> 16 & 0x7FFF) < Type::kInfinity ? pair & 0xFFFF0000 : 0);
 }
 
-// Two warps, each half of the keys. A hidden key has p = 0, but 0 · inf is NaN: in steps with hidden keys every v that is
-// not finite becomes 0, and its key is marked. Rows that do see such a key add it themselves (restore_marked_values).
+// Two warps, each half of the keys. A hidden key has p = 0, but 0 · inf is NaN: in steps with hidden keys every v that
+// is not finite becomes 0, and its key is marked. Rows that do see such a key add it themselves
+// (restore_marked_values).
 template <class Type, class Shape>
 RAPT_DEVICE void check_values(RowsShared<Shape>& shared, int warp, int lane) {
   constexpr int kHalf = Shape::kKeys / kCheckWarps;  // keys of a warp; 8 lanes read 128 bytes of a key

@@ -1,8 +1,8 @@
 // The general variant: what happens to the scores of a step beside hiding ranges of keys, in the registers of a thread.
 // Softcap, additive masks, ALiBi, fill, keep and drop, in the order of rapt/attention.h, and dropout.
 //
-// A step has 64 keys here. Score i of a thread belongs to its row i / 2 % 2 (rows r and r + 8 of the fragment) and to key
-// 8 (i / 4) + 2 · lane + i % 2 of the step, `lane` within the quad.
+// A step has 64 keys here. Score i of a thread belongs to its row i / 2 % 2 (rows r and r + 8 of the fragment) and to
+// key 8 (i / 4) + 2 · lane + i % 2 of the step, `lane` within the quad.
 #pragma once
 
 #include "cuda/philox.cuh"
@@ -40,7 +40,8 @@ struct TermRows {
   RAPT_DEVICE bool has_keys() const { return tile->sequence.key_count > 0; }
   // Where the mask of a row begins, at key `first_key`.
   RAPT_DEVICE std::int64_t offset(const MaskTerm& mask, int x) const {
-    return row_offset(mask, tile->sequence, x == 0 ? head[0] : head[1], x == 0 ? query[0] : query[1]) + first_key * mask.view.element;
+    return row_offset(mask, tile->sequence, x == 0 ? head[0] : head[1], x == 0 ? query[0] : query[1]) +
+           first_key * mask.view.element;
   }
   // The element of score i; of a key that does not exist, the last that does: its score is hidden anyway.
   RAPT_DEVICE std::int64_t offset_of_score(const MaskTerm& mask, int i) const {
@@ -65,7 +66,8 @@ RAPT_DEVICE MaskRows load_mask_rows(const MaskTerm& mask, const TermRows& rows) 
     at[x] = static_cast<const std::byte*>(mask.view.data) + rows.offset(mask, x) * size;
   }
   const auto address = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); };
-  loaded.fast = !any_lane(size > 4 || mask.view.element != 1 || !rows.whole || ((address(at[0]) | address(at[1])) & 15) != 0);
+  loaded.fast =
+      !any_lane(size > 4 || mask.view.element != 1 || !rows.whole || ((address(at[0]) | address(at[1])) & 15) != 0);
   if (loaded.fast && size <= 2) {
     const uint4* const first = reinterpret_cast<const uint4*>(at[0]) + rows.lane;
     const uint4* const second = reinterpret_cast<const uint4*>(at[1]) + rows.lane;
@@ -88,8 +90,8 @@ RAPT_DEVICE std::uint32_t truth_of_bytes(const uint4& bytes) {
   return nibble(bytes.x) | nibble(bytes.y) << 4 | nibble(bytes.z) << 8 | nibble(bytes.w) << 12;
 }
 
-// The thread's own bits of a row of 64, of which each lane of the quad has 16: bits 4 j and 4 j + 1 for keys 8 j + 2 · lane
-// and the next.
+// The thread's own bits of a row of 64, of which each lane of the quad has 16: bits 4 j and 4 j + 1 for keys 8 j + 2 ·
+// lane and the next.
 RAPT_DEVICE std::uint32_t own_bits(std::uint32_t sixteen, int lane) {
   std::uint32_t half = sixteen << (16 * (lane & 1));
   half |= __shfl_xor_sync(~0U, half, 1);
@@ -104,8 +106,8 @@ RAPT_DEVICE std::uint32_t own_bits(std::uint32_t sixteen, int lane) {
 // Bit i: whether the mask is true at score i.
 RAPT_DEVICE std::uint32_t truth_of(const MaskTerm& mask, const TermRows& rows, const MaskRows& loaded) {
   if (loaded.fast && mask.view.dtype == DType::boolean) {
-    return own_bits(truth_of_bytes(loaded.parts[0]), rows.lane) |
-           own_bits(truth_of_bytes(loaded.parts[1]), rows.lane) << 2;
+    return own_bits(truth_of_bytes(loaded.parts[0]), rows.lane) | own_bits(truth_of_bytes(loaded.parts[1]), rows.lane)
+                                                                      << 2;
   }
   std::uint32_t bits = 0;
 #pragma unroll 1
@@ -164,9 +166,10 @@ RAPT_DEVICE float capped(float s, float to_exponent, float cap) {
   return __fmaf_rn(-2.0F * cap, reciprocal_approx(__fadd_rn(1.0F, e)), cap);
 }
 
-// Steps 1 to 5 for the scores of a step, except for keys hidden by causal mask, window and length. `early` has the first
-// mask.
-RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores], const TermRows& rows, MaskRows& early) {
+// Steps 1 to 5 for the scores of a step, except for keys hidden by causal mask, window and length. `early` has the
+// first mask.
+RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores], const TermRows& rows,
+                                MaskRows& early) {
   const Arguments& call = a.call;
   if (call.softcap > 0.0F) {
     const float to_exponent = call.scale * (2.0F * kLog2E / call.softcap);
@@ -217,9 +220,9 @@ RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores],
   }
 }
 
-// Which weights of the thread's rows dropout keeps: bits 4 j + 2 (lane % 2) and the next for keys 8 j + 2 · lane and the
-// next. Four keys share one call of Philox, and two lanes have them: the even lane calls it for its first row, the odd
-// one for the second.
+// Which weights of the thread's rows dropout keeps: bits 4 j + 2 (lane % 2) and the next for keys 8 j + 2 · lane and
+// the next. Four keys share one call of Philox, and two lanes have them: the even lane calls it for its first row, the
+// odd one for the second.
 struct KeptWeights {
   std::uint32_t bits[2];
 };
@@ -230,8 +233,8 @@ RAPT_DEVICE KeptWeights kept_weights(const RowsArguments& a, const TermRows& row
   std::uint32_t mine = 0;
 #pragma unroll
   for (int j = 0; j < kTermKeys / 8; ++j) {
-    const PhiloxWords four = dropout_words(dropout, rows.tile->sequence.index, head, query,
-                                           rows.first_key + 8 * j + rows.lane / 2 * 4);
+    const PhiloxWords four =
+        dropout_words(dropout, rows.tile->sequence.index, head, query, rows.first_key + 8 * j + rows.lane / 2 * 4);
 #pragma unroll
     for (int w = 0; w < 4; ++w) mine |= four.words[w] >= dropout.threshold ? 1U << (4 * j + w) : 0;
   }
