@@ -2,10 +2,9 @@
 // that tests can put host functions in its place.
 #pragma once
 
+#include <cstdint>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-
-#include <cstdint>
 
 #include "cuda/arguments.h"
 

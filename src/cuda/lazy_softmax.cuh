@@ -1,16 +1,16 @@
 // The softmax of one row, step by step: maximum, sum, rescaling, and how chunks are merged.
 //
 // Scores are in base 2 after one multiplication: p = 2^(s·c − m). A thread has two rows, r and r + 8 of a fragment (see
-// cuda/wgmma.cuh); the four lanes of a quad share them. Every decision is made row by row, so a row's bits do not depend
-// on its neighbours.
+// cuda/wgmma.cuh); the four lanes of a quad share them. Every decision is made row by row, so a row's bits do not
+// depend on its neighbours.
 //
 // The lazy maximum. A step takes its exponentials at once with the row's old m. Only if some p exceeds 2^14, or if the
 // row has no m yet, m becomes the largest score of the row so far and the step is taken again. So the largest p is
 // looked for after the exponentials, off the critical chain, in pairs of rounded 16-bit numbers. The limit keeps p in
 // the range of f16 (65504) after rounding; bf16 has the same so that both types run the same code.
 //
-// The rounding of each operation is written out (__fmul_rn, …), so that the compiler cannot contract them differently in
-// two kernels and the host can repeat them.
+// The rounding of each operation is written out (__fmul_rn, …), so that the compiler cannot contract them differently
+// in two kernels and the host can repeat them.
 #pragma once
 
 #include <cmath>
@@ -24,7 +24,7 @@
 
 namespace rapt::cuda {
 
-inline constexpr int kLazyLimit = 14;         // log2 of the largest p for which a maximum is kept
+inline constexpr int kLazyLimit = 14;  // log2 of the largest p for which a maximum is kept
 // Above this, s·c − m is no longer taken in one rounding: the residue of the product would become the exponent.
 inline constexpr float kHugeMaximum = 1048576.0F;
 
@@ -122,12 +122,12 @@ template <class Type, int kKeys>
 RAPT_DEVICE bool softmax_step(float (&s)[kKeys / 2], RowPair& row, float c, bool fresh,
                               std::uint32_t (&p)[kKeys / 16][4], float (&rescale)[2]) {
   bool move[2] = {true, true};
-  if (!fresh) {
+  if (!fresh) [[likely]] {
     std::uint32_t largest[2] = {0, 0};
     float sum[2] = {row.sum[0], row.sum[1]};
     const float same[2] = {c, c};
     exponentials<Type, kKeys>(s, same, row.maximum, p, sum, largest);
-    if (!any_lane(exceeds_limit<Type>(max_pair(largest[0], largest[1])) || row.huge)) {
+    if (!any_lane(exceeds_limit<Type>(max_pair(largest[0], largest[1])) || row.huge)) [[likely]] {
       row.sum[0] = sum[0];
       row.sum[1] = sum[1];
       return false;

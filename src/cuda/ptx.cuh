@@ -2,9 +2,8 @@
 // registers of a warpgroup, exp2.
 #pragma once
 
-#include <cuda.h>
-
 #include <cstdint>
+#include <cuda.h>
 
 #include "cuda/arguments.h"
 

@@ -1,10 +1,9 @@
 #include "cuda/rows.h"
 
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cuda_runtime_api.h>
 #include <limits>
 
 #include "core/arena.h"

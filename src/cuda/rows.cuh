@@ -1,10 +1,10 @@
 // Forward attention on Hopper's tensor cores: the loop.
 //
-// A block is persistent: its tiles follow each other as one sequence of steps. In a step, the next scores (q·kᵀ) and the
-// output of the step before (p·v) are multiplied at once, and while p·v runs, the softmax of the new scores does. Two
-// consumers take turns with their products, so that one's exponentials hide under the other's products. A new tile or
-// chunk changes only what happens to o after p·v. Only the first scores are peeled. The end of the sequence is a step
-// as any other, whose scores nobody uses: a branch around products would make the compiler serialize them.
+// A block is persistent: its tiles follow each other as one sequence of steps. In a step, the next scores (q·kᵀ) and
+// the output of the step before (p·v) are multiplied at once, and while p·v runs, the softmax of the new scores does.
+// Two consumers take turns with their products, so that one's exponentials hide under the other's products. A new tile
+// or chunk changes only what happens to o after p·v. Only the first scores are peeled. The end of the sequence is a
+// step as any other, whose scores nobody uses: a branch around products would make the compiler serialize them.
 #pragma once
 
 #include "cuda/rows_output.cuh"
@@ -44,9 +44,8 @@ RAPT_DEVICE VisibleKeys visible_keys_of(const RowsArguments& a, const Tile& tile
 // result is infinite or NaN. Rare, so it reads v from memory.
 template <class Type, class Shape>
 RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile, const std::uint32_t* marks,
-                                       std::int32_t first_key,
-                                       const std::uint32_t (&p)[Shape::kKeys / 16][4], float (&o)[Shape::kSize / 2],
-                                       int& add_output) {
+                                       std::int32_t first_key, const std::uint32_t (&p)[Shape::kKeys / 16][4],
+                                       float (&o)[Shape::kSize / 2], int& add_output) {
   if (add_output == 0) {
 #pragma unroll
     for (int i = 0; i < Shape::kSize / 2; ++i) o[i] = 0.0F;
@@ -72,7 +71,8 @@ RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile,
       const TermRows rows(a, tile, first_key, thread);
 #pragma unroll
       for (int x = 0; x < 2; ++x) {
-        sees[x] = sees[x] && apply_terms(a.call, tile.sequence, rows.head[x], rows.query[x], first_key + key, 0.0F) != kHidden;
+        sees[x] = sees[x] &&
+                  apply_terms(a.call, tile.sequence, rows.head[x], rows.query[x], first_key + key, 0.0F) != kHidden;
       }
     }
     const DeviceTensor& value = a.call.value;
@@ -109,8 +109,8 @@ RAPT_DEVICE void fetch_totals(const float4* totals, float4 (&batch)[kBatch]) {
   for (int i = 0; i < kBatch; ++i) batch[i] = totals[i * 128];
 }
 
-// o becomes the total merged with o. The first batch has been fetched; others are fetched one at a time, so that they fit
-// in the registers of the first.
+// o becomes the total merged with o. The first batch has been fetched; others are fetched one at a time, so that they
+// fit in the registers of the first.
 template <int kSize, int kBatch>
 RAPT_DEVICE void merge_totals(const float4* totals, float4 (&batch)[kBatch], float (&o)[kSize / 2],
                               const MergeWeights& w) {
@@ -134,7 +134,8 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   constexpr int kKeys = Shape::kKeys, kSize = Shape::kSize;
   // Totals of chunks are fetched under p·v, in the registers of s.
   constexpr int kBatch = kSize / 8 < kKeys / 8 ? kSize / 8 : kKeys / 8;
-  constexpr int kTurn = 1;                                           // named barriers kTurn, kTurn + 1
+  constexpr bool kTermsEarly = kSize <= 128;  // what terms need is read while scores are multiplied
+  constexpr int kTurn = 1;                    // named barriers kTurn, kTurn + 1
   constexpr int kStageUnits = RowsShared<Shape>::kTileElements * 2 / 16;
   const bool first_lane = (threadIdx.x & 31) == 0;
   const std::uint32_t q_tile = descriptor(shared.query[group], 16), k_tile = descriptor(shared.key[0], 16);
@@ -142,7 +143,8 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   // The thread's totals of chunks.
   const auto totals = [&] {
     constexpr int kTileTotals = kTileRows * kSize / 4;
-    float4* const all = Shape::kTotalsInShared ? shared.totals : reinterpret_cast<float4*>(a.totals) + blockIdx.x * kTileTotals;
+    float4* const all =
+        Shape::kTotalsInShared ? shared.totals : reinterpret_cast<float4*>(a.totals) + blockIdx.x * kTileTotals;
     const int thread = reread_thread() - kTileRows;
     return all + thread / 128 * (kTileTotals / 2) + thread % 128;
   };
@@ -159,10 +161,10 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   const auto release = [&](Barrier& barrier) {
     if (first_lane) barrier.arrive();
   };
-  const auto hide = [&](std::int32_t first_key, const Tile& tile) {
+  const auto hide = [&](std::int32_t from, const Tile& of) {
     const int thread = reread_thread(), row = thread_row(thread);
-    const VisibleKeys rows[2] = {visible_keys_of(a, tile, row), visible_keys_of(a, tile, row + 8)};
-    hide_keys<kKeys>(s, first_key + 2 * (thread % 4), rows, a.window);
+    const VisibleKeys rows[2] = {visible_keys_of(a, of, row), visible_keys_of(a, of, row + 8)};
+    hide_keys<kKeys>(s, from + 2 * (thread % 4), rows, a.window);
   };
 
   shared.k.wait_full(k);
@@ -179,22 +181,23 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   if (step.ends_tile()) release(shared.query_empty[group]);
   k.advance();
   {
-    StepTerms<Shape::kGeneral> terms(a, tile_at(0), first_key);
-    terms.apply(s);
+    StepTerms<Shape::kGeneral> terms;
+    terms.begin(a, tile_at(0), first_key);
+    terms.apply(a, s);
     if (step.masked()) hide(first_key, tile_at(0));
     float rescale[2];
     softmax_step<Type, kKeys>(s, chunk, a.scale, true, p, rescale);
-    terms.drop(p);
+    terms.drop(a, p);
   }
 
   for (;; k.advance(), v.advance()) {
     // Scores of the next step, and the output of this one.
-    if (step.masked()) {
+    if (step.masked()) [[unlikely]] {
       shared.v.wait_full(v);
       const std::uint32_t* const marks = shared.bad_keys[v.stage];
       std::uint32_t any = 0;
       for (int i = 0; i < kKeys / 32; ++i) any |= marks[i];
-      if (any != 0) {
+      if (any != 0) [[unlikely]] {
         restore_marked_values<Type, Shape>(a, tile_at(tile), marks, shared.value_keys[v.stage], p, o, add_output);
       }
     }
@@ -212,24 +215,27 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
     products_commit();
     named_arrive(kTurn + (group ^ 1), 256);
     const Tile& next_tile = tile_at(next.begins_tile() && !next.end() ? tile + 1 : tile);
-    StepTerms<Shape::kGeneral> terms(a, next_tile, next_key);
+    StepTerms<Shape::kGeneral> terms;
+    if (kTermsEarly) terms.begin(a, next_tile, next_key);
     products_wait<1>();
     release(shared.k.empty[k.stage]);
     if (next.ends_tile()) release(shared.query_empty[group]);
 
     // Softmax of the next step.
-    terms.apply(s);
-    if (next.masked()) hide(next_key, next_tile);
+    if (!kTermsEarly) terms.begin(a, next_tile, next_key);
+    terms.apply(a, s);
+    if (next.masked()) [[unlikely]]
+      hide(next_key, next_tile);
     const bool fresh = next.begins_chunk();
     MergeWeights weights;
-    if (fresh) {
+    if (fresh) [[unlikely]] {
       weights = merge_chunk(total, chunk, has_total);
       chunk = RowPair{};
     }
     std::uint32_t new_p[kKeys / 16][4];
     float rescale[2];
     const bool moved = softmax_step<Type, kKeys>(s, chunk, a.scale, fresh, new_p, rescale);
-    terms.drop(new_p);
+    terms.drop(a, new_p);
 
     // The output of this step is complete after p·v.
     const auto output_done = [&] {
@@ -237,7 +243,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
       release(shared.v.empty[v.stage]);
     };
     add_output = fresh ? 0 : 1;
-    if (!fresh) {
+    if (!fresh) [[likely]] {
       output_done();
       if (moved) {
 #pragma unroll
@@ -279,9 +285,9 @@ __global__ void __launch_bounds__(kRowsThreads, 1) rows_kernel(const __grid_cons
   RowsShared<Shape>& shared = *reinterpret_cast<RowsShared<Shape>*>(memory);
   const int group = __shfl_sync(~0U, static_cast<int>(threadIdx.x) / 128, 0);
   if (threadIdx.x == 0) {
-    shared.tile.init(1, 2 + kConsumerWarps);
+    shared.tile.init(1, 1 + kConsumerWarps);
     shared.k.init(1, kConsumerWarps);
-    shared.v.init(1, 1 + kConsumerWarps);
+    shared.v.init(kCheckWarps, kCheckWarps + kConsumerWarps);
     for (int i = 0; i < Shape::kStages; ++i) shared.value_loaded[i].init(1);
     for (int i = 0; i < 2; ++i) {
       shared.query_full[i].init(1);
@@ -294,9 +300,8 @@ __global__ void __launch_bounds__(kRowsThreads, 1) rows_kernel(const __grid_cons
     give_registers<40>();
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     if (warp == 0 && lane == 0) produce_steps(a, shared);
-    if (warp == 1 && lane == 0) produce_queries(a, shared);
-    if (warp == 2 && lane == 0) produce_tiles(a, shared);
-    if (warp == 3) check_values<Type>(shared, lane);
+    if (warp == 1 && lane == 0) produce_tiles(a, shared);
+    if (warp >= 2) check_values<Type>(shared, warp - 2, lane);
   } else {
     take_registers<232>();
     consume<Type, Shape>(a, shared, group - 1);

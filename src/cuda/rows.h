@@ -1,4 +1,5 @@
-// Forward attention on Hopper's tensor cores (sm_90a): bf16 and f16, head sizes up to 256, every option but pages and i8.
+// Forward attention on Hopper's tensor cores (sm_90a): bf16 and f16, head sizes up to 256, every option but pages and
+// i8.
 #pragma once
 
 #include "cuda/launch.h"

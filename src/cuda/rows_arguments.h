@@ -1,9 +1,8 @@
 // What the rows kernel takes by value, and what its instantiations offer to cuda/rows.cc.
 #pragma once
 
-#include <cuda.h>
-
 #include <cstdint>
+#include <cuda.h>
 
 #include "cuda/rows_plan.h"
 
@@ -17,13 +16,13 @@ struct RowsArguments {
   RowsPlan plan;
   std::int32_t* next_tile = nullptr;  // a counter on the device, 0 when the kernel starts
   const TileEntry* list = nullptr;    // tiles of a column, longest first, if the plan is listed
-  float* totals = nullptr;     // chunk totals of all blocks, where shared memory is too small
-  float scale = 1.0F;          // of scores, before 2 to their power: scale · log2 e, or log2 e after the terms
-  float out_scale = 1.0F;      // 1 / (1 − rate) of dropout
-  float minus_zero = -0.0F;    // see hand_over in cuda/rows.cuh
-  bool window = false;         // a window's left side or initial keys
-  bool masks_hide = false;     // some key of any step may be hidden by a mask
-  bool store_vectors = false;  // rows of out can be written in 16 bytes
+  float* totals = nullptr;            // chunk totals of all blocks, where shared memory is too small
+  float scale = 1.0F;                 // of scores, before 2 to their power: scale · log2 e, or log2 e after the terms
+  float out_scale = 1.0F;             // 1 / (1 − rate) of dropout
+  float minus_zero = -0.0F;           // see hand_over in cuda/rows.cuh
+  bool window = false;                // a window's left side or initial keys
+  bool masks_hide = false;            // some key of any step may be hidden by a mask
+  bool store_vectors = false;         // rows of out can be written in 16 bytes
 };
 
 // An instantiation: a __global__ function of const RowsArguments, and what a launch of it needs.

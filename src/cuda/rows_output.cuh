@@ -92,7 +92,8 @@ RAPT_DEVICE void store_tile(const RowsArguments& a, const Tile& tile, const RowP
     const RowResult result = finish_row(total.maximum[x], total.sum[x], sink);
     const float scale = __fmul_rn(result.scale, a.out_scale);
     std::uint16_t* to =
-        at.exists ? static_cast<std::uint16_t*>(call.out.data) + call.out.offset(tile.sequence.batch, head, query) : nullptr;
+        at.exists ? static_cast<std::uint16_t*>(call.out.data) + call.out.offset(tile.sequence.batch, head, query)
+                  : nullptr;
     if (a.store_vectors) {
       store_vectors<Type, kSize>(to, o, x, scale, lane, call.value_size);
     } else {

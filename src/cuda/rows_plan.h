@@ -16,8 +16,8 @@
 namespace rapt::cuda {
 
 inline constexpr int kTileRows = 128;
-inline constexpr int kGroupRows = 64;     // rows of a warpgroup
-inline constexpr int kChunkKeys = 2048;   // C = S: a chunk is a span
+inline constexpr int kGroupRows = 64;    // rows of a warpgroup
+inline constexpr int kChunkKeys = 2048;  // C = S: a chunk is a span
 inline constexpr int kMaxHeadSize = 256;
 
 // The kernel's head size: D and Dv are padded to it with zeros.
@@ -78,17 +78,17 @@ RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, const Sequence& 
 }
 
 // How tiles are numbered, in the order in which they are handed out. A column is a head of a sequence, or several heads
-// where a tile holds those of a group; its tiles differ in their queries. Columns form sections whose k and v fit in the
-// L2 cache together; inside a section the longest tiles of all columns come first.
+// where a tile holds those of a group; its tiles differ in their queries. Columns form sections whose k and v fit in
+// the L2 cache together; inside a section the longest tiles of all columns come first.
 struct RowsPlan {
-  std::int32_t step = 128;           // keys
-  std::int32_t query_shift = 7;      // a tile holds 2^query_shift queries of 128 / 2^query_shift heads
-  std::int32_t column_heads = 1;     // heads of a tile
-  std::int32_t group_columns = 1;    // columns of a group of heads
-  std::int32_t columns = 0;          // of all sequences; listed: of one
+  std::int32_t step = 128;         // keys
+  std::int32_t query_shift = 7;    // a tile holds 2^query_shift queries of 128 / 2^query_shift heads
+  std::int32_t column_heads = 1;   // heads of a tile
+  std::int32_t group_columns = 1;  // columns of a group of heads
+  std::int32_t columns = 0;        // of all sequences; listed: of one
   std::int32_t tiles_per_column = 0;
-  std::int32_t section = 1;          // columns
-  bool listed = false;               // sequences differ: the tiles of a column are those of a list
+  std::int32_t section = 1;  // columns
+  bool listed = false;       // sequences differ: the tiles of a column are those of a list
 
   RAPT_HOST_DEVICE std::int32_t columns_per_sequence(const Arguments& call) const {
     return call.kv_heads * group_columns;

@@ -35,39 +35,41 @@ RAPT_DEVICE void produce_tiles(const RowsArguments& a, RowsShared<Shape>& shared
   }
 }
 
-// One thread: brings the q of each tile, a half for each consumer.
-template <class Shape>
-RAPT_DEVICE void produce_queries(const RowsArguments& a, RowsShared<Shape>& shared) {
-  // The other half is 64 queries further, or as many heads as fill 64 rows.
-  const bool many_queries = a.plan.query_shift == 7;
-  const int queries = many_queries ? kGroupRows : 0, heads = many_queries ? 0 : kGroupRows >> a.plan.query_shift;
-  std::uint32_t round = 0;
-  for (Cursor<kTileSlots> slot;; slot.advance(), round ^= 1) {
-    shared.tile.wait_full(slot);
-    if (shared.has_tile[slot.stage] == 0) return;
-    const Tile& tile = shared.tiles[slot.stage];
-    const std::int32_t row = tile.query_row(), head = tile.head, batch = tile.sequence.batch;
-    shared.tile.empty[slot.stage].arrive();
-    // While the tile before is under way, q goes as far as the L2 cache.
-    for (int i = 0; i < 2 * Shape::kPanels; ++i) {
-      prefetch_box(a.query, i / 2 * 64, row + i % 2 * queries, head + i % 2 * heads, batch);
-    }
-    for (int group = 0; group < 2; ++group) {
-      shared.query_empty[group].wait(round ^ 1);
-      shared.query_full[group].arrive_and_expect(kGroupRows * Shape::kSize * 2);
-      for (int panel = 0; panel < Shape::kPanels; ++panel) {
-        copy_box(shared.query[group] + panel * kGroupRows * 64, a.query, shared.query_full[group], panel * 64,
-                 row + group * queries, head + group * heads, batch);
-      }
-    }
-  }
-}
-
 // Where the k and v of a step lie in their tensors.
 struct StepPlace {
   std::int32_t first_key, row, head, batch;
+  std::int32_t query_row, query_head;  // of its tile
   StepFlags flags;
 };
+
+// Loads or prefetches boxes of q: two halves of a tile, for the two consumers. The second half is 64 queries further,
+// or as many heads as fill 64 rows.
+RAPT_DEVICE std::int32_t second_half_queries(const RowsPlan& plan) { return plan.query_shift == 7 ? kGroupRows : 0; }
+RAPT_DEVICE std::int32_t second_half_heads(const RowsPlan& plan) {
+  return plan.query_shift == 7 ? 0 : kGroupRows >> plan.query_shift;
+}
+
+template <class Shape>
+RAPT_DEVICE void prefetch_query(const RowsArguments& a, const StepPlace& place) {
+  const std::int32_t queries = second_half_queries(a.plan), heads = second_half_heads(a.plan);
+  for (int i = 0; i < 2 * Shape::kPanels; ++i) {
+    prefetch_box(a.query, i / 2 * 64, place.query_row + i % 2 * queries, place.query_head + i % 2 * heads, place.batch);
+  }
+}
+
+template <class Shape>
+RAPT_DEVICE void bring_query(const RowsArguments& a, RowsShared<Shape>& shared, const StepPlace& place,
+                             std::uint32_t round) {
+  const std::int32_t queries = second_half_queries(a.plan), heads = second_half_heads(a.plan);
+  for (int group = 0; group < 2; ++group) {
+    shared.query_empty[group].wait(round ^ 1);
+    shared.query_full[group].arrive_and_expect(kGroupRows * Shape::kSize * 2);
+    for (int panel = 0; panel < Shape::kPanels; ++panel) {
+      copy_box(shared.query[group] + panel * kGroupRows * 64, a.query, shared.query_full[group], panel * 64,
+               place.query_row + group * queries, place.query_head + group * heads, place.batch);
+    }
+  }
+}
 
 // The steps of all tiles of the block, one after another.
 template <class Shape>
@@ -81,7 +83,7 @@ class StepSequence {
     if (step_ < 0) {
       shared_.tile.wait_full(slot_);
       if (shared_.has_tile[slot_.stage] == 0) {
-        return {0, 0, 0, 0, {StepFlags::kEnd | StepFlags::kBeginsTile | StepFlags::kBeginsChunk}};
+        return {0, 0, 0, 0, 0, 0, {StepFlags::kEnd | StepFlags::kBeginsTile | StepFlags::kBeginsChunk}};
       }
       flags = StepFlags::kBeginsTile;
       chunk_ = -1;
@@ -92,7 +94,9 @@ class StepSequence {
     if (!tile.steps.is_full(step) || (Shape::kGeneral && a_.masks_hide)) flags |= StepFlags::kMasked;
     if (step / kChunkSteps != chunk_) flags |= StepFlags::kBeginsChunk;
     chunk_ = step / kChunkSteps;
-    StepPlace place{first_key, tile.sequence.key_begin + first_key, tile.kv_head, tile.sequence.batch, {flags}};
+    StepPlace place{
+        first_key, tile.sequence.key_begin + first_key, tile.kv_head, tile.sequence.batch, tile.query_row(), tile.head,
+        {flags}};
     step_ = tile.steps.next(step);
     if (step_ >= tile.steps.end) {
       place.flags.bits |= StepFlags::kEndsTile;
@@ -120,7 +124,10 @@ RAPT_DEVICE void bring_value(const RowsArguments& a, RowsShared<Shape>& shared, 
   shared.value_flags[v.stage] = place.flags;
   shared.value_keys[v.stage] = place.first_key;
   loaded.arrive_and_expect(RowsShared<Shape>::kTileElements * 2);
-  if (!place.flags.masked()) announced.arrive();
+  if (!place.flags.masked()) {
+    announced.arrive();
+    loaded.arrive();  // in place of the second checking warp
+  }
   for (int panel = 0; panel < Shape::kPanels; ++panel) {
     copy_box(shared.value[v.stage] + panel * Shape::kKeys * 64, a.value, loaded, panel * 64, place.row, place.head,
              place.batch);
@@ -128,11 +135,13 @@ RAPT_DEVICE void bring_value(const RowsArguments& a, RowsShared<Shape>& shared, 
   v.advance();
 }
 
-// One thread: brings k of each step, and announces it; v comes one step later, when it is needed.
+// One thread: brings k of each step, and announces it; v comes one step later, when it is needed. The q of a tile comes
+// after its first k: it waits for the last scores of the tile before, as the next k does.
 template <class Shape>
 RAPT_DEVICE void produce_steps(const RowsArguments& a, RowsShared<Shape>& shared) {
   StepSequence<Shape> steps(a, shared);
   Cursor<Shape::kStages> k, v;
+  std::uint32_t query_round = 0;
   StepPlace before{}, now = steps.next();
   for (bool first = true;; first = false) {
     const bool end = now.flags.end();
@@ -145,12 +154,18 @@ RAPT_DEVICE void produce_steps(const RowsArguments& a, RowsShared<Shape>& shared
     } else {
       full.arrive_and_expect(RowsShared<Shape>::kTileElements * 2);
       for (int panel = 0; panel < Shape::kPanels; ++panel) {
-        copy_box(shared.key[k.stage] + panel * Shape::kKeys * 64, a.key, full, panel * 64, now.row, now.head, now.batch);
+        copy_box(shared.key[k.stage] + panel * Shape::kKeys * 64, a.key, full, panel * 64, now.row, now.head,
+                 now.batch);
       }
     }
     k.advance();
     if (!first) bring_value(a, shared, v, before);
     if (end) break;
+    if (now.flags.begins_tile()) {
+      bring_query(a, shared, now, query_round);
+      query_round ^= 1;
+    }
+    if (next.flags.begins_tile() && !next.flags.end()) prefetch_query<Shape>(a, next);
     before = now;
     now = next;
   }
@@ -178,35 +193,40 @@ RAPT_DEVICE std::uint32_t only_finite(std::uint32_t pair) {
   return low | ((pair >> 16 & 0x7FFF) < Type::kInfinity ? pair & 0xFFFF0000 : 0);
 }
 
-// One warp. A hidden key has p = 0, but 0 · inf is NaN: in steps with hidden keys every v that is not finite becomes 0,
-// and its key is marked. Rows that do see such a key add it themselves (restore_marked_values).
+// Two warps, each half of the keys. A hidden key has p = 0, but 0 · inf is NaN: in steps with hidden keys every v that
+// is not finite becomes 0, and its key is marked. Rows that do see such a key add it themselves
+// (restore_marked_values).
 template <class Type, class Shape>
-RAPT_DEVICE void check_values(RowsShared<Shape>& shared, int lane) {
-  constexpr int kReads = Shape::kKeys / 4 * Shape::kPanels;  // of a lane; 8 lanes read 128 bytes of a key
+RAPT_DEVICE void check_values(RowsShared<Shape>& shared, int warp, int lane) {
+  constexpr int kHalf = Shape::kKeys / kCheckWarps;  // keys of a warp; 8 lanes read 128 bytes of a key
+  constexpr int kReads = kHalf / 4;                  // of a lane in a panel
   for (Cursor<Shape::kStages> v;; v.advance()) {
     shared.value_loaded[v.stage].wait(v.round);
     const StepFlags flags = shared.value_flags[v.stage];
     if (flags.end()) return;
     if (flags.masked()) {
-      uint4* const tile = reinterpret_cast<uint4*>(shared.value[v.stage]) + lane;
-      std::uint32_t* const marks = shared.bad_keys[v.stage];
-      if (lane < 4) marks[lane] = 0;
+      uint4* const tile = reinterpret_cast<uint4*>(shared.value[v.stage]) + warp * kHalf * 8 + lane;
+      std::uint32_t* const marks = shared.bad_keys[v.stage] + warp * kHalf / 32;
+      if (lane < kHalf / 32) marks[lane] = 0;
       std::uint32_t largest = 0;
+      for (int panel = 0; panel < Shape::kPanels; ++panel) {
 #pragma unroll 4
-      for (int i = 0; i < kReads; ++i) largest = largest_magnitude(largest, tile[i * 32]);
+        for (int i = 0; i < kReads; ++i) largest = largest_magnitude(largest, tile[panel * Shape::kKeys * 8 + i * 32]);
+      }
       __syncwarp();
       if (any_lane(!is_finite<Type>(largest))) {
 #pragma unroll 1
-        for (int i = 0; i < kReads; ++i) {
-          const uint4 x = tile[i * 32];
+        for (int i = 0; i < kReads * Shape::kPanels; ++i) {
+          uint4& place = tile[i / kReads * Shape::kKeys * 8 + i % kReads * 32];
+          const uint4 x = place;
           const uint4 finite = {only_finite<Type>(x.x), only_finite<Type>(x.y), only_finite<Type>(x.z),
                                 only_finite<Type>(x.w)};
-          tile[i * 32] = finite;
+          place = finite;
           const bool bad = finite.x != x.x || finite.y != x.y || finite.z != x.z || finite.w != x.w;
           const std::uint32_t lanes = __ballot_sync(~0U, static_cast<int>(bad));
           std::uint32_t keys = 0;
           for (int key = 0; key < 4; ++key) keys |= (lanes >> (8 * key) & 0xFF) != 0 ? 1U << key : 0;
-          const int first_key = i % (Shape::kKeys / 4) * 4;
+          const int first_key = i % kReads * 4;
           if (lane == 0) marks[first_key / 32] |= keys << (first_key % 32);
         }
         fence_async_proxy();

@@ -1,8 +1,7 @@
-#include "cuda/rows_setup.h"
-
 #include <algorithm>
 
 #include "cuda/errors.h"
+#include "cuda/rows_setup.h"
 
 namespace rapt::cuda {
 

@@ -13,8 +13,8 @@ namespace rapt::cuda {
 // Sets the tile counter to 0.
 void clear_counter(std::int32_t* counter, const Launch& launch);
 
-// Copies a list to the device. It travels in kernel parameters, so the call may be captured in a graph, and the list may
-// be freed when the function returns.
+// Copies a list to the device. It travels in kernel parameters, so the call may be captured in a graph, and the list
+// may be freed when the function returns.
 void upload_tiles(std::span<const TileEntry> list, TileEntry* to, const Launch& launch);
 
 // Elements per row of a packed tensor: rows begin at multiples of 16 bytes.

@@ -1,7 +1,7 @@
 // What the warps of the rows kernel share: its parameters, its shared memory, and the messages in it.
 //
-// A block has three warpgroups. Two consume: each owns 64 rows of a tile. The third produces, a task per warp: bring k
-// and v; bring q; hand out tiles; look through tiles of v of which some keys are hidden.
+// A block has three warpgroups. Two consume: each owns 64 rows of a tile. The third produces: a warp brings
+// q, k and v, one hands out tiles, and two look through tiles of v of which some keys are hidden.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@ namespace rapt::cuda {
 inline constexpr int kRowsThreads = 384;
 inline constexpr int kTileSlots = 4;
 inline constexpr int kConsumerWarps = 8;
+inline constexpr int kCheckWarps = 2;
 
 // Sizes that follow from the kernel's head size.
 template <int kSize_, bool kGeneral_>

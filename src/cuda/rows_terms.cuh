@@ -1,8 +1,8 @@
 // The general variant: what happens to the scores of a step beside hiding ranges of keys, in the registers of a thread.
 // Softcap, additive masks, ALiBi, fill, keep and drop, in the order of rapt/attention.h, and dropout.
 //
-// A step has 64 keys here. Score i of a thread belongs to its row i / 2 % 2 (rows r and r + 8 of the fragment) and to key
-// 8 (i / 4) + 2 · lane + i % 2 of the step, `lane` within the quad.
+// A step has 64 keys here. Score i of a thread belongs to its row i / 2 % 2 (rows r and r + 8 of the fragment) and to
+// key 8 (i / 4) + 2 · lane + i % 2 of the step, `lane` within the quad.
 #pragma once
 
 #include "cuda/philox.cuh"
@@ -20,36 +20,38 @@ RAPT_DEVICE int size_of_mask(DType dtype) {
 
 // The two rows of a thread, and the keys of a step.
 struct TermRows {
-  const Tile& tile;
+  const Tile* tile;
   std::int32_t query[2], head[2];  // of the sequence; query heads of the tensors
   std::int32_t first_key;
   int lane;
   bool whole;  // all keys of the step exist
 
+  TermRows() = default;
   RAPT_DEVICE TermRows(const RowsArguments& a, const Tile& of, std::int32_t key, int thread)
-      : tile(of), first_key(key), lane(thread % 4), whole(key + kTermKeys <= of.sequence.key_count) {
+      : tile(&of), first_key(key), lane(thread % 4), whole(key + kTermKeys <= of.sequence.key_count) {
 #pragma unroll
     for (int x = 0; x < 2; ++x) {  // rows that do not exist repeat the last that does
-      const TileRow at = tile_row(a.plan, tile, thread_row(thread) + 8 * x);
-      query[x] = tile.first_query + (at.query < tile.queries ? at.query : tile.queries - 1);
-      head[x] = tile.head + (at.head < tile.heads ? at.head : tile.heads - 1);
+      const TileRow at = tile_row(a.plan, of, thread_row(thread) + 8 * x);
+      query[x] = of.first_query + (at.query < of.queries ? at.query : of.queries - 1);
+      head[x] = of.head + (at.head < of.heads ? at.head : of.heads - 1);
     }
   }
 
-  RAPT_DEVICE bool has_keys() const { return tile.sequence.key_count > 0; }
+  RAPT_DEVICE bool has_keys() const { return tile->sequence.key_count > 0; }
   // Where the mask of a row begins, at key `first_key`.
   RAPT_DEVICE std::int64_t offset(const MaskTerm& mask, int x) const {
-    return row_offset(mask, tile.sequence, head[x], query[x]) + first_key * mask.view.element;
+    return row_offset(mask, tile->sequence, x == 0 ? head[0] : head[1], x == 0 ? query[0] : query[1]) +
+           first_key * mask.view.element;
   }
-  // The key of score i, from first_key on; of keys that do not exist, the last that does: its score is hidden anyway.
-  RAPT_DEVICE std::int32_t key(int i) const {
-    const std::int32_t key = i / 4 * 8 + 2 * lane + i % 2, last = tile.sequence.key_count - 1 - first_key;
-    return key < last ? key : last;
+  // The element of score i; of a key that does not exist, the last that does: its score is hidden anyway.
+  RAPT_DEVICE std::int64_t offset_of_score(const MaskTerm& mask, int i) const {
+    const std::int32_t key = i / 4 * 8 + 2 * lane + i % 2, last = tile->sequence.key_count - 1 - first_key;
+    return offset(mask, i / 2 % 2) + (key < last ? key : last) * mask.view.element;
   }
 };
 
 // Parts of two rows of a mask, 16 bytes at a time, so that a warp reads whole sectors; each lane has what is next to
-// others' keys, until gather_columns or truth_of_bytes gives it its own. Only where 16-byte reads are possible.
+// others' keys, until gather_columns or truth_of_bytes gives it its own. `fast`: 16-byte reads are possible.
 struct MaskRows {
   uint4 parts[4];
   bool fast;
@@ -64,8 +66,9 @@ RAPT_DEVICE MaskRows load_mask_rows(const MaskTerm& mask, const TermRows& rows) 
     at[x] = static_cast<const std::byte*>(mask.view.data) + rows.offset(mask, x) * size;
   }
   const auto address = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); };
-  loaded.fast = !any_lane(size > 2 || mask.view.element != 1 || !rows.whole || ((address(at[0]) | address(at[1])) & 15) != 0);
-  if (loaded.fast) {
+  loaded.fast =
+      !any_lane(size > 4 || mask.view.element != 1 || !rows.whole || ((address(at[0]) | address(at[1])) & 15) != 0);
+  if (loaded.fast && size <= 2) {
     const uint4* const first = reinterpret_cast<const uint4*>(at[0]) + rows.lane;
     const uint4* const second = reinterpret_cast<const uint4*>(at[1]) + rows.lane;
     loaded.parts[0] = first[0];
@@ -87,8 +90,8 @@ RAPT_DEVICE std::uint32_t truth_of_bytes(const uint4& bytes) {
   return nibble(bytes.x) | nibble(bytes.y) << 4 | nibble(bytes.z) << 8 | nibble(bytes.w) << 12;
 }
 
-// The thread's own bits of a row of 64, of which each lane of the quad has 16: bits 4 j and 4 j + 1 for keys 8 j + 2 · lane
-// and the next.
+// The thread's own bits of a row of 64, of which each lane of the quad has 16: bits 4 j and 4 j + 1 for keys 8 j + 2 ·
+// lane and the next.
 RAPT_DEVICE std::uint32_t own_bits(std::uint32_t sixteen, int lane) {
   std::uint32_t half = sixteen << (16 * (lane & 1));
   half |= __shfl_xor_sync(~0U, half, 1);
@@ -103,22 +106,20 @@ RAPT_DEVICE std::uint32_t own_bits(std::uint32_t sixteen, int lane) {
 // Bit i: whether the mask is true at score i.
 RAPT_DEVICE std::uint32_t truth_of(const MaskTerm& mask, const TermRows& rows, const MaskRows& loaded) {
   if (loaded.fast && mask.view.dtype == DType::boolean) {
-    return own_bits(truth_of_bytes(loaded.parts[0]), rows.lane) |
-           own_bits(truth_of_bytes(loaded.parts[1]), rows.lane) << 2;
+    return own_bits(truth_of_bytes(loaded.parts[0]), rows.lane) | own_bits(truth_of_bytes(loaded.parts[1]), rows.lane)
+                                                                      << 2;
   }
-  const std::int64_t at[2] = {rows.offset(mask, 0), rows.offset(mask, 1)};
   std::uint32_t bits = 0;
-#pragma unroll 4
-  for (int i = 0; i < kTermScores; ++i) {
-    bits |= is_true(mask, at[i / 2 % 2] + rows.key(i) * mask.view.element) ? 1U << i : 0;
-  }
+#pragma unroll 1
+  for (int i = 0; i < kTermScores; ++i) bits |= is_true(mask, rows.offset_of_score(mask, i)) ? 1U << i : 0;
   return bits;
 }
 
 // s += mask, where −inf hides even a NaN.
-RAPT_DEVICE void add_mask_to(float (&s)[kTermScores], const MaskTerm& mask, const TermRows& rows, MaskRows& loaded) {
-  if (loaded.fast && size_of_mask(mask.view.dtype) == 2) {
-    const bool bf16 = mask.view.dtype == DType::bf16;
+RAPT_DEVICE void add_mask_to(float (&s)[kTermScores], const MaskTerm& mask, const TermRows& rows,
+                             const MaskRows& loaded) {
+  const DType dtype = mask.view.dtype;
+  if (loaded.fast && (dtype == DType::bf16 || dtype == DType::f16)) {
 #pragma unroll
     for (int part = 0; part < 4; ++part) {  // keys 32 (part / 2) and up, of row part % 2
       std::uint32_t w[4] = {loaded.parts[part].x, loaded.parts[part].y, loaded.parts[part].z, loaded.parts[part].w};
@@ -127,31 +128,35 @@ RAPT_DEVICE void add_mask_to(float (&s)[kTermScores], const MaskTerm& mask, cons
       for (int j = 0; j < 4; ++j) {
         const int i = part / 2 * 16 + 4 * j + part % 2 * 2;
         const std::uint32_t low = w[j] & 0xFFFF, high = w[j] >> 16;
-        s[i] = add_term(s[i], bf16 ? Bf16::value(low) : F16::value(low));
-        s[i + 1] = add_term(s[i + 1], bf16 ? Bf16::value(high) : F16::value(high));
+        s[i] = add_term(s[i], dtype == DType::bf16 ? Bf16::value(low) : F16::value(low));
+        s[i + 1] = add_term(s[i + 1], dtype == DType::bf16 ? Bf16::value(high) : F16::value(high));
       }
     }
     return;
   }
-  const std::int64_t at[2] = {rows.offset(mask, 0), rows.offset(mask, 1)};
-  const auto add_each = [&](const auto& added) {  // of the score and the element's offset
+  if (loaded.fast && dtype == DType::f32) {
 #pragma unroll
-    for (int i = 0; i < kTermScores; ++i) s[i] = added(s[i], at[i / 2 % 2] + rows.key(i) * mask.view.element);
-  };
-  switch (mask.view.dtype) {
-    case DType::f32: {
-      const float* const values = static_cast<const float*>(mask.view.data);
-      return add_each([&](float score, std::int64_t offset) { return add_term(score, values[offset]); });
+    for (int x = 0; x < 2; ++x) {
+      const float2* const pairs =
+          reinterpret_cast<const float2*>(static_cast<const float*>(mask.view.data) + rows.offset(mask, x)) + rows.lane;
+#pragma unroll
+      for (int i = 2 * x; i < kTermScores; i += 4) {
+        const float2 pair = pairs[i / 4 * 4];
+        s[i] = add_term(s[i], pair.x);
+        s[i + 1] = add_term(s[i + 1], pair.y);
+      }
     }
-    case DType::bf16:
-    case DType::f16: {
-      const std::uint16_t* const values = static_cast<const std::uint16_t*>(mask.view.data);
-      const bool bf16 = mask.view.dtype == DType::bf16;
-      return add_each([&](float score, std::int64_t offset) {
-        return add_term(score, bf16 ? Bf16::value(values[offset]) : F16::value(values[offset]));
-      });
-    }
-    default: return add_each([&](float score, std::int64_t offset) { return add_mask(score, mask, offset); });
+    return;
+  }
+  // Few steps come here, and code is to be short: one score after another, found among the registers.
+#pragma unroll 1
+  for (int i = 0; i < kTermScores; ++i) {
+    float score = s[0];
+#pragma unroll
+    for (int n = 1; n < kTermScores; ++n) score = n == i ? s[n] : score;
+    score = add_mask(score, mask, rows.offset_of_score(mask, i));
+#pragma unroll
+    for (int n = 0; n < kTermScores; ++n) s[n] = n == i ? score : s[n];
   }
 }
 
@@ -161,9 +166,10 @@ RAPT_DEVICE float capped(float s, float to_exponent, float cap) {
   return __fmaf_rn(-2.0F * cap, reciprocal_approx(__fadd_rn(1.0F, e)), cap);
 }
 
-// Steps 1 to 5 for the scores of a step, except for keys hidden by causal mask, window and length. `early` has the first
-// mask.
-RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores], const TermRows& rows, MaskRows& early) {
+// Steps 1 to 5 for the scores of a step, except for keys hidden by causal mask, window and length. `early` has the
+// first mask.
+RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores], const TermRows& rows,
+                                MaskRows& early) {
   const Arguments& call = a.call;
   if (call.softcap > 0.0F) {
     const float to_exponent = call.scale * (2.0F * kLog2E / call.softcap);
@@ -180,7 +186,7 @@ RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores],
 #pragma unroll
       for (int x = 0; x < 2; ++x) {
         const float slope = -call.slope(rows.head[x]);
-        const std::int64_t from = std::int64_t{rows.query[x]} + rows.tile.sequence.offset - rows.first_key;
+        const std::int64_t from = std::int64_t{rows.query[x]} + rows.tile->sequence.offset - rows.first_key;
         const float distance = static_cast<float>(from - 2 * rows.lane);
 #pragma unroll
         for (int i = 2 * x; i < kTermScores; i += 4) {
@@ -214,9 +220,9 @@ RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores],
   }
 }
 
-// Which weights of the thread's rows dropout keeps: bits 4 j + 2 (lane % 2) and the next for keys 8 j + 2 · lane and the
-// next. Four keys share one call of Philox, and two lanes have them: the even lane calls it for its first row, the odd
-// one for the second.
+// Which weights of the thread's rows dropout keeps: bits 4 j + 2 (lane % 2) and the next for keys 8 j + 2 · lane and
+// the next. Four keys share one call of Philox, and two lanes have them: the even lane calls it for its first row, the
+// odd one for the second.
 struct KeptWeights {
   std::uint32_t bits[2];
 };
@@ -227,8 +233,8 @@ RAPT_DEVICE KeptWeights kept_weights(const RowsArguments& a, const TermRows& row
   std::uint32_t mine = 0;
 #pragma unroll
   for (int j = 0; j < kTermKeys / 8; ++j) {
-    const PhiloxWords four = dropout_words(dropout, rows.tile.sequence.index, head, query,
-                                           rows.first_key + 8 * j + rows.lane / 2 * 4);
+    const PhiloxWords four =
+        dropout_words(dropout, rows.tile->sequence.index, head, query, rows.first_key + 8 * j + rows.lane / 2 * 4);
 #pragma unroll
     for (int w = 0; w < 4; ++w) mine |= four.words[w] >= dropout.threshold ? 1U << (4 * j + w) : 0;
   }
@@ -250,37 +256,34 @@ RAPT_DEVICE void drop_weights(std::uint32_t (&p)[kTermKeys / 16][4], const KeptW
   }
 }
 
-// The terms of one step. Its masks are read, and its random numbers made, while the scores are being multiplied. In the
-// clean variant there are none.
+// The terms of one step: begin reads its first mask and makes its random numbers, apply and drop use them. In the clean
+// variant there are none.
 template <bool kGeneral>
 class StepTerms {
  public:
-  RAPT_DEVICE StepTerms(const RowsArguments& /*a*/, const Tile& /*tile*/, std::int32_t /*first_key*/) {}
-
+  RAPT_DEVICE void begin(const RowsArguments& /*a*/, const Tile& /*tile*/, std::int32_t /*first_key*/) {}
   template <int kScores>
-  RAPT_DEVICE void apply(float (&/*s*/)[kScores]) {}
+  RAPT_DEVICE void apply(const RowsArguments& /*a*/, float (&/*s*/)[kScores]) {}
   template <int kRows>
-  RAPT_DEVICE void drop(std::uint32_t (&/*p*/)[kRows][4]) const {}
+  RAPT_DEVICE void drop(const RowsArguments& /*a*/, std::uint32_t (&/*p*/)[kRows][4]) const {}
 };
 
 template <>
 class StepTerms<true> {
  public:
-  RAPT_DEVICE StepTerms(const RowsArguments& a, const Tile& tile, std::int32_t first_key)
-      : a_(a), rows_(a, tile, first_key, reread_thread()) {
+  RAPT_DEVICE void begin(const RowsArguments& a, const Tile& tile, std::int32_t first_key) {
+    rows_ = TermRows(a, tile, first_key, reread_thread());
     if (a.call.mask_count > 0 && rows_.has_keys()) first_mask_ = load_mask_rows(a.call.mask(0), rows_);
     if (a.call.dropout.on) kept_ = kept_weights(a, rows_);
   }
-
-  RAPT_DEVICE void apply(float (&s)[kTermScores]) {
-    if (rows_.has_keys()) apply_terms_to(a_, s, rows_, first_mask_);
+  RAPT_DEVICE void apply(const RowsArguments& a, float (&s)[kTermScores]) {
+    if (rows_.has_keys()) apply_terms_to(a, s, rows_, first_mask_);
   }
-  RAPT_DEVICE void drop(std::uint32_t (&p)[kTermKeys / 16][4]) const {
-    if (a_.call.dropout.on) drop_weights(p, kept_, rows_.lane);
+  RAPT_DEVICE void drop(const RowsArguments& a, std::uint32_t (&p)[kTermKeys / 16][4]) const {
+    if (a.call.dropout.on) drop_weights(p, kept_, reread_thread() % 4);
   }
 
  private:
-  const RowsArguments& a_;
   TermRows rows_;
   MaskRows first_mask_;
   KeptWeights kept_;

@@ -9,8 +9,8 @@ namespace rapt::cuda {
 
 namespace {
 
-constexpr std::int64_t kElement = 2;              // bytes
-constexpr std::int64_t kAlignment = 16;           // bytes, of the base and of strides
+constexpr std::int64_t kElement = 2;                // bytes
+constexpr std::int64_t kAlignment = 16;             // bytes, of the base and of strides
 constexpr std::int64_t kLargestStride = 1LL << 40;  // bytes
 
 bool stride_fits(std::int64_t stride, std::int64_t size) {

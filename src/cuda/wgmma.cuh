@@ -1,10 +1,10 @@
 // The products of Hopper's tensor cores: D (64 × N, f32) = A (64 × 16) · B (16 × N) + D, one warpgroup together.
 //
 // Fragments. Thread t of the warpgroup, warp w = t / 32, lane = t % 32, holds rows r = 16 w + lane / 4 and r + 8. Of D,
-// register i holds row r + 8 (i / 2 % 2), column 8 (i / 4) + 2 (lane % 4) + i % 2. Of A, register i (two 16-bit numbers,
-// the lower column in the lower half) holds row r + 8 (i % 2), columns 8 (i / 2) + 2 (lane % 4) and the next. So the f32
-// pairs of D's columns 16 k … 16 k + 15, rounded to 16 bits in the order of the registers, are A's fragment of those
-// columns.
+// register i holds row r + 8 (i / 2 % 2), column 8 (i / 4) + 2 (lane % 4) + i % 2. Of A, register i (two 16-bit
+// numbers, the lower column in the lower half) holds row r + 8 (i % 2), columns 8 (i / 2) + 2 (lane % 4) and the next.
+// So the f32 pairs of D's columns 16 k … 16 k + 15, rounded to 16 bits in the order of the registers, are A's fragment
+// of those columns.
 //
 // In shared memory, a tile is made of panels that are 64 elements (128 bytes) wide, row after row, in the 128-byte
 // swizzle that bulk tensor copies write. A and K-major B have the summed index within a row; MN-major B has it across.
@@ -17,7 +17,8 @@
 
 namespace rapt::cuda {
 
-// The low word of a matrix descriptor: start address and leading offset in units of 16 bytes. The high word is constant.
+// The low word of a matrix descriptor: start address and leading offset in units of 16 bytes. The high word is
+// constant.
 RAPT_DEVICE std::uint32_t descriptor(const void* tile, int leading_bytes) {
   return ((shared_address(tile) & 0x3FFFF) >> 4) | (static_cast<std::uint32_t>(leading_bytes >> 4) << 16);
 }

@@ -32,6 +32,9 @@ inline BlockPlace blockIdx, gridDim;
 struct uint4 {
   std::uint32_t x, y, z, w;
 };
+struct float2 {
+  float x, y;
+};
 struct float4 {
   float x, y, z, w;
 };
