@@ -229,7 +229,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
     const bool fresh = next.begins_chunk();
     MergeWeights weights;
     if (fresh) [[unlikely]] {
-      weights = merge_chunk(total, chunk, has_total);
+      weights = merge_chunk(total, chunk, a.scale, has_total);
       chunk = RowPair{};
     }
     std::uint32_t new_p[kKeys / 16][4];
