@@ -1,8 +1,8 @@
 // The softmax of one row, step by step: maximum, sum, rescaling, and how chunks are merged.
 //
-// Scores are in base 2 after one multiplication: p = 2^(s·c − m·c). A thread has two rows, r and r + 8 of a fragment (see
-// cuda/wgmma.cuh); the four lanes of a quad share them. Every decision is made row by row, so a row's bits do not depend
-// on its neighbours.
+// Scores are in base 2 after one multiplication: p = 2^(s·c − m·c). A thread has two rows, r and r + 8 of a fragment
+// (see cuda/wgmma.cuh); the four lanes of a quad share them. Every decision is made row by row, so a row's bits do not
+// depend on its neighbours.
 //
 // The lazy maximum. A step takes its exponentials at once with the row's old m. Only if some p exceeds 2^14, or if the
 // row has no m yet, m becomes the largest score of the row so far and the step is taken again. So the largest p is
@@ -107,7 +107,8 @@ RAPT_DEVICE void move_maximum(float (&s)[kKeys / 2], RowPair& row, float c, cons
     row.sum[x] = __fmul_rn(row.sum[x], rescale[x]);
   }
   row.huge = huge[0] || huge[1];
-  // Around a huge maximum the difference is taken first. So s·c may be beyond the range of f32: a row of the lowest number.
+  // Around a huge maximum the difference is taken first. So s·c may be beyond the range of f32: a row of the lowest
+  // number.
   if (any_lane(row.huge)) {
 #pragma unroll
     for (int i = 0; i < kKeys / 2; ++i) s[i] = huge[i / 2 % 2] ? __fsub_rn(s[i], top[i / 2 % 2]) : s[i];
