@@ -14,7 +14,7 @@
 #include "rapt/multi_head_attention.h"
 #include "rapt/packed_matrix.h"
 #include "support/expect_error.h"
-#include "support/has_cuda.h"
+#include "support/cuda/has_cuda.h"
 #include "support/random_tensor.h"
 #include "support/same_bits.h"
 

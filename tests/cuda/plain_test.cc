@@ -9,7 +9,7 @@
 #include "cases/compare.h"
 #include "cases/hidden.h"
 #include "cases/list.h"
-#include "support/emulated_cuda.h"
+#include "support/cuda/emulated_cuda.h"
 #include "support/same_bits.h"
 #include "support/sanitizers.h"
 

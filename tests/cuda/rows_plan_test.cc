@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "cases/list.h"
-#include "support/cuda_call.h"
+#include "support/cuda/cuda_call.h"
 
 namespace rapt::cuda {
 namespace {

@@ -16,7 +16,7 @@
 #include "rapt/rotary.h"
 #include "rapt/safetensors.h"
 #include "support/expect_error.h"
-#include "support/has_cuda.h"
+#include "support/cuda/has_cuda.h"
 #include "support/random_tensor.h"
 
 namespace rapt {

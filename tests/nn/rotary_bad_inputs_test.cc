@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "rapt/rotary.h"
-#include "support/has_cuda.h"
+#include "support/cuda/has_cuda.h"
 
 namespace rapt {
 namespace {

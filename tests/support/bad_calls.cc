@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "support/expect_error.h"
-#include "support/has_cuda.h"
+#include "support/cuda/has_cuda.h"
 
 namespace rapt::test {
 

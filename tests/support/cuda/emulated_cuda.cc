@@ -1,4 +1,4 @@
-#include "support/emulated_cuda.h"
+#include "support/cuda/emulated_cuda.h"
 
 #include <algorithm>
 #include <cstddef>

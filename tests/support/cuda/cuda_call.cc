@@ -1,4 +1,4 @@
-#include "support/cuda_call.h"
+#include "support/cuda/cuda_call.h"
 
 #include "attention/resolve.h"
 #include "core/arena.h"
