@@ -194,6 +194,12 @@ build/cuda-venv/installed.txt: scripts/cuda-requirements.txt | setup-python
 .PHONY: cuda-binary
 cuda-binary: build-cuda ## the command with the CUDA engine, build/cuda/rapt, for GPU machines without a compiler
 
+build/cuda-tools-venv/installed.txt: scripts/cuda-tools-requirements.txt | setup-python
+.PHONY: cuda-report
+cuda-report: build/release/build.ninja build/cuda-tools-venv/installed.txt ## registers, spills and instructions of every CUDA kernel, docs/cuda-kernels.md
+	cmake --build --preset release --parallel $(JOBS) --target rapt_cuda
+	python3 -B scripts/kernel_report.py build/release
+
 builds := build-release build-shared build-dev build-sanitize build-sanitize-all build-tsan build-tsan-all build-fuzz build-cuda
 .PHONY: $(builds)
 $(builds): build-%: build/%/build.ninja

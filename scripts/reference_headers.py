@@ -49,7 +49,7 @@ def body_lines(lines):
     for line in lines:
         if line.startswith(("namespace detail {", "#if defined(__cplusplus)")):
             left_out = True
-        if line.startswith("namespace rapt {"):
+        if line.startswith(("namespace rapt {", "namespace rapt::")):
             inside = True
         elif line.startswith("}  // namespace rapt"):
             inside = False

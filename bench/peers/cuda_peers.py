@@ -3,6 +3,7 @@
 
     cuda_peers.py time LIB [--rounds N] [--only REGEX] [--json FILE] [--one-chunk LIB]
     cuda_peers.py calls LIB ORDER [--only REGEX]        each call once, for ncu; writes which came when
+    cuda_peers.py behave LIB                            graphs, refusals, an earlier error: what needs CUDA beside rapt
     cuda_peers.py table [--times FILE] [--cycles NCU.csv --order ORDER] [--page FILE]
 
 LIB is librapt_gpu_api.so. `time` checks every answer against f64 first, then measures medians of alternating rounds.
@@ -441,6 +442,91 @@ def cycles_of(path, order):
     return found
 
 
+# ---------------------------------------------------------------- behaviour
+
+
+def refusal(run):
+    try:
+        run()
+        return ""
+    except RuntimeError as error:
+        return str(error)
+
+
+def captured(run):
+    """A call in a CUDA graph; the graph."""
+    import torch
+
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run.call.stream = torch.cuda.current_stream().cuda_stream
+        run()
+    run.call.stream = torch.cuda.current_stream().cuda_stream
+    return graph
+
+
+def run_behave(args):
+    """What can be seen only with another user of CUDA in the process."""
+    import torch
+
+    lib = library(args.lib)
+    failures = []
+
+    def check(what, good, found=""):
+        print(f"{'ok  ' if good else 'FAIL'} {what}{': ' + str(found) if found and not good else ''}", flush=True)
+        if not good:
+            failures.append(what)
+
+    for cell in (
+        Cell("causal", [], n=1024, batch=2, causal=True),
+        Cell("packed", [], lengths=[100, 700, 224] * 40),  # more than fits in the parameters of a kernel
+        Cell("dropout", [], n=512, batch=2, dropout=0.1),
+    ):
+        run = Rapt(lib, cell, *inputs(cell))
+        wanted = run().clone()
+        torch.cuda.synchronize()
+        graph = captured(run)
+        for _ in range(3):
+            run.out.fill_(float("nan"))
+            graph.replay()
+        torch.cuda.synchronize()
+        check(f"{cell.name}: a captured call replays with the same bits", torch.equal(run.out, wanted))
+        run.call.workspace, run.call.workspace_bytes = None, 0
+        run.out.fill_(float("nan"))
+        run()
+        torch.cuda.synchronize()
+        check(f"{cell.name}: without a workspace of the caller, the same bits", torch.equal(run.out, wanted))
+
+    cell = Cell("refused", [], n=1024, batch=1)
+    good = Rapt(lib, cell, *inputs(cell))
+    bad = Rapt(lib, cell, *inputs(cell))
+    wanted = good().clone()
+    host = torch.zeros(good.out.shape, dtype=torch.bfloat16)
+    bad.call.query.data = host.data_ptr()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        bad.call.stream = good.call.stream = torch.cuda.current_stream().cuda_stream
+        words = refusal(bad)
+        good()
+    check("memory of the host is refused in words", "its memory is the host's" in words, words)
+    good.out.fill_(float("nan"))
+    graph.replay()
+    torch.cuda.synchronize()
+    check("a refusal while capturing leaves the capture whole", torch.equal(good.out, wanted))
+    if torch.cuda.device_count() > 1:
+        bad.call.query.data = torch.zeros(good.out.shape, dtype=torch.bfloat16, device="cuda:1").data_ptr()
+        words = refusal(bad)
+        check("memory of another GPU is refused in words", "its memory is on cuda:1" in words, words)
+
+    # Last: a failed assertion on the device ends the use of CUDA in this process.
+    good.call.stream = torch.cuda.current_stream().cuda_stream
+    torch.zeros(4, device="cuda")[torch.full((1,), 1000, device="cuda")]
+    time.sleep(1)
+    words = refusal(good)
+    check("an earlier error is said to be one", "work of an earlier call failed" in words, words)
+    return 1 if failures else 0
+
+
 # ---------------------------------------------------------------- the table
 
 
@@ -542,6 +628,9 @@ def main():
     calls.add_argument("order")
     calls.add_argument("--only", default="")
     calls.set_defaults(run=run_calls)
+    behaves = commands.add_parser("behave")
+    behaves.add_argument("lib")
+    behaves.set_defaults(run=run_behave)
     shown = commands.add_parser("table")
     shown.add_argument("--times")
     shown.add_argument("--cycles")

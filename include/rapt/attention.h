@@ -109,8 +109,8 @@ struct Dropout {
   std::int64_t query_start = 0;
 };
 
-// The implementation that runs a call. `automatic` picks the fastest engine for the tensors' device and types: `cuda` on
-// a GPU; on the CPU `cpu` for f32, bf16 and f16, `reference` for f64.
+// The implementation that runs a call. `automatic` picks the fastest engine for the tensors' device and types: `cuda`
+// on a GPU; on the CPU `cpu` for f32, bf16 and f16, `reference` for f64.
 enum class Engine : std::uint8_t { automatic, reference, cpu, cuda };
 
 struct AttentionOptions {
@@ -135,8 +135,8 @@ struct AttentionOptions {
   ParallelFor parallel_for{};  // absent: the library's pool
   // Memory of the tensors' device; absent: allocated for the call; see attention_workspace_bytes
   std::span<std::byte> workspace{};
-  // For tensors on a GPU: the stream that the call runs on. The call returns when its work is enqueued; the tensors must
-  // stay until the stream has done it, lists and options need not. Default: the device's default stream.
+  // For tensors on a GPU: the stream that the call runs on. The call returns when its work is enqueued; the tensors
+  // must stay until the stream has done it, lists and options need not. Default: the device's default stream.
   StreamHandle stream{};
 };
 

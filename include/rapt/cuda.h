@@ -6,8 +6,8 @@
 //   rapt::attention({.out = out}, q, k, v, {.causal = true, .stream = stream});  // returns when the work is enqueued
 //   stream.wait();
 //
-// No CUDA header is needed to include this one, and no CUDA library to link or run: without a GPU, or in a build without
-// the cuda engine, available() is false and everything else here says why.
+// No CUDA header is needed to include this one, and no CUDA library to link or run: without a GPU, or in a build
+// without the cuda engine, available() is false and everything else here says why.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,8 @@ std::string unavailable_because();
 // The driver's version and the newest CUDA that it supports: "580.159.04, CUDA 13.0"; empty without a driver.
 std::string driver();
 
-// A set of kernels of this build. A call takes the first that can compute it; RAPT_CUDA_KERNELS names the only one to use.
+// A set of kernels of this build. A call takes the first that can compute it; RAPT_CUDA_KERNELS names the only one to
+// use.
 struct KernelSetInfo {
   std::string name;        // "rows", "plain"
   std::string does;        // in one line
@@ -44,8 +45,8 @@ struct KernelSetInfo {
 };
 std::vector<KernelSetInfo> kernel_sets();
 
-// A stream of a GPU. Work on one stream runs in call order; streams run side by side, and not in the order of the default
-// stream either.
+// A stream of a GPU. Work on one stream runs in call order; streams run side by side, and not in the order of the
+// default stream either.
 class Stream {
  public:
   explicit Stream(int device = 0);

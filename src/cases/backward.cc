@@ -82,8 +82,8 @@ Gradients call(const CaseSpec& spec, const Upstream& arriving, const AttentionUp
   }
   GuardedWorkspace workspace(placed.device());
   if (!placed.on_cpu()) {
-    options.workspace = workspace.of_bytes(
-        attention_backward_workspace_bytes(gradients, upstream, query, key, value, options));
+    options.workspace =
+        workspace.of_bytes(attention_backward_workspace_bytes(gradients, upstream, query, key, value, options));
   }
   attention_backward(gradients, upstream, query, key, value, options);
   placed.bring_back();
@@ -96,8 +96,7 @@ Gradients call(const CaseSpec& spec, const Upstream& arriving, const AttentionUp
   if (options.sinks.defined()) add("dsinks", dsinks.view());
   for (const Tensor& dmask : dmasks) add("dmask", dmask.view());
   if (untouched != nullptr) {
-    *untouched =
-        dquery.is_untouched() && dkey.is_untouched() && dvalue.is_untouched() && workspace.is_untouched();
+    *untouched = dquery.is_untouched() && dkey.is_untouched() && dvalue.is_untouched() && workspace.is_untouched();
   }
   return answer;
 }

@@ -321,8 +321,7 @@ Tensor plain(const Case& test, const ConstTensorView& from, const ConstTensorVie
 Case::Inputs Case::inputs(Placed& placed) const {
   Inputs inputs{placed.input(memory_, query), placed.input(memory_, key), placed.input(memory_, value), options};
   if (placed.on_cpu()) return inputs;
-  for (ConstTensorView* view :
-       {&inputs.options.key_scales, &inputs.options.value_scales, &inputs.options.sinks}) {
+  for (ConstTensorView* view : {&inputs.options.key_scales, &inputs.options.value_scales, &inputs.options.sinks}) {
     *view = placed.input(memory_, *view);
   }
   for (Mask& mask : inputs.options.masks) mask.view = placed.input(memory_, mask.view);

@@ -22,6 +22,10 @@ target_include_directories(rapt_cuda SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE
 # Separate compilation stays off: it makes ptxas ignore setmaxnreg and serialize wgmma.
 # Warning 554: a view that is read-only has a conversion to such a view, which is never called.
 target_compile_options(rapt_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--Werror;all-warnings;--diag-suppress=554;-Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off,-Wno-unused-parameter,-Wno-unknown-pragmas>")
+# What ptxas says of each kernel stays beside its object (scripts/kernel_report.py).
+target_compile_options(rapt_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=-v>)
+set(launcher ${PROJECT_SOURCE_DIR}/scripts/keep-remarks.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
+set_target_properties(rapt_cuda PROPERTIES CUDA_COMPILER_LAUNCHER "${launcher}")
 
 # Files of Hopper's own instructions are compiled for it alone. All others run on every GPU from Turing on: as machine code
 # on Hopper, elsewhere translated by the driver. Their fused multiply-adds are named in the source (--fmad=false), as with

@@ -166,12 +166,12 @@ struct Started {
 };
 
 void forward(const ForwardProblem& problem, const Plan& plan, const Buffers& buffers) {
-  if (problem.outputs.out.count() == 0) return;  // no rows, so nothing of captures either
   const Current current(problem.query.device().index);
   Started started(problem, plan, buffers);
   const ForwardCall call = call_of(problem, started.block);
   started.upload(call.arguments);
-  plan.decisions<Decisions>().kernels->forward(call.arguments, started.launch);
+  if (problem.outputs.out.count() > 0) plan.decisions<Decisions>().kernels->forward(call.arguments, started.launch);
+  // A mean over heads has numbers even if there are no heads.
   if (!call.captures.empty()) plain_captures(call.arguments, call.captures, started.launch);
 }
 

@@ -1,7 +1,7 @@
 // The softmax of one row, step by step: maximum, sum, rescaling, and how chunks are merged.
 //
-// Scores are in base 2 after one multiplication: p = 2^(s·c − m). A thread has two rows, r and r + 8 of a fragment (see
-// cuda/wgmma.cuh); the four lanes of a quad share them. Every decision is made row by row, so a row's bits do not
+// Scores are in base 2 after one multiplication: p = 2^(s·c − m·c). A thread has two rows, r and r + 8 of a fragment
+// (see cuda/wgmma.cuh); the four lanes of a quad share them. Every decision is made row by row, so a row's bits do not
 // depend on its neighbours.
 //
 // The lazy maximum. A step takes its exponentials at once with the row's old m. Only if some p exceeds 2^14, or if the
@@ -87,7 +87,7 @@ RAPT_DEVICE void exponentials(const float (&s)[kKeys / 2], const float (&c)[2], 
 template <class Type, int kKeys>
 RAPT_DEVICE void move_maximum(float (&s)[kKeys / 2], RowPair& row, float c, const bool (&move)[2],
                               std::uint32_t (&p)[kKeys / 16][4], float (&rescale)[2]) {
-  float m[2];
+  float top[2], m[2];
   bool huge[2];
 #pragma unroll
   for (int x = 0; x < 2; ++x) {
@@ -97,21 +97,25 @@ RAPT_DEVICE void move_maximum(float (&s)[kKeys / 2], RowPair& row, float c, cons
       even = fmaxf(even, s[i]);
       odd = fmaxf(odd, s[i + 1]);
     }
-    const float largest = __fmul_rn(quad_max(fmaxf(even, odd)), c);
+    const float largest = quad_max(fmaxf(even, odd));
     const float moved = quad_any(move[x]) ? fmaxf(largest, row.maximum[x]) : row.maximum[x];
-    m[x] = finite_maximum(moved);
+    top[x] = finite_maximum(moved);
+    m[x] = __fmul_rn(top[x], c);
     huge[x] = fabsf(m[x]) > kHugeMaximum;
-    rescale[x] = moved == row.maximum[x] ? 1.0F : exp2_approx(__fsub_rn(row.maximum[x], m[x]));
+    rescale[x] = moved == row.maximum[x] ? 1.0F : exp2_approx(__fmul_rn(__fsub_rn(row.maximum[x], top[x]), c));
     row.maximum[x] = moved;
     row.sum[x] = __fmul_rn(row.sum[x], rescale[x]);
   }
   row.huge = huge[0] || huge[1];
-  // Scores around a huge maximum are multiplied and rounded first.
-  const float factor[2] = {huge[0] ? 1.0F : c, huge[1] ? 1.0F : c};
+  // Around a huge maximum the difference is taken first. So s·c may be beyond the range of f32: a row of the lowest
+  // number.
   if (any_lane(row.huge)) {
 #pragma unroll
-    for (int i = 0; i < kKeys / 2; ++i) s[i] = huge[i / 2 % 2] ? __fmul_rn(s[i], c) : s[i];
+    for (int i = 0; i < kKeys / 2; ++i) s[i] = huge[i / 2 % 2] ? __fsub_rn(s[i], top[i / 2 % 2]) : s[i];
   }
+  const float factor[2] = {c, c};
+  m[0] = huge[0] ? 0.0F : m[0];
+  m[1] = huge[1] ? 0.0F : m[1];
   std::uint32_t unused[2] = {0, 0};
   exponentials<Type, kKeys>(s, factor, m, p, row.sum, unused);
 }
@@ -126,7 +130,8 @@ RAPT_DEVICE bool softmax_step(float (&s)[kKeys / 2], RowPair& row, float c, bool
     std::uint32_t largest[2] = {0, 0};
     float sum[2] = {row.sum[0], row.sum[1]};
     const float same[2] = {c, c};
-    exponentials<Type, kKeys>(s, same, row.maximum, p, sum, largest);
+    const float m[2] = {__fmul_rn(row.maximum[0], c), __fmul_rn(row.maximum[1], c)};
+    exponentials<Type, kKeys>(s, same, m, p, sum, largest);
     if (!any_lane(exceeds_limit<Type>(max_pair(largest[0], largest[1])) || row.huge)) [[likely]] {
       row.sum[0] = sum[0];
       row.sum[1] = sum[1];
@@ -149,14 +154,14 @@ RAPT_DEVICE float merge(float total, float before, float added, float now) {
 
 // Merges a finished chunk into the total of the chunks before it. The chunk's sum is first completed over the quad: one
 // order, whoever computes it. Afterwards `total.sum` is the whole row's.
-RAPT_DEVICE MergeWeights merge_chunk(RowPair& total, const RowPair& chunk, bool has_total) {
+RAPT_DEVICE MergeWeights merge_chunk(RowPair& total, const RowPair& chunk, float c, bool has_total) {
   MergeWeights weights;
 #pragma unroll
   for (int x = 0; x < 2; ++x) {
     const float sum = quad_sum(chunk.sum[x]);
     const float maximum = fmaxf(total.maximum[x], chunk.maximum[x]), m = finite_maximum(maximum);
-    weights.before[x] = exp2_approx(__fsub_rn(total.maximum[x], m));
-    weights.now[x] = exp2_approx(__fsub_rn(chunk.maximum[x], m));
+    weights.before[x] = exp2_approx(__fmul_rn(__fsub_rn(total.maximum[x], m), c));
+    weights.now[x] = exp2_approx(__fmul_rn(__fsub_rn(chunk.maximum[x], m), c));
     total.sum[x] = has_total ? merge(total.sum[x], weights.before[x], sum, weights.now[x]) : sum;
     total.maximum[x] = has_total ? maximum : chunk.maximum[x];
   }
@@ -167,13 +172,14 @@ RAPT_DEVICE MergeWeights merge_chunk(RowPair& total, const RowPair& chunk, bool 
 struct RowResult {
   float scale, lse;
 };
-// `sink` is in base 2, or kHidden without one; it is merged last.
-RAPT_DEVICE RowResult finish_row(float maximum, float sum, float sink) {
-  const float whole = fmaxf(maximum, sink), m = finite_maximum(whole);
-  const float rescale = exp2_approx(__fsub_rn(maximum, m));
-  if (sink != kHidden) sum = __fmaf_rn(sum, rescale, exp2_approx(__fsub_rn(sink, m)));
-  constexpr float kLn2 = 0.6931471805599453F;
-  return {sum == 0.0F ? 0.0F : __fmul_rn(rescale, __fdiv_rn(1.0F, sum)), __fmaf_rn(whole, kLn2, logf(sum))};
+// `c` is that of the scores; `sink`, or kHidden without one, is merged last.
+RAPT_DEVICE RowResult finish_row(float maximum, float sum, float c, float sink) {
+  constexpr float kLn2 = 0.6931471805599453F, kToBase2 = 1.4426950408889634F;
+  const float own = __fmul_rn(maximum, __fmul_rn(c, kLn2));  // as log Σ exp(s) has it
+  const float whole = fmaxf(own, sink), m = finite_maximum(whole);
+  const float rescale = exp2_approx(__fmul_rn(__fsub_rn(own, m), kToBase2));
+  if (sink != kHidden) sum = __fmaf_rn(sum, rescale, exp2_approx(__fmul_rn(__fsub_rn(sink, m), kToBase2)));
+  return {sum == 0.0F ? 0.0F : __fmul_rn(rescale, __fdiv_rn(1.0F, sum)), __fadd_rn(whole, logf(sum))};
 }
 
 }  // namespace rapt::cuda

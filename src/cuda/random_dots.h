@@ -81,7 +81,8 @@ class DotRandom {
 
 // A number with a random sign and mantissa; a mantissa of all zeros or all ones is as frequent as it is in trouble.
 RAPT_HOST_DEVICE std::uint32_t random_number(FloatFormat format, DotRandom& random, int first_field, int last_field) {
-  const int shift = 32 - 1 - bit_width(2U * format.bias + 1) - format.fraction;  // 0 for f32, 16 for 16-bit formats
+  const int shift = 32 - 1 - bit_width(static_cast<unsigned>(2 * format.bias + 1)) -
+                    format.fraction;  // 0 for f32, 16 for 16-bit formats
   const std::uint32_t sign = (random.bits() & 0x80000000U) >> shift;
   const int field =
       random.between(first_field < 0 ? 0 : first_field, last_field > 2 * format.bias ? 2 * format.bias : last_field);
@@ -120,7 +121,7 @@ RAPT_HOST_DEVICE void random_side(DotKind kind, DType type, bool left, DotRandom
         break;
       case DotKind::cancelling:
         number = k % 2 == 0 ? exponents(-4, 4) : (left ? before : before ^ sign);
-        if (k % 2 == 1 && random.one_in(2)) number += random.one_in(2) ? 1 : -1;
+        if (k % 2 == 1 && random.one_in(2)) number += random.one_in(2) ? 1U : ~0U;
         break;
       case DotKind::one_large:
         number = !left ? exponents(-2, 1) : k == odd_one ? exponents(8, 14) : exponents(-14, 0);
@@ -185,7 +186,7 @@ RAPT_HOST_DEVICE std::uint32_t random_accumulator(DotKind kind, DType type, std:
     case DotKind::zeros_and_denormal:
       return choice < 2 ? static_cast<std::uint32_t>(choice) << 31
                         : (random.bits() & 0x80000000U) | (random.bits() & 0x7FFFFF) >> random.between(0, 23);
-    case DotKind::underflow: return choice < 6 ? 0 : (random.bits() & 0x80000000U) | random.between(0, 3);
+    case DotKind::underflow: return choice < 6 ? 0 : (random.bits() & 0x80000003U);
   }
   return 0;
 }

@@ -87,9 +87,9 @@ RAPT_DEVICE void store_tile(const RowsArguments& a, const Tile& tile, const RowP
     const std::int64_t head = tile.head + at.head, query = tile.query_row() + at.query;
     float sink = kHidden;
     if (call.sinks.data != nullptr && at.exists) {
-      sink = __fmul_rn(load_float(call.sinks.data, call.sinks.dtype, head * call.sinks.head), kLog2E);
+      sink = load_float(call.sinks.data, call.sinks.dtype, head * call.sinks.head);
     }
-    const RowResult result = finish_row(total.maximum[x], total.sum[x], sink);
+    const RowResult result = finish_row(total.maximum[x], total.sum[x], a.scale, sink);
     const float scale = __fmul_rn(result.scale, a.out_scale);
     std::uint16_t* to =
         at.exists ? static_cast<std::uint16_t*>(call.out.data) + call.out.offset(tile.sequence.batch, head, query)

@@ -6,8 +6,8 @@
 // - The products are exact. Their exponent is the sum of the factors' exponents: it is not normalized. A denormal
 //   factor has the exponent of the smallest normal number.
 // - Every term, the accumulator included, is cut (towards zero) at 2^(largest exponent − 25). Zeros take no part in
-//   the largest exponent.
-// - The sum is cut to f32, denormals included. Beyond the largest number it is infinite; a sum of 0 is +0.
+//   the largest exponent, which is never less than −133: products of bf16 far below f32's range lose bits to that.
+// - The sum is cut to f32, denormals included. Beyond the largest number it is infinite; what is cut to 0 is +0.
 // - A NaN, inf · 0 or inf − inf gives the NaN 7fffffff.
 //
 // `rapt check --tensor-core` compares this model with the device.
@@ -41,13 +41,15 @@ RAPT_HOST_DEVICE int bit_width(std::uint64_t value) {
 // The bits of count · 2^unit in a format, cut towards zero.
 RAPT_HOST_DEVICE std::uint32_t cut_to(FloatFormat format, std::int64_t count, int unit) {
   if (count == 0) return 0;
-  const std::uint32_t sign = count < 0 ? 1U << (format.fraction + bit_width(2U * format.bias + 1)) : 0;
+  const std::uint32_t sign =
+      count < 0 ? 1U << (format.fraction + bit_width(static_cast<unsigned>(2 * format.bias + 1))) : 0;
   const auto magnitude = static_cast<std::uint64_t>(count < 0 ? -count : count);
   const int width = bit_width(magnitude);
   const int field = width - 1 + unit + format.bias;  // the exponent as stored, if the result is normal
   if (field > 2 * format.bias) return sign | static_cast<std::uint32_t>(2 * format.bias + 1) << format.fraction;
   const int right = field > 0 ? width - 1 - format.fraction : 1 - format.bias - format.fraction - unit;
   const std::uint64_t kept = right <= 0 ? magnitude << -right : right < 64 ? magnitude >> right : 0;
+  if (kept == 0) return 0;
   // A normal number's leading one adds 1 to the exponent field.
   const std::uint32_t exponent = field > 0 ? static_cast<std::uint32_t>(field - 1) << format.fraction : 0;
   return sign | (exponent + static_cast<std::uint32_t>(kept));
@@ -96,13 +98,13 @@ RAPT_HOST_DEVICE std::uint32_t add_infinities(const Factor* a, const Factor* b, 
 
 // One k16 step: the bits of c + Σ a[k] · b[k] over 16 products, for the bits of an f32 accumulator.
 RAPT_HOST_DEVICE std::uint32_t add_products(const Factor* a, const Factor* b, std::uint32_t c) {
-  constexpr int kFraction = 25, kNone = -1000;
+  constexpr int kFraction = 25, kLeastExponent = -133;
   const int c_field = static_cast<int>(c >> 23 & 0xFF), c_exponent = (c_field > 0 ? c_field : 1) - 127;
   const std::int64_t c_magnitude = (c & 0x7FFFFF) | (c_field > 0 ? 0x800000 : 0);
   const std::int64_t c_significand = c >> 31 != 0 ? -c_magnitude : c_magnitude;
 
   bool finite = c_field < 0xFF;
-  int largest = c_significand != 0 ? c_exponent : kNone;
+  int largest = c_significand != 0 ? c_exponent : kLeastExponent;
   for (int k = 0; k < 16; ++k) {
     finite = finite && a[k].kind == Factor::finite && b[k].kind == Factor::finite;
     const int exponent = a[k].exponent + b[k].exponent;

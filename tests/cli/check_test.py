@@ -26,6 +26,10 @@ def info(**changes):
     return json.loads(result.stdout)
 
 
+def gpus_here():
+    return ["cuda"] if info()["gpus"] else []
+
+
 def sets_here():
     return [one["name"] for one in info()["instruction_sets"] if one["runs_here"]]
 
@@ -77,7 +81,8 @@ class Check(unittest.TestCase):
         self.assertTrue(data["good"])
         self.assertEqual(data["failures"], [])
         names = [(one["engine"], one["instruction_set"]) for one in data["engines"]]
-        self.assertEqual(names, [("reference", "")] + [("cpu", name) for name in sets_here()])
+        gpus = [(name, "") for name in gpus_here()]
+        self.assertEqual(names, [("reference", "")] + [("cpu", name) for name in sets_here()] + gpus)
         for one in data["engines"]:
             self.assertGreater(one["cases"], 100)
             self.assertEqual(one["differ"], 0)
@@ -116,20 +121,56 @@ class Check(unittest.TestCase):
             return json.loads(result.stdout)["digests"]
 
         one = digests("--random", "5", RAPT_NUM_THREADS="1")
-        self.assertEqual([each["engine"] for each in one], ["reference"] + [f"cpu {name}" for name in sets_here()])
+        self.assertEqual([each["engine"] for each in one], ["reference"] + [f"cpu {name}" for name in sets_here()] + gpus_here())
         best = sets_here()[0]
         self.assertEqual(one[1:2], digests("--random", "5", "--isa", best, RAPT_NUM_THREADS="3"))
         other = digests("--random", "5", "--seed", "2", "--isa", sets_here()[0])
         self.assertNotEqual(other[0]["attention"], one[1]["attention"])
         self.assertEqual(other[0]["layers"], one[1]["layers"])
         for each in one:
-            self.assertRegex(each["attention"] + each["layers"], "^[0-9a-f]{32}$")
+            digest = "^[0-9a-f]{16}$" if each["engine"] == "cuda" else "^[0-9a-f]{32}$"  # layers are on the CPU
+            self.assertRegex(each["attention"] + each["layers"], digest)
+
+    def test_one_engine_can_be_asked_for(self):
+        for name in ("reference", "cpu"):
+            data = json.loads(rapt("check", "--case", "Random17", "--engine", name, "--json").stdout)
+            self.assertEqual({one["engine"] for one in data["engines"]}, {name})
+
+    def test_what_an_engine_leaves_out_is_said(self):
+        data = json.loads(rapt("check", "--random", "0", "--isa", sets_here()[0], "--json").stdout)
+        self.assertGreater(data["engines"][0]["left_out"], 0)
+        self.assertEqual(data["engines"][0]["left_out_because"], "f64 is computed by the reference engine alone")
+
+    def test_rows_made_in_other_ways_have_the_same_bits(self):
+        best = sets_here()[0]
+        result = rapt("check", "--bits", "--case", "GroupedHeads", "--isa", best, "--json")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        data = json.loads(result.stdout)
+        self.assertTrue(data["good"])
+        self.assertEqual(len(data["ways"]), 8)
+        for way in data["ways"]:
+            self.assertEqual((way["engine"], way["cases"], way["differ"]), (f"cpu {best}", 1, 0), way["what"])
+
+    def test_without_a_gpu_the_cuda_engine_says_why(self):
+        if gpus_here():
+            self.skipTest("there is one")
+        reason = info()["no_gpu_because"]
+        self.assertNotEqual(reason, "")
+        self.assertIn(f"none: {reason}", rapt("info").stdout)
+        result = rapt("check", "--engine", "cuda")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertEqual(result.stderr, f"rapt: check: the cuda engine cannot run here: {reason}\n")
+        result = rapt("bench", "attention", "--device", "cuda")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertIn(f"bench: --device cuda: {reason}", result.stderr)
 
     def test_bad_options_have_a_message(self):
         table = [
             (["--isa", "mmx"], "instruction set: there is no mmx; this build has "),
             (["--case", "Nothing"], "check: unknown case Nothing; give a name from the case list, or Random and a seed"),
             (["--case", "Random1x"], "check: unknown case Random1x"),
+            (["--engine", "gpu"], "--engine: 'gpu' is not one of reference, cpu, cuda"),
+            (["--engine", "reference", "--isa", "avx2"], "check: only the cpu engine has instruction sets"),
             (["--random", "-1"], "--random: -1 is not a non-negative integer (see rapt check --help)"),
             (["--random", "many"], "--random: many is not a non-negative integer"),
             (["--seed", "1.5"], "--seed: 1.5 is not a non-negative integer"),
@@ -139,6 +180,19 @@ class Check(unittest.TestCase):
                 result = rapt("check", *arguments)
                 self.assertEqual((result.returncode, result.stdout), (2, ""))
                 self.assertTrue(result.stderr.startswith(f"rapt: {message}"), result.stderr)
+
+    def test_tensor_cores_are_checked_or_it_says_why_not(self):
+        for arguments in (["--tensor-core"], ["--tensor-core", "--json"]):
+            result = rapt("check", *arguments)
+            if result.returncode == 0:  # a Hopper GPU
+                self.assertIn("NVIDIA", result.stdout)
+            else:
+                self.assertEqual((result.returncode, result.stdout), (1, ""), arguments)
+                self.assertTrue(result.stderr.startswith("rapt: tensor-core check: "), result.stderr)
+        for other in (["--case", "Plain"], ["--random", "3"], ["--isa", "avx2"], ["--digest"]):
+            result = rapt("check", "--tensor-core", *other)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), other)
+            self.assertIn("--tensor-core", result.stderr)
 
     def test_each_has_help(self):
         for command, option in (("check", "--isa"), ("info", "--json")):

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -151,7 +150,15 @@ TEST_P(TensorCore, UnderflowIsCutTowardsZero) {
   EXPECT_EQ(sum(0.0F, {{0x1p-75, 0x1.8p-74}}), kSmallest);
   EXPECT_EQ(sum(0.0F, {{0x1p-75, 0x1p-75}, {0x1p-75, 0x1p-75}}), kSmallest);
   EXPECT_EQ(sum(0.0F, {{0x1p-75, 0x1p-75}}), 0.0F);
-  EXPECT_EQ(sum(0.0F, {{-0x1p-75, 0x1p-75}}), 0.0F);
+  EXPECT_FALSE(std::signbit(sum(0.0F, {{-0x1p-75, 0x1p-75}}))) << "+0, also from below";
+}
+
+// Below 2^-133 the last bit stays 2^-158: the 14 terms of 2^-159 are lost, and with them the smallest number.
+TEST_P(TensorCore, CutsNoLowerThanTheLeastExponent) {
+  if (type() == DType::f16) return;  // its products end at 2^-48
+  const std::vector<Product> below = {{0x1p-75, 0x1p-74}, {-0x1p-79, 0x1p-79}};
+  EXPECT_EQ(sum(0.0F, below + times(14, {0x1p-80, 0x1p-79})), 0.0F);
+  EXPECT_EQ(sum(0.0F, below + times(14, {0x1p-79, 0x1p-79})), kSmallest);
 }
 
 TEST_P(TensorCore, NotFiniteNumbers) {
@@ -197,19 +204,19 @@ class Exact {
     if (std::isnan(sum)) return 0x7FFFFFFF;
     if (sum != 0.0) return std::bit_cast<std::uint32_t>(static_cast<float>(sum));
 
-    std::optional<int> largest;
+    int largest = kLeast;
     for (std::size_t n = 0; n < terms.size(); ++n) {
-      if (terms[n] != 0.0) largest = std::max(largest.value_or(exponents[n]), exponents[n]);
+      if (terms[n] != 0.0) largest = std::max(largest, exponents[n]);
     }
-    if (!largest) return 0;
-    for (const double term : terms) sum += std::trunc(std::ldexp(term, 25 - *largest));
-    sum = std::ldexp(sum, *largest - 25);
+    for (const double term : terms) sum += std::trunc(std::ldexp(term, 25 - largest));
+    sum = std::ldexp(sum, largest - 25);
     if (std::abs(sum) >= 0x1p128) return sum > 0.0 ? 0x7F800000 : 0xFF800000;
     const double unit = std::ldexp(1.0, std::max(-149, std::ilogb(sum == 0.0 ? 1.0 : sum) - 23));
-    return std::bit_cast<std::uint32_t>(static_cast<float>(std::trunc(sum / unit) * unit));
+    return std::bit_cast<std::uint32_t>(static_cast<float>(std::trunc(sum / unit) * unit) + 0.0F);  // no −0
   }
 
  private:
+  static constexpr int kLeast = -133;  // of the largest exponent
   int smallest() const { return type_ == DType::bf16 ? -126 : -14; }
   static int exponent(double value, int smallest) {
     return value == 0.0 || !std::isfinite(value) ? smallest : std::max(smallest, std::ilogb(value));

@@ -64,12 +64,10 @@ class Block {
   Block(int count, const std::function<void()>& body, std::uint32_t seed)
       : body_(body),
         fibers_(static_cast<std::size_t>(count)),
-        warps_(static_cast<std::size_t>((count + kWarpSize - 1) / kWarpSize)) {
+        warps_(static_cast<std::size_t>((count + kWarpSize - 1) / kWarpSize)),
+        seed_(seed) {
     for (std::size_t n = 0; n < warps_.size(); ++n) order_.push_back(n);
-    for (std::size_t n = order_.size(); seed != 0 && n > 1; --n) {
-      seed = seed * 1664525U + 1013904223U;
-      std::swap(order_[n - 1], order_[(seed >> 8) % n]);
-    }
+    for (std::size_t n = order_.size(); n > 1; --n) std::swap(order_[n - 1], order_[random() % n]);
     for (Fiber& fiber : fibers_) prepare(fiber);
   }
   ~Block() {
@@ -129,10 +127,15 @@ class Block {
     wait_until(round_is_over, &named_.at(static_cast<std::size_t>(barrier)).round, round);
   }
 
-  void defer(std::function<void()> work) { deferred_.push_back(std::move(work)); }
+  void defer(std::function<void()> work) { deferred_.push_back({random() % 4, std::move(work)}); }
 
  private:
-  // Lets every thread that can go on do so, then does the work that was deferred. False: nothing has happened.
+  std::uint32_t random() {
+    seed_ = seed_ * 1664525U + 1013904223U;
+    return seed_ >> 8;
+  }
+
+  // Lets every thread that can go on do so, then does the deferred work that is due. False: nothing is left to do.
   bool sweep() {
     bool progress = false;
     for (const std::size_t warp : order_) {
@@ -144,9 +147,16 @@ class Block {
         if (error_) return false;
       }
     }
-    const auto work = std::exchange(deferred_, {});
-    for (const auto& each : work) each();
-    return progress || !work.empty();
+    progress = progress || !deferred_.empty();
+    for (std::size_t n = 0; n < deferred_.size();) {
+      if (deferred_[n].sweeps-- != 0) {
+        ++n;
+        continue;
+      }
+      deferred_[n].work();
+      deferred_.erase(deferred_.begin() + static_cast<std::ptrdiff_t>(n));
+    }
+    return progress;
   }
 
   void prepare(Fiber& fiber) {
@@ -203,7 +213,12 @@ class Block {
   std::vector<Warp> warps_;
   std::vector<std::size_t> order_;  // of warps
   std::array<NamedBarrier, 16> named_{};
-  std::vector<std::function<void()>> deferred_;
+  struct Deferred {
+    std::uint32_t sweeps;  // until it is done
+    std::function<void()> work;
+  };
+  std::vector<Deferred> deferred_;
+  std::uint32_t seed_;
   std::size_t thread_ = 0;
   ucontext_t scheduler_{};
   void* scheduler_fake_stack_ = nullptr;

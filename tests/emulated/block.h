@@ -35,7 +35,7 @@ const WarpValues& exchange(std::uint64_t mine);
 void arrive_at(int barrier, int count);
 void wait_at(int barrier, int count);
 
-// Work of another unit of the GPU: it is done some time later.
+// Work of another unit of the GPU: it is done some time later, in any order.
 void defer(std::function<void()> work);
 
 }  // namespace rapt::test

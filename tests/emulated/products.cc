@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <deque>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -153,10 +154,31 @@ struct UnderWay {
 std::array<UnderWay, 1024> under_way;
 UnderWay& mine() { return under_way[static_cast<std::size_t>(test::block_thread())]; }
 
+// A hash of the operands in shared memory. The device may read them any time from issue to wait: they must be there
+// when a product is issued, and stay.
+std::uint64_t operands_of(const EmulatedProduct& product) {
+  std::uint64_t hash = 0;
+  const auto add = [&](std::uint32_t begin, int bytes) {
+    for (int n = 0; n < bytes; n += 8) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, memory + begin + n, sizeof word);
+      hash = (hash ^ word) * 0x9E3779B97F4A7C15ULL;
+    }
+  };
+  add(begin_of(product.b_tile), product.columns * product.depth * 2);
+  if (product.a == nullptr) add(begin_of(product.a_tile), kTileRows * product.depth * 2);
+  return hash;
+}
+
+bool is_first_lane() { return test::block_thread() % test::kWarpSize == 0; }
+
 // All lanes of a warp together.
 void run(const EmulatedProduct& product) {
   const auto& values = test::exchange(reinterpret_cast<std::uint64_t>(&product));
-  if (test::block_thread() % test::kWarpSize == 0) {
+  if (is_first_lane()) {
+    if (operands_of(product) != product.operands) {
+      throw std::logic_error("shared memory changed while a product that reads it was under way");
+    }
     Lanes lanes{};
     for (std::size_t n = 0; n < lanes.size(); ++n) lanes[n] = reinterpret_cast<const EmulatedProduct*>(values[n]);
     multiply_warp(lanes, test::block_thread() / test::kWarpSize % 4);
@@ -172,7 +194,10 @@ void emulate_block() {
   for (UnderWay& thread : under_way) thread = {};
   std::memset(memory, 0xFF, sizeof memory);
 }
-void emulate(const EmulatedProduct& product) { mine().open.push_back(product); }
+void emulate(const EmulatedProduct& product) {
+  mine().open.push_back(product);
+  if (is_first_lane()) mine().open.back().operands = operands_of(product);
+}
 void emulate_commit() { mine().groups.push_back(std::exchange(mine().open, {})); }
 void emulate_wait(int groups) {
   UnderWay& thread = mine();

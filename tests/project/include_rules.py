@@ -37,7 +37,7 @@ RULES = {
     "reference": (["core", "include"], [], False),
     "cpu": (["core", "include"], ["hwy/"], True),
     "io": (["core", "include"], ["zlib.h"], True),
-    "cuda": (["core", "include"], ["cuda.h", "cuda_runtime", "cuda_fp16.h", "cuda_bf16.h"], True),
+    "cuda": (["core", "include"], ["cuda.h", "cuda_runtime", "cudaTypedefs.h", "cuda_bf16.h", "cuda_fp16.h"], True),
     "attention": (["core", "include", "reference:engine.h", "cpu:engine.h", "cuda:engine.h"], [], False),
     "nn": (["attention", "io", "core", "include"], [], False),
     "cases": (["include"], [], False),

@@ -18,6 +18,12 @@ add_test(NAME FoldersAreSmall
   COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/folders_test.py ${PROJECT_SOURCE_DIR})
 add_test(NAME ReadmesSayTheSame
   COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/readme_test.py ${PROJECT_SOURCE_DIR})
+add_test(NAME KernelReportReadsWhatPtxasSays
+  COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/kernel_report_test.py ${PROJECT_SOURCE_DIR})
+if(RAPT_HAVE_CUDA)
+  add_test(NAME KernelsAreAsReported
+    COMMAND Python3::Interpreter -B ${PROJECT_SOURCE_DIR}/scripts/kernel_report.py ${PROJECT_BINARY_DIR} --check)
+endif()
 set(rapt_command)  # without it, commands of rapt that the documents name are not checked
 if(TARGET rapt_cli)
   set(rapt_command $<TARGET_FILE:rapt_cli>)

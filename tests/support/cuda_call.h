@@ -18,6 +18,7 @@ class CudaCall {
   CudaCall(const CudaCall&) = delete;
   CudaCall& operator=(const CudaCall&) = delete;
 
+  const ForwardProblem& problem() const { return problem_; }
   const cuda::Arguments& arguments() const { return arguments_; }
   std::span<const cuda::Sequence> sequences() const;
 

@@ -1,9 +1,6 @@
 // Whether this build has the CUDA engine, with or without a GPU.
 #pragma once
 
-#include <string>
-#include <utility>
-
 #include "core/engine.h"
 
 namespace rapt::test {
@@ -11,8 +8,6 @@ namespace rapt::test {
 inline bool has_cuda() { return find_device({Device::Kind::cuda, 0}) != nullptr; }
 
 // A message that differs between the builds.
-inline std::string with_cuda(std::string with, std::string without) {
-  return has_cuda() ? std::move(with) : std::move(without);
-}
+inline const char* with_cuda(const char* with, const char* without) { return has_cuda() ? with : without; }
 
 }  // namespace rapt::test

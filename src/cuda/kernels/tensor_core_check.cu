@@ -21,16 +21,20 @@ namespace {
 constexpr int kRows = 64, kColumns = 256, kDepth = 16, kDots = kRows * kColumns;
 constexpr int kThreads = 128;  // one warpgroup
 
-// One tile per block: A (64, 16), B (256, 16), both with k contiguous; accumulators and expected sums (64, 256) as bits.
+// One tile per block: A (64, 16), B (256, 16), both with k contiguous; accumulators, expected sums and those that an
+// instruction made (64, 256), as bits.
 struct Tile {
   std::uint16_t* a;
   std::uint16_t* b;
   std::uint32_t* c;
   std::uint32_t* expected;
+  std::uint32_t* got;
 
+  __device__ float accumulator(int row, int column) const { return __uint_as_float(c[row * kColumns + column]); }
+  __device__ void store(int row, int column, float sum) const { got[row * kColumns + column] = __float_as_uint(sum); }
   __device__ Tile of_block() const {
     const std::size_t n = blockIdx.x;
-    return {a + n * kRows * kDepth, b + n * kColumns * kDepth, c + n * kDots, expected + n * kDots};
+    return {a + n * kRows * kDepth, b + n * kColumns * kDepth, c + n * kDots, expected + n * kDots, got + n * kDots};
   }
 };
 
@@ -45,13 +49,6 @@ struct Tally {
 
   unsigned long long wrong;
   Failure first[kKept];
-
-  __device__ void compare(const Tile& tile, int row, int column, float got) {
-    const std::uint32_t bits = __float_as_uint(got);
-    if (bits == tile.expected[row * kColumns + column]) return;
-    const unsigned long long place = atomicAdd(&wrong, 1ULL);
-    if (place < kKept) first[place] = {static_cast<int>(blockIdx.x), row, column, bits};
-  }
 };
 
 // Inputs, and the model's sums.
@@ -78,6 +75,17 @@ __global__ void __launch_bounds__(kThreads) make_dots(DotKind kind, DType type, 
   }
 }
 
+__global__ void __launch_bounds__(kThreads) compare(Tile tiles, Tally* tally) {
+  const Tile tile = tiles.of_block();
+  for (int n = threadIdx.x; n < kDots; n += kThreads) {
+    if (tile.got[n] == tile.expected[n]) continue;
+    const unsigned long long place = atomicAdd(&tally->wrong, 1ULL);
+    if (place < Tally::kKept) {
+      tally->first[place] = {static_cast<int>(blockIdx.x), n / kColumns, n % kColumns, tile.got[n]};
+    }
+  }
+}
+
 __device__ std::uint32_t pair_at(const std::uint16_t* row, int k) {
   return row[k] | static_cast<std::uint32_t>(row[k + 1]) << 16;
 }
@@ -95,7 +103,7 @@ __device__ int row_of(int n) { return static_cast<int>(threadIdx.x) % 32 / 4 + 8
 __device__ int column_of(int n) { return n / 4 * 8 + 2 * (static_cast<int>(threadIdx.x) % 4) + n % 2; }
 
 template <DType kType>
-__global__ void __launch_bounds__(kThreads) run_mma(Tile tiles, Tally* tally) {
+__global__ void __launch_bounds__(kThreads) run_mma(Tile tiles) {
   const Tile tile = tiles.of_block();
   const int lane = threadIdx.x % 32, first_row = static_cast<int>(threadIdx.x) / 32 * 16;
   std::uint32_t a[4];
@@ -104,10 +112,9 @@ __global__ void __launch_bounds__(kThreads) run_mma(Tile tiles, Tally* tally) {
     const std::uint16_t* column = tile.b + (first_column + lane / 4) * kDepth;
     const std::uint32_t b[2] = {pair_at(column, 2 * (lane % 4)), pair_at(column, 2 * (lane % 4) + 8)};
     float sums[4];
-    for (int n = 0; n < 4; ++n)
-      sums[n] = __uint_as_float(tile.c[(first_row + row_of(n)) * kColumns + first_column + column_of(n)]);
+    for (int n = 0; n < 4; ++n) sums[n] = tile.accumulator(first_row + row_of(n), first_column + column_of(n));
     mma_m16n8k16<kType>(sums, a, b);
-    for (int n = 0; n < 4; ++n) tally->compare(tile, first_row + row_of(n), first_column + column_of(n), sums[n]);
+    for (int n = 0; n < 4; ++n) tile.store(first_row + row_of(n), first_column + column_of(n), sums[n]);
   }
 }
 
@@ -115,7 +122,7 @@ __global__ void __launch_bounds__(kThreads) run_mma(Tile tiles, Tally* tally) {
 enum class Major { k, mn };
 
 template <DType kType, int kN, bool kAInRegisters, Major kMajor>
-__global__ void __launch_bounds__(kThreads) run_wgmma(Tile tiles, Tally* tally) {
+__global__ void __launch_bounds__(kThreads) run_wgmma(Tile tiles) {
   __shared__ __align__(1024) std::uint16_t shared_a[kRows * kDepth];
   __shared__ __align__(1024) std::uint16_t shared_b[kN * kDepth];
   const Tile tile = tiles.of_block();
@@ -141,7 +148,7 @@ __global__ void __launch_bounds__(kThreads) run_wgmma(Tile tiles, Tally* tally) 
     float sums[kN / 2];
 #pragma unroll
     for (int n = 0; n < kN / 2; ++n)
-      sums[n] = __uint_as_float(tile.c[(first_row + row_of(n)) * kColumns + first_column + column_of(n)]);
+      sums[n] = tile.accumulator(first_row + row_of(n), first_column + column_of(n));
     const std::uint64_t descriptor =
         kMajor == Major::k ? matrix_descriptor(shared_b, 128, 256, Swizzle::none)
                            : matrix_descriptor(shared_b, 2048, 1024, Swizzle::bytes_128);
@@ -155,15 +162,15 @@ __global__ void __launch_bounds__(kThreads) run_wgmma(Tile tiles, Tally* tally) 
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
-    for (int n = 0; n < kN / 2; ++n) tally->compare(tile, first_row + row_of(n), first_column + column_of(n), sums[n]);
+    for (int n = 0; n < kN / 2; ++n) tile.store(first_row + row_of(n), first_column + column_of(n), sums[n]);
   }
 }
 
 // The kernel of one instruction, for both types.
 struct Instruction {
   const char* name;
-  void (*bf16)(Tile, Tally*);
-  void (*f16)(Tile, Tally*);
+  void (*bf16)(Tile);
+  void (*f16)(Tile);
 };
 
 template <int kN, bool kAInRegisters, Major kMajor>
@@ -230,13 +237,17 @@ class Check {
 
   TensorCoreScore run(DType type, DotKind kind, std::vector<std::string>& failures) const {
     TensorCoreScore score{name_of(kind), type, std::int64_t{kTiles} * kDots, 0};
-    const Tile tile{a_.get(), b_.get(), c_.get(), expected_.get()};
+    const Tile tile{a_.get(), b_.get(), c_.get(), expected_.get(), got_.get()};
     make_dots<<<kTiles, kThreads>>>(kind, type, kSeed, tile);
     require_launched("make_dots", device_);
     for (const Instruction& instruction : kInstructions) {
+      // A dot that an instruction leaves out is not one that the instruction before it got right.
+      require(cudaMemset(got_.get(), 0xEE, sizeof(std::uint32_t) * kTiles * kDots), "cudaMemset", device_);
       require(cudaMemset(tally_.get(), 0, sizeof(Tally)), "cudaMemset", device_);
-      (type == DType::bf16 ? instruction.bf16 : instruction.f16)<<<kTiles, kThreads>>>(tile, tally_.get());
+      (type == DType::bf16 ? instruction.bf16 : instruction.f16)<<<kTiles, kThreads>>>(tile);
       require_launched(instruction.name, device_);
+      compare<<<kTiles, kThreads>>>(tile, tally_.get());
+      require_launched("compare", device_);
       const Tally tally = tally_.read(0, 1)[0];
       score.wrong += static_cast<std::int64_t>(tally.wrong);
       for (unsigned n = 0; n < tally.wrong && n < Tally::kKept && failures.size() < kMostFailures; ++n)
@@ -267,6 +278,7 @@ class Check {
   DeviceArray<std::uint16_t> b_{std::size_t{kTiles} * kColumns * kDepth, device_};
   DeviceArray<std::uint32_t> c_{std::size_t{kTiles} * kDots, device_};
   DeviceArray<std::uint32_t> expected_{std::size_t{kTiles} * kDots, device_};
+  DeviceArray<std::uint32_t> got_{std::size_t{kTiles} * kDots, device_};
   DeviceArray<Tally> tally_{1, device_};
 };
 

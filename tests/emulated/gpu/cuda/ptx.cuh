@@ -60,11 +60,11 @@ inline void fence_async_proxy() {}
 // Where the 128-byte swizzle puts a byte of shared memory: 16-byte parts of 8 rows of 128 bytes are exchanged.
 inline std::uint32_t swizzled(std::uint32_t address) { return address ^ (address >> 7 & 7) << 4; }
 
-// The copy arrives some time later.
+// The copy arrives some time later, perhaps when the thread that asked for it has ended.
 inline void copy_box(void* to, const CUtensorMap& map, Barrier& barrier, int x, int y, int z, int w) {
   const std::uint32_t begin = shared_address(to);
   if (begin % 1024 != 0) throw std::logic_error("a box begins at no multiple of 1024 bytes");
-  test::defer([begin, &map, &barrier, x, y, z, w] {
+  test::defer([begin, map, &barrier, x, y, z, w] {
     std::uint32_t address = begin;
     for (int head = z; head < z + map.box_heads; ++head) {
       for (int row = y; row < y + map.box_rows; ++row) {

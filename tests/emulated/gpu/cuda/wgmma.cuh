@@ -2,6 +2,7 @@
 // products are waited for, as late as the device may do it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cuda/lanes.cuh"
@@ -18,6 +19,7 @@ struct EmulatedProduct {
   std::uint32_t a_tile, b_tile;  // descriptors in shared memory
   bool b_is_k_major;
   bool add;
+  std::uint64_t operands = 0;  // a hash of those in shared memory, as the product was issued
 };
 
 void emulate_block();  // a new block: nothing is under way, and shared memory holds NaN
