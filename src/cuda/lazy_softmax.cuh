@@ -153,7 +153,7 @@ RAPT_DEVICE float merge(float total, float before, float added, float now) {
 }
 
 // Merges a finished chunk into the total of the chunks before it. The chunk's sum is first completed over the quad: one
-// order, whoever computes it. Afterwards `total.sum` is the whole row's.
+// order for all kernels. Afterwards `total.sum` is the whole row's.
 RAPT_DEVICE MergeWeights merge_chunk(RowPair& total, const RowPair& chunk, float c, bool has_total) {
   MergeWeights weights;
 #pragma unroll

@@ -182,8 +182,8 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   k.advance();
   {
     StepTerms<Shape::kGeneral> terms;
-    terms.begin(a, tile_at(0), first_key);
-    terms.apply(a, s);
+    terms.template begin<kTermsEarly>(a, tile_at(0), first_key);
+    terms.template apply<kTermsEarly>(a, s);
     if (step.masked()) hide(first_key, tile_at(0));
     float rescale[2];
     softmax_step<Type, kKeys>(s, chunk, a.scale, true, p, rescale);
@@ -216,16 +216,17 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
     named_arrive(kTurn + (group ^ 1), 256);
     const Tile& next_tile = tile_at(next.begins_tile() && !next.end() ? tile + 1 : tile);
     StepTerms<Shape::kGeneral> terms;
-    if (kTermsEarly) terms.begin(a, next_tile, next_key);
+    if (kTermsEarly) terms.template begin<true>(a, next_tile, next_key);
     products_wait<1>();
     release(shared.k.empty[k.stage]);
     if (next.ends_tile()) release(shared.query_empty[group]);
 
     // Softmax of the next step.
-    if (!kTermsEarly) terms.begin(a, next_tile, next_key);
-    terms.apply(a, s);
-    if (next.masked()) [[unlikely]]
+    if (!kTermsEarly) terms.template begin<false>(a, next_tile, next_key);
+    terms.template apply<kTermsEarly>(a, s);
+    if (next.masked()) [[unlikely]] {
       hide(next_key, next_tile);
+    }
     const bool fresh = next.begins_chunk();
     MergeWeights weights;
     if (fresh) [[unlikely]] {

@@ -168,8 +168,9 @@ RAPT_DEVICE float capped(float s, float to_exponent, float cap) {
 
 // Steps 1 to 5 for the scores of a step, except for keys hidden by causal mask, window and length. `early` has the
 // first mask.
+template <bool kEarly>
 RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores], const TermRows& rows,
-                                MaskRows& early) {
+                                const MaskRows& early) {
   const Arguments& call = a.call;
   if (call.softcap > 0.0F) {
     const float to_exponent = call.scale * (2.0F * kLog2E / call.softcap);
@@ -199,12 +200,12 @@ RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores],
     for (std::int32_t n = 0; n < call.mask_count; ++n) {
       const MaskTerm& mask = call.mask(n);
       if ((mask.kind == MaskKind::add) != (pass == 0)) continue;
-      if (n > 0) early = load_mask_rows(mask, rows);
+      const MaskRows loaded = kEarly && n == 0 ? early : load_mask_rows(mask, rows);
       if (mask.kind == MaskKind::add) {
-        add_mask_to(s, mask, rows, early);
+        add_mask_to(s, mask, rows, loaded);
         continue;
       }
-      const std::uint32_t truth = truth_of(mask, rows, early);
+      const std::uint32_t truth = truth_of(mask, rows, loaded);
       if (mask.kind == MaskKind::fill) {
         const float value = static_cast<float>(mask.value);
 #pragma unroll
@@ -256,13 +257,14 @@ RAPT_DEVICE void drop_weights(std::uint32_t (&p)[kTermKeys / 16][4], const KeptW
   }
 }
 
-// The terms of one step: begin reads its first mask and makes its random numbers, apply and drop use them. In the clean
-// variant there are none.
+// The terms of one step: begin makes its random numbers and, if kEarly, reads its first mask; apply and drop use them.
+// In the clean variant there are none.
 template <bool kGeneral>
 class StepTerms {
  public:
+  template <bool kEarly>
   RAPT_DEVICE void begin(const RowsArguments& /*a*/, const Tile& /*tile*/, std::int32_t /*first_key*/) {}
-  template <int kScores>
+  template <bool kEarly, int kScores>
   RAPT_DEVICE void apply(const RowsArguments& /*a*/, float (&/*s*/)[kScores]) {}
   template <int kRows>
   RAPT_DEVICE void drop(const RowsArguments& /*a*/, std::uint32_t (&/*p*/)[kRows][4]) const {}
@@ -271,13 +273,15 @@ class StepTerms {
 template <>
 class StepTerms<true> {
  public:
+  template <bool kEarly>
   RAPT_DEVICE void begin(const RowsArguments& a, const Tile& tile, std::int32_t first_key) {
     rows_ = TermRows(a, tile, first_key, reread_thread());
-    if (a.call.mask_count > 0 && rows_.has_keys()) first_mask_ = load_mask_rows(a.call.mask(0), rows_);
+    if (kEarly && a.call.mask_count > 0 && rows_.has_keys()) first_mask_ = load_mask_rows(a.call.mask(0), rows_);
     if (a.call.dropout.on) kept_ = kept_weights(a, rows_);
   }
+  template <bool kEarly>
   RAPT_DEVICE void apply(const RowsArguments& a, float (&s)[kTermScores]) {
-    if (rows_.has_keys()) apply_terms_to(a, s, rows_, first_mask_);
+    if (rows_.has_keys()) apply_terms_to<kEarly>(a, s, rows_, first_mask_);
   }
   RAPT_DEVICE void drop(const RowsArguments& a, std::uint32_t (&p)[kTermKeys / 16][4]) const {
     if (a.call.dropout.on) drop_weights(p, kept_, reread_thread() % 4);
