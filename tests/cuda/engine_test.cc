@@ -13,8 +13,8 @@
 #include "rapt/cuda.h"
 #include "rapt/multi_head_attention.h"
 #include "rapt/packed_matrix.h"
-#include "support/expect_error.h"
 #include "support/cuda/has_cuda.h"
+#include "support/expect_error.h"
 #include "support/random_tensor.h"
 #include "support/same_bits.h"
 

@@ -82,7 +82,7 @@ class Block {
     if (error_) std::rethrow_exception(error_);
     std::string waiting;
     for (std::size_t n = 0; n < fibers_.size(); ++n) {
-      if (!fibers_[n].done && n % kWarpSize == 0) waiting += " " + std::to_string(n / kWarpSize);
+      if (!fibers_[n].done && n % kWarpSize == 0) waiting.append(" ").append(std::to_string(n / kWarpSize));
     }
     if (!waiting.empty()) throw std::runtime_error("the block waits for ever, in warps" + waiting);
   }
