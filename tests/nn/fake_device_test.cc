@@ -15,8 +15,8 @@
 #include "rapt/packed_matrix.h"
 #include "rapt/rotary.h"
 #include "rapt/safetensors.h"
-#include "support/expect_error.h"
 #include "support/cuda/has_cuda.h"
+#include "support/expect_error.h"
 #include "support/random_tensor.h"
 
 namespace rapt {

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "support/expect_error.h"
 #include "support/cuda/has_cuda.h"
+#include "support/expect_error.h"
 
 namespace rapt::test {
 
