@@ -85,6 +85,13 @@ if [ -d "$sysroot" ]; then
 else
   echo "lint: no Emscripten (make wasm): bindings/wasm is left out" >&2
 fi
+# The engine for GPUs is compiled where there is nvcc, whose headers it reads.
+cuda_flags=
+if nvcc=$(command -v nvcc); then
+  cuda_flags="-std=c++20 -Iinclude -Isrc -isystem $(dirname "$nvcc")/../include"
+else
+  echo "lint: no nvcc: src/cuda is left out" >&2
+fi
 tidy() {
   local stamp
   local build=(-p build/dev "$1")
@@ -96,6 +103,9 @@ tidy() {
     # Its target has one thread, and then a constant in a header seems to be made at run time; and its C++ library lacks
     # something, which is put into std.
     read -ra build <<<"--checks=-bugprone-dynamic-static-initializers,-bugprone-std-namespace-modification $1 -- $wasm_flags"
+  elif [[ $1 == src/cuda/* && $1 != src/cuda/absent.cc ]]; then
+    [ -n "$cuda_flags" ] || return 0
+    read -ra build <<<"$1 -- $cuda_flags"
   fi
   stamp=$stamps/$({ echo "$common $1"; cat "$1"; } | sha256sum | cut -c1-32)
   [ -f "$stamp" ] && return
@@ -109,7 +119,7 @@ tidy() {
   touch "$stamp"
 }
 export -f tidy
-export stamps common python_flags wasm_flags
+export stamps common python_flags wasm_flags cuda_flags
 # Only what the build compiles: tests/consumer, tests/long and the fuzzers have builds of their own.
 # shellcheck disable=SC2016  # $1 is for the inner shell
 scripts/cxx-files.sh '*.cc' | grep -v -e '^tests/consumer/' -e '^tests/long/' -e '^fuzz/entry.cc' -e '^fuzz/no_engines.cc' |
