@@ -28,6 +28,8 @@ void check_stream(const Launch& launch) {
   const bool is_default =
       launch.stream == nullptr || launch.stream == cudaStreamLegacy || launch.stream == cudaStreamPerThread;
   if (is_default) return;  // of whichever GPU is the current one
+  // A stream that is being captured does not tell, and to ask ends the capture. A launch on another GPU's stream fails.
+  if (status != cudaStreamCaptureStatusNone) return;
   int device = launch.device;
   require(cudaStreamGetDevice(launch.stream, &device), "cudaStreamGetDevice", launch.device);
   if (device != launch.device) {
