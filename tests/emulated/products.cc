@@ -78,7 +78,8 @@ Factors read_a(const Lanes& lanes, int warp) {
     for (int k = 0; k < product.depth; ++k) {
       std::uint16_t bits = 0;
       if (product.a != nullptr) {
-        const EmulatedProduct& lane = *lanes[static_cast<std::size_t>(row % 8 * 4 + k % 8 / 2)];
+        const int number = row % 8 * 4 + k % 8 / 2;
+        const EmulatedProduct& lane = *lanes[static_cast<std::size_t>(number)];
         const std::uint32_t pair = lane.a[k / 16 * 4 + row / 8 + 2 * (k % 16 / 8)];
         bits = static_cast<std::uint16_t>(k % 2 == 0 ? pair : pair >> 16);
       } else {
@@ -127,8 +128,8 @@ void multiply_warp(const Lanes& lanes, int warp) {
   std::vector<std::uint32_t> before(static_cast<std::size_t>(product.columns)), after = before;
   for (int row = 0; row < kRows; ++row) {
     const auto sum_at = [&](int column) -> float& {
-      const auto lane = static_cast<std::size_t>(row % 8 * 4 + column % 8 / 2);
-      return lanes[lane]->sums[column / 8 * 4 + 2 * (row / 8) + column % 2];
+      const int lane = row % 8 * 4 + column % 8 / 2;
+      return lanes[static_cast<std::size_t>(lane)]->sums[column / 8 * 4 + 2 * (row / 8) + column % 2];
     };
     // Rows of a tile that no query has are all alike.
     bool repeats = row > 0 && a.same_rows(row, row - 1);
@@ -180,7 +181,9 @@ void run(const EmulatedProduct& product) {
       throw std::logic_error("shared memory changed while a product that reads it was under way");
     }
     Lanes lanes{};
-    for (std::size_t n = 0; n < lanes.size(); ++n) lanes[n] = reinterpret_cast<const EmulatedProduct*>(values[n]);
+    for (std::size_t n = 0; n < lanes.size(); ++n) {
+      lanes[n] = reinterpret_cast<const EmulatedProduct*>(values[n]);  // NOLINT(performance-no-int-to-ptr)
+    }
     multiply_warp(lanes, test::block_thread() / test::kWarpSize % 4);
   }
   test::exchange(0);
