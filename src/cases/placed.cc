@@ -63,7 +63,8 @@ void Placed::bring_back() {
 
 std::span<std::byte> GuardedWorkspace::of_bytes(std::size_t bytes) {
   Tensor ones({kBefore + static_cast<std::int64_t>(bytes) + kAfter}, DType::i8);
-  std::ranges::fill(ones.values<std::int8_t>(), std::int8_t{-1});
+  const std::span<std::int8_t> values = ones.values<std::int8_t>();
+  std::fill(values.begin(), values.end(), std::int8_t{-1});
   memory_ = ones.to(device_);
   return {static_cast<std::byte*>(memory_.view().data()) + kBefore, bytes};
 }
@@ -73,7 +74,7 @@ bool GuardedWorkspace::is_untouched() const {
   const Tensor now = Tensor::copy_of(memory_, DType::i8, Device{});
   const auto all = now.values<std::int8_t>();
   const auto is_set = [](std::int8_t each) { return each == -1; };
-  return std::ranges::all_of(all.first(kBefore), is_set) && std::ranges::all_of(all.last(kAfter), is_set);
+  return std::all_of(all.begin(), all.begin() + kBefore, is_set) && std::all_of(all.end() - kAfter, all.end(), is_set);
 }
 
 }  // namespace rapt::cases
