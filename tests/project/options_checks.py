@@ -81,7 +81,8 @@ SAME_IN_PYTHON = {
 
 # The interfaces of rapt.d.ts that take a C++ struct's place, and which of its fields they have not.
 JAVASCRIPT = {
-    "AttentionOptions": {"packed", "pages", "key_scales", "value_scales", "threads", "parallel_for", "workspace"},
+    "AttentionOptions": {"packed", "pages", "key_scales", "value_scales", "threads", "parallel_for", "workspace",
+                         "stream"},
     "Window": set(),
 }
 
