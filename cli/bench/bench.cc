@@ -142,7 +142,7 @@ ExitCode run_bench(const BenchOptions& options) {
     throw UsageError(fmt::format("bench: --device cuda: {}", cuda::unavailable_because()));
   }
   if (on_gpu && options.baseline)
-    throw UsageError("bench: --baseline measures the CPU; it does not go with --device cuda");
+    throw UsageError("bench: --baseline measures the CPU; it cannot be combined with --device cuda");
   const bench::BenchReport report = measured([&] { return bench::run_rounds(plan); });
 
   if (!all_good(report.results, [](const bench::BenchResult& each) { return each.parameters.name(); })) {

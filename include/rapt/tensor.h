@@ -38,8 +38,8 @@ struct Device {
 
 std::string to_string(Device device);
 
-// A stream of a device: work on one stream runs in call order. Of CUDA it is a cudaStream_t, and the default is the
-// legacy default stream, as in DLPack. rapt/cuda.h has streams to own.
+// A stream of a device: work on one stream runs in call order. For CUDA it is a cudaStream_t, and the default is the
+// legacy default stream, as in DLPack. rapt/cuda.h has a class that owns a stream.
 struct StreamHandle {
   void* handle = nullptr;
 

@@ -34,7 +34,7 @@ void check_stream(const Launch& launch) {
   require(cudaStreamGetDevice(launch.stream, &device), "cudaStreamGetDevice", launch.device);
   if (device != launch.device) {
     throw Error(text("the tensors are on cuda:", launch.device, ", the stream belongs to cuda:", device,
-                     "; both must be of one GPU"));
+                     "; both must belong to the same GPU"));
   }
 }
 
@@ -52,10 +52,11 @@ class MemoryCheck {
       case cudaMemoryTypeHost: return;  // pinned: the GPU reads it over the bus
       case cudaMemoryTypeDevice:
         if (found.device == device_) return;
-        throw Error(text(name, " is said to be on cuda:", device_, ", but its memory is on cuda:", found.device));
+        throw Error(
+            text(name, " was passed as a tensor on cuda:", device_, ", but its memory is on cuda:", found.device));
       default:
-        throw Error(text(name, " is said to be on cuda:", device_,
-                         ", but its memory is the host's (or was freed); the GPU cannot read it"));
+        throw Error(text(name, " was passed as a tensor on cuda:", device_,
+                         ", but it is in host memory (or was freed); the GPU cannot read it"));
     }
   }
 

@@ -125,9 +125,8 @@ template <class Result, class... Given, Result (*LayerOps::*kStep)(Given...)>
 struct Absent<kStep> {
   [[noreturn]] static Result run(Given... /*given*/) {
     throw Error(
-        "the cuda engine has no layers, caches and training yet; on a GPU rapt computes attention and its gradients, "
-        "and "
-        "copies tensors");
+        "the cuda engine does not support layers, caches or training yet; on a GPU rapt computes attention and its "
+        "gradients, and copies tensors");
   }
 };
 
