@@ -87,11 +87,12 @@ Command add_generate(Command& rapt, GenerateOptions& options) {
               [&](const std::string& text) { options.prompt = text; });
   command.one("--tokens", "N", "Number of characters (default: the length of the task's answer; 300 for a text)",
               [&](const std::string& text) { options.tokens = whole_number("--tokens", text, 1, kMost); });
-  command.one("--temperature", "T", "Sampling temperature; 0 always takes the most likely (0; for a text 0.8)",
+  command.one("--temperature", "T",
+              "Sampling temperature; 0 always takes the most likely token (default 0; for a text 0.8)",
               [&](const std::string& text) { options.temperature = real_number("--temperature", text, 0.0, 100.0); });
-  command.one("--top-k", "K", "Sample only from the K most likely (all)",
+  command.one("--top-k", "K", "Sample only from the K most likely tokens (default: all)",
               [&](const std::string& text) { options.top_k = whole_number("--top-k", text, 1, kMost); });
-  command.one("--seed", "S", "Sampling seed (1)", [&](const std::string& text) {
+  command.one("--seed", "S", "Sampling seed (default 1)", [&](const std::string& text) {
     options.seed =
         static_cast<std::uint64_t>(whole_number("--seed", text, 0, std::numeric_limits<std::int64_t>::max()));
   });
