@@ -158,14 +158,15 @@ constexpr OptionRow kTable[] = {
     {"RotaryScaling", "ramp", "as in Yarn", "further parameters of yarn",
      "scaling_ramp_beta_fast scaling_ramp_beta_slow", "beta_fast beta_slow attention_factor truncate", kYarn},
     {"RotaryScaling", "low_freq_factor", "1",
-     "frequencies with fewer rotations over the trained length are divided by the factor (llama3)",
+     "frequencies with fewer rotations than this over the trained length are divided by the factor (llama3)",
      "scaling_low_freq_factor", "low_freq_factor", "--rotary-scaling"},
-    {"RotaryScaling", "high_freq_factor", "4", "frequencies with at least as many rotations are unchanged (llama3)",
+    {"RotaryScaling", "high_freq_factor", "4", "frequencies with at least this many rotations are unchanged (llama3)",
      "scaling_high_freq_factor", "high_freq_factor", "--rotary-scaling"},
 
-    {"RotaryScaling::Yarn", "beta_fast", "32", "frequencies with more rotations over the trained length are unchanged",
-     "scaling_ramp_beta_fast", "beta_fast", kYarn},
-    {"RotaryScaling::Yarn", "beta_slow", "1", "frequencies with fewer rotations are divided by the factor",
+    {"RotaryScaling::Yarn", "beta_fast", "32",
+     "frequencies with more rotations than this over the trained length are unchanged", "scaling_ramp_beta_fast",
+     "beta_fast", kYarn},
+    {"RotaryScaling::Yarn", "beta_slow", "1", "frequencies with fewer rotations than this are divided by the factor",
      "scaling_ramp_beta_slow", "beta_slow", kYarn},
     {"RotaryScaling::Yarn", "attention_factor", "0.1 · ln(factor) + 1", "multiplies cos and sin",
      "scaling_ramp_attention_factor", "attention_factor", kYarn},
@@ -202,8 +203,8 @@ constexpr OptionRow kTable[] = {
 
     {"SaveOptions", "family", "torch", "naming scheme of the tensors", "family", "family", kConvert},
     {"SaveOptions", "prefix", "empty", "prefix of the tensor names", "prefix", "prefix", kConvert},
-    {"SaveOptions", "packed", "as in the family", "store q, k and v in one tensor, or separately", "packed", "packed",
-     kConvert},
+    {"SaveOptions", "packed", "as usual for the family", "store q, k and v in one tensor, or separately", "packed",
+     "packed", kConvert},
     {"SaveOptions", "dtype", "as in the layer", "type to convert the parameters to", "dtype", "dtype", kConvert},
 
     // ---------------------------------------------------------------- the cache
