@@ -69,7 +69,7 @@ const std::vector<BrokenFile> kBroken = {
     {"UnknownEscape", [] { return with(R"({"\x41":{}})"); }, "byte 11, in the header: expected an escape, found \"x\""},
     {"EscapeWithoutDigits", [] { return with(R"({"\u00g0":{}})"); }, "byte 14, in the header: expected a hexadecimal digit of \\u, found \"g\""},
     {"EscapeAtTheEnd", [] { return with("{\"\\"); }, "byte 11, in the header: it ends where an escape should be"},
-    {"LineBreakInAName", [] { return with("{\"a\nb\":{}}"); }, "byte 11, in the header: a string has the control character \"\\x0a\""},
+    {"LineBreakInAName", [] { return with("{\"a\nb\":{}}"); }, "byte 11, in the header: a string contains the control character \"\\x0a\""},
     {"TooDeep", [] { return tensor(R"("more":)" + std::string(40, '[') + std::string(40, ']')); }, "byte 52, in the header: is nested more than 32 levels deep"},
     {"FarTooDeep", [] { return with(R"({"w":{"more":)" + std::string(200'000, '[')); }, "byte 52, in the header: is nested more than 32 levels deep"},
     {"LeadingZero", [] { return tensor(R"("more":01)"); }, "byte 22, in the header: a number starts with 0"},
