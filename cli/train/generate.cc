@@ -100,8 +100,9 @@ Command add_generate(Command& rapt, GenerateOptions& options) {
   command.choice("--color", options.color, kColors, "When to use colour");
   command.footer(
       "Without a file, the built-in model is used, and the attention of its heads is shown.\n"
-      "The prompt and the output are printed as they are generated. If a text exceeds the context,\n"
-      "generation continues from its newer half; other tasks stop after the answer, or at the end of the context.\n"
+      "The prompt and the output are printed as they are generated. If a text exceeds the context, generation "
+      "continues "
+      "from its newer half; other tasks stop after the answer, or at the end of the context.\n"
       "  rapt generate --prompt wordsxyzwor\n"
       "  rapt train text mine.txt && rapt generate text.safetensors");
   return command;

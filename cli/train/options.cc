@@ -52,10 +52,11 @@ Command add_train(Command& rapt, TrainOptions& options) {
   Command command = rapt.below("train", "Train a small transformer, and save it");
   command.require_below();
   command.footer(
-      "FILE.checkpoint is replaced atomically at every evaluation, so a killed run loses only\nthe steps since the "
-      "last one. Ctrl-C saves too, and exits with code 130; the same command\nwith --resume continues, with the same "
-      "results as an uninterrupted run. The checkpoint is\nremoved once the goals are reached; if --steps ran out "
-      "first, a higher --steps continues.\nExit code 3: the goals were not reached. To use the model:\n"
+      "FILE.checkpoint is replaced atomically at every evaluation, so a killed run loses only the steps since the last "
+      "one. Ctrl-C saves too, and exits with code 130; the same command with --resume continues, with the same results "
+      "as an uninterrupted run. The checkpoint is removed once the goals are reached; if --steps ran out first, a "
+      "higher "
+      "--steps continues.\nExit code 3: the goals were not reached. To use the model:\n"
       "  rapt generate induction.safetensors");
   const auto add = [&](const char* name, const char* help, const train::Recipe& recipe) {
     Command task = command.below(name, help);
