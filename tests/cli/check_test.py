@@ -56,7 +56,7 @@ class Info(unittest.TestCase):
         for command in (["info"], ["info", "--json"], ["check"]):
             result = rapt(*command, RAPT_ISA="mmx")
             self.assertEqual((result.returncode, result.stdout), (2, ""), command)
-            self.assertIn("there is no mmx; this build has ", result.stderr)
+            self.assertIn("unknown name mmx; this build has ", result.stderr)
             self.assertIn(sets_here()[0], result.stderr)
 
     def test_threads_have_a_reason(self):
@@ -166,7 +166,7 @@ class Check(unittest.TestCase):
 
     def test_bad_options_have_a_message(self):
         table = [
-            (["--isa", "mmx"], "instruction set: there is no mmx; this build has "),
+            (["--isa", "mmx"], "instruction set: unknown name mmx; this build has "),
             (["--case", "Nothing"], "check: unknown case Nothing; give a name from the case list, or Random and a seed"),
             (["--case", "Random1x"], "check: unknown case Random1x"),
             (["--engine", "gpu"], "--engine: 'gpu' is not one of reference, cpu, cuda"),
