@@ -90,7 +90,7 @@ std::vector<InstructionSetInfo> sets_or_usage_error() {
   }
 }
 
-// What there is to say of GPUs.
+// The GPUs and kernel sets that `rapt info` shows.
 struct Gpus {
   std::vector<cuda::DeviceInfo> devices;
   std::vector<cuda::KernelSetInfo> sets;

@@ -27,6 +27,10 @@ phrases=(
   'who computes=>engine'
   "of the caller's\b=>the caller's …"
   '\bwhoever\b=>the caller, the reader, the owner …'
+  'refused in words=>refused with a message'
+  'cut into (two )?calls=>split into calls'
+  'taken as zeros=>zeros are used instead'
+  '(numbers|options) alone, not\b=>depends only on …'
 )
 # Records of the past are not rewritten.
 records=(':!docs/adr' ':!docs/benchmarks' ':!docs/perf-log.md' ':!CHANGELOG.md' ':!bench/peers' ':!fuzz/corpus' ':!tests/data')

@@ -27,32 +27,33 @@ LINES = (
 )
 WORDS = {
     "README.md": {
-        "over": "Speedup over {peer}",
+        "over": "Speedup over {peer}, {machine}", "and": ", ",
         "full": "forward, n 128–8192", "causal": "forward, causal", "bf16": "forward in bf16, n 2048",
         "f16": "forward in f16, n 2048", "masks": "a bool or float mask of full size",
-        "window": "a window of 256 among 8192 keys", "decode": "decoding, 32 heads on 8, 32768 keys",
+        "window": "a window of 256 among 8192 keys", "decode": "decoding, 32 heads on 8 kv heads, 32768 keys",
         "decode 16": "the same in bf16 and f16", "weights": "forward with mean weights",
         "layer": "`MultiheadAttention`, 1024 tokens, causal", "layer with weights": "the same with `need_weights=True`",
         "backward": "backward, n 512–4096", "training": "a training step of the layer",
         "training with dropout": "the same with dropout 0.1",
-        "below": "Each cell: the worst case, then the best, over 1 and 2 threads; below 1 the peer is faster. f32 unless "
-                 "the line names a type.",
+        "below": "Each cell gives the worst and the best case, over 1 and 2 threads. Below 1, the other library is faster. "
+                 "Inputs are f32 unless the row names another type.",
         "machine": "{name}: {cpu}, {cores} cores, {isa}; {versions}; {date} ([every case](docs/benchmarks/{page})).",
-        "ahead": "Every case in which a peer is faster:", "case": "case", "none": "None.",
-        "columns": ("machine", "peer", "case", "1 thread", "2 threads"),
+        "ahead": "Every case in which the other library is faster (b: batch, h: heads, n: tokens, d: head size):",
+        "case": "case", "none": "None.",
+        "columns": ("machine", "library", "case", "1 thread", "2 threads"),
     },
     "README.zh-CN.md": {
-        "over": "相对 {peer} 的加速比",
+        "over": "相对 {peer} 的加速比，{machine}", "and": "、",
         "full": "前向，n 128–8192", "causal": "前向，因果掩码", "bf16": "bf16 前向，n 2048",
-        "f16": "f16 前向，n 2048", "masks": "完整大小的布尔或浮点掩码",
-        "window": "8192 个键，窗口 256", "decode": "解码，32 个查询头对 8 个键值头，32768 个键",
+        "f16": "f16 前向，n 2048", "masks": "完整尺寸的布尔或浮点掩码",
+        "window": "8192 个键，窗口大小 256", "decode": "解码，32 个查询头、8 个键值头，32768 个键",
         "decode 16": "同上，bf16 和 f16", "weights": "前向并返回平均权重",
         "layer": "`MultiheadAttention`，1024 个词元，因果", "layer with weights": "同上，`need_weights=True`",
         "backward": "反向，n 512–4096", "training": "该层的一个训练步", "training with dropout": "同上，dropout 0.1",
-        "below": "每格为 1 线程和 2 线程下所有情形的最差值与最好值；小于 1 表示对方更快。未注明类型的为 f32。",
+        "below": "每格依次为 1 线程和 2 线程下所有情形中的最差值与最好值；小于 1 表示对比库更快。未注明类型的为 f32。",
         "machine": "{name}：{cpu}，{cores} 核，{isa}；{versions}；{date}（[全部结果](docs/benchmarks/{page})）。",
-        "ahead": "对方更快的全部情形：", "case": "情形", "none": "无。",
-        "columns": ("机器", "对方", "情形", "1 线程", "2 线程"),
+        "ahead": "对比库更快的全部情形（b：批大小，h：头数，n：词元数，d：头大小）：", "case": "情形", "none": "无。",
+        "columns": ("机器", "对比库", "情形", "1 线程", "2 线程"),
     },
 }
 
@@ -83,7 +84,7 @@ def row(cells):
 
 def speed_table(words, records):
     columns = [(peer, record) for peer in PEERS for record in records]
-    lines = [row(["", *(f"{words['over'].format(peer=peer)}, {record['machine']['name']}" for peer, record in columns)]),
+    lines = [row(["", *(words["over"].format(peer=peer, machine=record["machine"]["name"]) for peer, record in columns)]),
              "|---" + "|---:" * len(columns) + "|"]
     for line in LINES:
         cells = [span(ratios(record, line, peer)) for peer, record in columns]
@@ -110,7 +111,7 @@ def ahead_table(words, records):
 def text(words, records):
     parts = [speed_table(words, records), words["below"]]
     for record in records:
-        versions = ", ".join(f"{peer} {version}" for peer, version in record["versions"].items())
+        versions = words["and"].join(f"{peer} {version}" for peer, version in record["versions"].items())
         parts.append(words["machine"].format(**record["machine"], versions=versions, date=record["date"]))
     parts += [words["ahead"], ahead_table(words, records)]
     wrap = lambda part: part if part.startswith("|") else textwrap.fill(

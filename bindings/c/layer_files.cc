@@ -31,7 +31,7 @@ FoundInC::FoundInC(FoundLayer layer) : found(std::move(layer)) {
   }
   for (const std::string& name : found.missing) {
     missing.push_back(name.c_str());
-    line("  " + name + ": missing, taken as zeros");
+    line("  " + name + ": missing, zeros are used instead");
   }
 }
 

@@ -65,35 +65,36 @@ void add_decode(Command& command, bench::BenchSweep& sweep) {
 }
 
 void add_cases(Command& command, bench::BenchSweep& sweep) {
-  command.numbers("--batch", sweep.batch, kMostElements, "Batch size (1)");
-  command.numbers("--heads", sweep.heads, kMostElements, "Query heads (8)");
-  command.numbers("--kv-heads", sweep.kv_heads, kMostElements, "Key/value heads (as --heads)");
-  command.numbers("--queries", sweep.queries, kMostElements, "Queries (2048)");
+  command.numbers("--batch", sweep.batch, kMostElements, "Batch size (default 1)");
+  command.numbers("--heads", sweep.heads, kMostElements, "Query heads (default 8)");
+  command.numbers("--kv-heads", sweep.kv_heads, kMostElements, "Key/value heads (default: as --heads)");
+  command.numbers("--queries", sweep.queries, kMostElements, "Queries (default 2048)");
   command.numbers("--keys", sweep.keys, kMostElements,
-                  "Keys (as --queries); where they differ, the last query is aligned with the last key");
-  command.numbers("--dim", sweep.dim, kMostDim, "Head size (128)");
-  command.choices("--dtype", sweep.dtype, kTypes, "Element type (f32)");
-  command.one_or_none("--causal", "[yes|no|both]", "Causal mask (no); both: time with and without it",
+                  "Keys (default: as --queries); if they differ, the last query is aligned with the last key");
+  command.numbers("--dim", sweep.dim, kMostDim, "Head size (default 128)");
+  command.choices("--dtype", sweep.dtype, kTypes, "Element type (default f32)");
+  command.one_or_none("--causal", "[yes|no|both]", "Causal mask (default no); both: time with and without it",
                       [&sweep](const std::string& which) {
                         static constexpr std::array<std::pair<std::string_view, int>, 4> kWhich{
                             {{"", 1}, {"yes", 1}, {"no", 0}, {"both", 2}}};
                         const int how = chosen("--causal", which, kWhich);
                         sweep.causal = how == 2 ? std::vector<bool>{false, true} : std::vector<bool>{how == 1};
                       });
-  command.many("--window", "LEFT,RIGHT", "Sliding window: keys before and after each query (none); repeat it to sweep",
+  command.many("--window", "LEFT,RIGHT",
+               "Sliding window: keys before and after each query (default: none); repeat it to sweep",
                [&sweep](const std::vector<std::string>& windows) {
                  sweep.window.clear();
                  for (const std::string& each : windows) sweep.window.push_back(window_of(each));
                });
   command.choices("--mask", sweep.mask, kMasks,
-                  "Mask of shape (B, Hq, Lq, Lk), or (Lq, Lk) for the -plane kinds (none)");
-  command.numbers("--threads", sweep.threads, kMostThreads, "Threads (1)");
+                  "Mask of shape (B, Hq, Lq, Lk), or (Lq, Lk) for the -plane kinds (default: none)");
+  command.numbers("--threads", sweep.threads, kMostThreads, "Threads (default 1)");
 }
 
 // The options that `rapt bench attention` and `rapt bench backward` share.
 void add_common(Command& command, BenchOptions& options) {
-  command.choice("--engine", options.engine, kEngines, "Engine (auto)");
-  command.choice("--device", options.device, kDevices, "Where the tensors are: cuda is the first GPU (cpu)");
+  command.choice("--engine", options.engine, kEngines, "Engine (default auto)");
+  command.choice("--device", options.device, kDevices, "Device of the tensors; cuda is the first GPU (default cpu)");
   command.flag(
       "--baseline", options.baseline,
       "In every round, also time a matrix product, the FMA peak and streaming memory reads, and print the ratios");
@@ -114,7 +115,7 @@ Command add_bench(Command& rapt, BenchOptions& options) {
   add_decode(command, options.sweep);
   add_cases(command, options.sweep);
   command.choices("--weights", options.sweep.weights, kWeights,
-                  "Also return the weights: their mean over heads, or all (none)");
+                  "Also return the weights: their mean over heads, or all (default: none)");
   add_common(command, options);
   Command backward = bench.below("backward", "Attention backward: dq, dk and dv; lists time every combination");
   backward.when_given([&options] { options.sweep.backward = true; });
@@ -142,7 +143,7 @@ ExitCode run_bench(const BenchOptions& options) {
     throw UsageError(fmt::format("bench: --device cuda: {}", cuda::unavailable_because()));
   }
   if (on_gpu && options.baseline)
-    throw UsageError("bench: --baseline measures the CPU; it does not go with --device cuda");
+    throw UsageError("bench: --baseline measures the CPU; it cannot be combined with --device cuda");
   const bench::BenchReport report = measured([&] { return bench::run_rounds(plan); });
 
   if (!all_good(report.results, [](const bench::BenchResult& each) { return each.parameters.name(); })) {

@@ -90,13 +90,13 @@ void add_bench_decode(Command& bench, DecodeOptions& options) {
   const auto size = [&](const std::string& name, std::int64_t& value, const std::string& help) {
     command.whole(name, value, kMostSize - 1, help);
   };
-  size("--batch", options.plan.batch, "Sequences (1)");
-  size("--cached", options.plan.cached, "Cached tokens per sequence (8192)");
-  size("--embed", options.plan.embed, "Embedding size (1024)");
-  size("--heads", options.plan.heads, "Query heads (16)");
-  size("--kv-heads", options.plan.kv_heads, "Key/value heads (as --heads)");
-  size("--page-size", options.plan.page_size, "Page size, in tokens (64)");
-  command.choices("--type", options.plan.types, kTypes, "Element types of the cache (f32,bf16,f16,i8)");
+  size("--batch", options.plan.batch, "Sequences (default 1)");
+  size("--cached", options.plan.cached, "Cached tokens per sequence (default 8192)");
+  size("--embed", options.plan.embed, "Embedding size (default 1024)");
+  size("--heads", options.plan.heads, "Query heads (default 16)");
+  size("--kv-heads", options.plan.kv_heads, "Key/value heads (default: as --heads)");
+  size("--page-size", options.plan.page_size, "Page size, in tokens (default 64)");
+  command.choices("--type", options.plan.types, kTypes, "Element types of the cache (default f32,bf16,f16,i8)");
   add_plan_options(command, options);
 }
 

@@ -96,12 +96,13 @@ void add_bench_gemm(Command& bench, GemmOptions& options) {
   Command command = bench.below(
       "gemm",
       "The packed product y = x·Wᵀ, compared with every sgemm found; lists such as --rows 1,32 time every combination");
-  command.numbers("--rows", options.plan.rows, kMostSize - 1, "Rows of x (1,8,32,128,512,2048)");
-  command.one("--shape", "KxN,…", "Input and output sizes of W (1024x1024)", [&options](const std::string& text) {
-    options.plan.shapes.clear();
-    for (const std::string& part : split(text)) options.plan.shapes.push_back(shape_of(part));
-  });
-  command.choices("--type", options.plan.types, kTypes, "Storage type of W; x and y are f32 (f32)");
+  command.numbers("--rows", options.plan.rows, kMostSize - 1, "Rows of x (default 1,8,32,128,512,2048)");
+  command.one("--shape", "KxN,…", "Input and output sizes of W (default 1024x1024)",
+              [&options](const std::string& text) {
+                options.plan.shapes.clear();
+                for (const std::string& part : split(text)) options.plan.shapes.push_back(shape_of(part));
+              });
+  command.choices("--type", options.plan.types, kTypes, "Storage type of W; x and y are f32 (default f32)");
   add_plan_options(command, options);
 }
 

@@ -25,15 +25,15 @@ struct PlanOptions {
 
 template <class Measuring>
 void add_measuring(Command& command, Measuring& measuring) {
-  command.whole("--reps", measuring.rounds, 100000, "Rounds; each times every case once (9)");
+  command.whole("--reps", measuring.rounds, 100000, "Rounds; each times every case once (default 9)");
   command.seconds("--min-time", measuring.shortest_sample,
-                  "Minimum seconds per sample; a faster call is repeated (0.02)");
+                  "Minimum seconds per sample; a faster call is repeated (default 0.02)");
 }
 
 template <class Plan>
 void add_plan_options(Command& command, PlanOptions<Plan>& options) {
   command.when_given([&options] { options.asked = true; });
-  command.numbers("--threads", options.plan.threads, kMostThreads, "Threads (1)");
+  command.numbers("--threads", options.plan.threads, kMostThreads, "Threads (default 1)");
   add_measuring(command, options.plan);
   command.flag("--json", options.json, "Print JSON");
   command.choice("--color", options.color, kColors, "When to use colour");

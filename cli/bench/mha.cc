@@ -121,14 +121,15 @@ void add_bench_mha(Command& bench, MhaOptions& options) {
   const auto size = [&](const std::string& name, std::int64_t& value, const std::string& help) {
     command.whole(name, value, kMostSize - 1, help);
   };
-  size("--batch", options.plan.sizes.batch, "Batch size (8)");
-  size("--tokens", options.plan.sizes.tokens, "Sequence length (1024)");
-  size("--embed", options.plan.sizes.embed, "Embedding size (768)");
-  size("--heads", options.plan.sizes.heads, "Query heads (12)");
-  size("--kv-heads", options.plan.sizes.kv_heads, "Key/value heads (as --heads)");
+  size("--batch", options.plan.sizes.batch, "Batch size (default 8)");
+  size("--tokens", options.plan.sizes.tokens, "Sequence length (default 1024)");
+  size("--embed", options.plan.sizes.embed, "Embedding size (default 768)");
+  size("--heads", options.plan.sizes.heads, "Query heads (default 12)");
+  size("--kv-heads", options.plan.sizes.kv_heads, "Key/value heads (default: as --heads)");
   static constexpr std::array<std::pair<std::string_view, bool>, 2> kYesNo{{{"yes", true}, {"no", false}}};
-  command.choice("--causal", options.plan.sizes.causal, kYesNo, "Causal mask (yes)");
-  command.choices("--variants", options.plan.variants, bench::kMhaVariants, "Variants, as a list (all)");
+  command.choice("--causal", options.plan.sizes.causal, kYesNo, "Causal mask (default yes)");
+  command.choices("--variants", options.plan.variants, bench::kMhaVariants,
+                  "Ways to build the layer, as a list (default: all)");
   add_plan_options(command, options);
 }
 

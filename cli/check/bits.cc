@@ -14,7 +14,7 @@
 namespace rapt::cli {
 namespace {
 
-// A call whose inputs are on the device of a case.
+// The arguments of a call, with inputs on the device of the case.
 struct Call {
   ConstTensorView query, key, value;
   AttentionOptions options;
@@ -25,7 +25,7 @@ struct Result {
   Tensor out, lse;
 };
 
-// The outputs of a call on its device, until the device is done.
+// The outputs of a call that may still be running on its device.
 class Running {
  public:
   explicit Running(const Call& call)
@@ -51,7 +51,8 @@ Result run(const Call& call) {
   return running.result();
 }
 
-// The same bits of numbers that came from a narrower type. All NaNs are equal.
+// Whether two tensors have the same bits. They are compared as f64, which represents every narrower type exactly. All
+// NaNs count as equal.
 bool same(const ConstTensorView& a, const ConstTensorView& b) {
   if (a.shape() != b.shape()) return false;
   const Tensor left = Tensor::copy_of(a, DType::f64), right = Tensor::copy_of(b, DType::f64);
@@ -61,7 +62,7 @@ bool same(const ConstTensorView& a, const ConstTensorView& b) {
 }
 bool same(const Result& a, const Result& b) { return same(a.out, b.out) && same(a.lse, b.lse); }
 
-// Whether a part of a call has the bits of that part of the whole call.
+// Whether the result of a part of a call equals that part of the whole result.
 bool same_part(const Result& whole, int dim, std::int64_t begin, const Result& part) {
   const std::int64_t end = begin + part.out.size(dim);
   return same(whole.out.view().slice(dim, begin, end), part.out) &&
@@ -73,7 +74,7 @@ bool same_part(const Result& whole, int dim, std::int64_t begin, const Result& p
 bool is_packed(const Call& call) { return !call.options.packed.query_starts.empty(); }
 bool is_paged(const Call& call) { return call.options.pages.per_row > 0; }
 
-// Each batch row's offset, as a list: so that rows and queries can be taken apart.
+// The offset of each batch row, so that rows and queries can be computed separately.
 std::vector<std::int64_t> offsets_of(const Call& call) {
   const Alignment& alignment = call.options.alignment;
   const std::int64_t keys = is_paged(call) ? call.options.pages.per_row * call.key.size(2) : call.key.size(2);
@@ -92,7 +93,7 @@ std::vector<std::int64_t> offsets_of(const Call& call) {
   return offsets;
 }
 
-// Batch rows, in this order, of a call that is not packed. `from` has the rows of a view of batches.
+// A call on the given batch rows, in this order, of a call that is not packed. `from` selects these rows of a view.
 Call with_rows(const Call& call, const std::vector<std::int64_t>& rows,
                const std::function<ConstTensorView(const ConstTensorView&)>& from) {
   Call part = call;
@@ -126,7 +127,7 @@ std::vector<std::int32_t> table_of(const Call& call, const std::vector<std::int6
   return table;
 }
 
-// Views of one batch row that stands in a batch `count` times, by a stride of 0.
+// Runs one batch row repeated `count` times, as views with a stride of 0.
 Result run_repeated(const Call& call, std::int64_t b, std::int64_t count) {
   const std::vector<std::int64_t> rows(static_cast<std::size_t>(count), b);
   Call part = with_rows(call, rows, [&](const ConstTensorView& view) {
@@ -172,7 +173,7 @@ Result run_queries(const Call& call, std::int64_t begin, std::int64_t end) {
 
 // ---------------------------------------------------------------- the ways
 
-// Whether a way to make the same bits again did; nothing where the case does not allow it.
+// Whether computing the rows in another way gave the same bits; nullopt if the case does not allow this way.
 using Way = std::optional<bool> (*)(const cases::Case& test, const Call& call, const Result& whole);
 
 std::optional<bool> twice(const cases::Case& /*test*/, const Call& call, const Result& whole) {
@@ -190,7 +191,7 @@ template <std::int64_t kCount>
 std::optional<bool> in_a_batch_of(const cases::Case& /*test*/, const Call& call, const Result& whole) {
   constexpr std::int64_t kMostPairs = std::int64_t{1} << 24;  // more would only take longer
   if (is_packed(call) || whole.out.count() == 0) return std::nullopt;
-  if (kCount > 1 && call.options.dropout.rate > 0.0) return std::nullopt;  // which depends on the place in the batch
+  if (kCount > 1 && call.options.dropout.rate > 0.0) return std::nullopt;  // dropout depends on the place in the batch
   if (kCount * call.query.size(1) * call.query.size(2) * call.key.size(2) > kMostPairs) return std::nullopt;
   for (std::int64_t b = 0; b < call.query.size(0); ++b) {
     const Result part = run_repeated(call, b, kCount);
@@ -263,8 +264,8 @@ constexpr std::pair<const char*, Way> kWays[] = {
     {"in a batch of 3", in_a_batch_of<3>},
     {"in a batch of 64", in_a_batch_of<64>},
     {"in reverse order", in_reverse_order},
-    {"with queries cut into two calls", with_queries_cut},
-    {"in memory of every layout", in_other_memory},
+    {"with queries split into two calls", with_queries_cut},
+    {"in every memory layout", in_other_memory},
     {"on two streams at once", on_two_streams},
 };
 

@@ -1,5 +1,5 @@
-// `rapt check --bits`: the bits of a row depend on its own numbers and on options alone. Not on the batch and its
-// order, on how queries are cut into calls, on where memory is, or on what else the device does.
+// `rapt check --bits` checks that the bits of a row depend only on the row's own inputs and on the options: not on the
+// batch and its order, on how queries are split into calls, on the location of memory, or on other work of the device.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace rapt::cli {
 
-// One way to make the same row again, over all cases.
+// The result of one way to compute the same rows again, over all cases.
 struct BitsScore {
   CheckTarget target;
   std::string what;          // "alone in a batch of 1"
-  std::int64_t cases = 0;    // in which it is possible
+  std::int64_t cases = 0;    // that allow it
   std::int64_t differ = 0;   //
-  std::string first_case{};  // that differs
+  std::string first_case{};  // the first case whose bits differ
 };
 
 struct BitsReport {

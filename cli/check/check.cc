@@ -68,7 +68,7 @@ void print_table(const CheckOptions& options, const CheckReport& report) {
   }
   for (const CheckScore& score : report.scores) {
     if (score.left_out == 0) continue;
-    fmt::print("{}: {} cases left out: {}\n", score.target.name(), score.left_out, score.left_out_because);
+    fmt::print("{}: {} cases skipped: {}\n", score.target.name(), score.left_out, score.left_out_because);
   }
   fmt::print("\n{}\n",
              report.good() ? "✓ all results agree with the reference" : "✗ results differ from the reference:");
@@ -131,13 +131,13 @@ void print_digests(const CheckOptions& options, const std::vector<CheckDigest>& 
 }
 
 void print_table(const BitsReport& report) {
-  fmt::print("{:<14}{:<34}{:>8}{:>8}   {}\n", "engine", "the same rows made again", "cases", "differ", "first");
+  fmt::print("{:<14}{:<34}{:>8}{:>8}   {}\n", "engine", "each row, computed again", "cases", "differ", "first");
   for (const BitsScore& score : report.scores) {
     fmt::print("{:<14}{:<34}{:>8}{:>8}   {}\n", score.target.name(), score.what, score.cases, score.differ,
                score.first_case);
   }
   if (report.left_out > 0)
-    fmt::print("{} cases in f64 left out: the reference engine alone computes them\n", report.left_out);
+    fmt::print("{} cases in f64 skipped: only the reference engine computes f64\n", report.left_out);
   fmt::print("\n{} ({:.1f} s)\n", report.good() ? "✓ a row has the same bits in every call" : "✗ bits differ",
              report.seconds);
 }
@@ -165,14 +165,14 @@ Command add_check(Command& rapt, CheckOptions& options) {
   command.one("--seed", "S", "Seed of the first random case (default 1)", [&](const std::string& text) {
     options.plan.seed = static_cast<std::uint64_t>(count_of("--seed", text));
   });
-  command.text("--case", "NAME", options.plan.case_name, "Run only this case, by the name that a failure report gives");
+  command.text("--case", "NAME", options.plan.case_name, "Run only this case, named as in a failure report");
   command.text("--isa", "NAME", options.plan.instruction_set, "Check only this instruction set (rapt info lists them)");
-  command.choice("--engine", options.plan.engine, kEngines, "Check only this engine (all that run here)");
+  command.choice("--engine", options.plan.engine, kEngines, "Check only this engine (default: all that run here)");
   command.flag("--digest", options.digest,
                "Print a digest of the bits of every result instead: equal digests mean equal bits");
   command.flag(
       "--bits", options.bits,
-      "Compare bits instead: each case alone and in batches, in other orders, cut into calls, elsewhere in memory");
+      "Compare bits instead: compute each case alone, in batches, in other orders, split into calls, in other memory");
   command.exclude("--bits", "--digest");
   command.flag(
       "--tensor-core", options.tensor_core,

@@ -12,7 +12,7 @@ struct CheckOptions {
   CheckPlan plan{.random = 200};
   bool json = false;
   bool digest = false;       // prints digests of all bits instead
-  bool bits = false;         // makes the same rows in other ways, and compares bits instead
+  bool bits = false;         // computes the same rows in other ways and compares bits instead
   bool tensor_core = false;  // checks the GPU's tensor cores instead
 };
 

@@ -70,8 +70,8 @@ std::string judge(const cases::Case& test, const Truth& truth, CheckScore& score
   keep_worst(of_gradients, score.worst_gradient, score.worst_gradient_case);
   if (!of_gradients.empty()) ++score.gradients;
   std::string wrong = cases::mismatch(of_answer) + cases::mismatch(of_gradients);
-  if (!untouched) wrong += "memory around `out` was written; ";
-  if (!untouched_by_backward) wrong += "memory around a gradient was written; ";
+  if (!untouched) wrong += "memory outside `out` was overwritten; ";
+  if (!untouched_by_backward) wrong += "memory outside a gradient was overwritten; ";
   return wrong;
 }
 
@@ -107,7 +107,7 @@ std::string CheckTarget::name() const { return engine == Engine::cpu ? "cpu " + 
 
 std::string CheckTarget::leaves_out(const cases::CaseSpec& spec) const {
   if (engine == Engine::reference || spec.query_type != DType::f64) return {};
-  return "f64 is computed by the reference engine alone";
+  return "only the reference engine computes f64";
 }
 
 Device CheckTarget::device() const { return {engine == Engine::cuda ? Device::Kind::cuda : Device::Kind::cpu, 0}; }

@@ -30,12 +30,12 @@ struct CheckTarget {
 
   std::string engine_name() const;  // "cpu"
   std::string name() const;         // "cpu avx2"
-  // Why the engine does not run a case, as text: a whole kind of cases, known beforehand. Empty: it does.
+  // Why the engine skips a case, as text, if it supports no case of this kind; empty if it runs the case.
   std::string leaves_out(const cases::CaseSpec& spec) const;
   Device device() const;
 };
 
-// Makes an engine, and its instruction set, the one that runs a case.
+// Selects the engine, and its instruction set, that will run a case.
 void use(const CheckTarget& target);
 void use(const CheckTarget& target, cases::Case& test);
 
@@ -62,7 +62,7 @@ struct CheckFailure {
 struct CheckScore {
   CheckTarget target;
   std::int64_t cases = 0;     // that were run
-  std::int64_t left_out = 0;  // that were not, because of `left_out_because`
+  std::int64_t left_out = 0;  // that were skipped, for the reason in `left_out_because`
   std::string left_out_because{};
   std::int64_t gradients = 0;   // of these, cases with gradients: pages and i8 have none
   std::int64_t differ = 0;      // cases with wrong results

@@ -40,8 +40,8 @@ constexpr Words kEnglish{
         "Softmax over the keys: each row sums to 1. Rows are queries, columns are keys. The label of a head is "
         "computed from its weights.",
     .edges =
-        "The first word has no previous word and the last has no next word, so such a head has nothing to attend to "
-        "there.",
+        "The first word has no previous word and the last has no next word, so the heads that look for them "
+        "have nothing to attend to there.",
     .hidden_key = "× is a masked key: its weight is exactly 0.",
     .blinded = "In {0} the next word is now masked, so softmax spreads its weight over the remaining keys.",
     .one_head = "One head has only one set of weights, so it must average all four jobs. Compare with --heads 4.",
@@ -133,19 +133,19 @@ constexpr Words kChinese{
     .by_hand = "{0}，“{1}” · “{2}” =",
     .more = "（还有 {0} 项）",
     .scale =
-        "为什么要除？q·k 是 d_k 个乘积之和，d_k 越大，它就越大。分数的方差：缩放前 {0:.2f}，缩放后 {1:.2f}（÷ "
+        "为什么要除？q·k 是 d_k 个乘积之和，随 d_k 的增大而增大。分数的方差：缩放前 {0:.2f}，缩放后 {1:.2f}（÷ "
         "{2}）。不缩放时 softmax "
         "平均把一行中 {3:.0f}% 的权重集中到一个键上；缩放后是 {4:.0f}%。",
     .no_mask = "没有掩码：每个词都能看到所有词。加上 --causal 可以遮住未来。",
     .causal_mask = "因果掩码：一个词只能看到自己和前面的词。被遮住的分数变成 -inf，而 exp(-inf) 就是 0。",
     .causal_row = "“{0}” 能看到键 0 … {1}：",
     .softmax = "沿键的方向做 softmax，每行之和为 1。行是查询，列是键。每个头上方的说明根据它的权重得出。",
-    .edges = "第一个词前面没有词，最后一个词后面没有词，在这两处，这样的头找不到该看的词。",
+    .edges = "第一个词没有上一个词，最后一个词没有下一个词，所以在这两处，寻找它们的头没有可关注的词。",
     .hidden_key = "× 是被遮住的键：权重正好是 0。",
     .blinded = "{0} 的下一个词现在被遮住了，softmax 会把权重分给剩下的键。",
     .one_head = "只有一个头时，权重也只有一组，四种关注方式只能折中。可与 --heads 4 对比。",
     .dropout = "此处关闭。训练时若 p = 0.1，约十分之一的权重会变成 0，其余除以 0.9，因此一行之和只在平均意义上等于 1。",
-    .weighted_sum = "输出是 v 的加权和。“{0}” 在 {1} 里：",
+    .weighted_sum = "输出是 v 的加权和。“{0}” 在{1}中：",
     .other_keys = "其余 {0} 个键，权重共 {1:.2f}",
     .combine = "把同一个词元在各个头里的输出重新拼接起来。",
     .combine_copy = "view() 之前必需的一次复制",

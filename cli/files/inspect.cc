@@ -111,7 +111,7 @@ void print_layer(const std::string& path, const FoundLayer& layer, bool alone, s
     text += fmt::format("    the shapes do not determine the number of heads; possible: {}\n",
                         numbers_words(layer.possible_heads()));
   }
-  for (const std::string& name : layer.missing) text += fmt::format("    missing, taken as zeros: {}\n", name);
+  for (const std::string& name : layer.missing) text += fmt::format("    missing, zeros are used instead: {}\n", name);
   text += fmt::format("    {}\n", advice.command);
   print(text);
 }

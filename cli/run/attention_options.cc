@@ -116,7 +116,8 @@ void add_scores(Command& command, RunOptions& options) {
               [&](const std::string& text) { attention.scale = real_number("--scale", text); });
   command.one("--softcap", "X", "Limit scores to (-X, X): X * tanh(score / X)",
               [&](const std::string& text) { attention.softcap = real_number("--softcap", text); });
-  command.one("--alibi-slopes", "LIST", "ALiBi slopes, one per head: a key at distance n scores n * slope less",
+  command.one("--alibi-slopes", "LIST",
+              "ALiBi slopes, one per head: n * slope is subtracted from the score of a key at distance n",
               [&](const std::string& text) {
                 attention.alibi_slopes.clear();
                 for (const std::string& part : split(text)) {

@@ -149,7 +149,7 @@ RunResult run_model(const RunOptions& options, ArrayFiles& files) {
                              config.context_length > 0 ? fmt::format(", causal up to {}", config.context_length) : "");
   result.model = model_json(options.model, loaded);
   for (const std::string& name : loaded.found.missing) {
-    complain(fmt::format("{} has no {}; taken as zeros", options.model, name));
+    complain(fmt::format("{} has no {}; zeros are used instead", options.model, name));
   }
   return result;
 }

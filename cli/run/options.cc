@@ -73,8 +73,9 @@ Command add_run(Command& rapt, RunOptions& options) {
   add_outputs(command, options);
   command.footer(
       "Files are .npy; FILE.npz:NAME and FILE.safetensors:NAME select one tensor.\n"
-      "- is standard input or output. Without an input, a small example runs; without\n"
-      "any option, the built-in model is shown.\n"
+      "- is standard input or output. Without an input, a small example runs; without any option, the built-in model "
+      "is "
+      "shown.\n"
       "  rapt inspect m.safetensors\n"
       "  rapt run --model m.safetensors --heads 8 --input x.npy --causal --out y.npy");
   return command;

@@ -11,21 +11,21 @@ namespace {
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 
 void add_whole(Command& command, const char* name, std::int64_t& value, const char* help) {
-  command.whole(name, value, kMost, fmt::format("{} ({})", help, value));
+  command.whole(name, value, kMost, fmt::format("{} (default {})", help, value));
 }
 
 // The options that all tasks share.
 void add_common(Command& command, const char* task, TrainOptions& options, const train::Recipe& recipe) {
-  command.one("--seed", "N", "Seed of the parameters and the batches (1)", [&options](const std::string& text) {
+  command.one("--seed", "N", "Seed of the parameters and the batches (default 1)", [&options](const std::string& text) {
     options.seed =
         static_cast<std::uint64_t>(whole_number("--seed", text, 0, std::numeric_limits<std::int64_t>::max()));
   });
-  command.one("--steps", "N", fmt::format("Maximum number of steps ({})", recipe.steps),
+  command.one("--steps", "N", fmt::format("Maximum number of steps (default {})", recipe.steps),
               [&options](const std::string& text) { options.steps = whole_number("--steps", text, 1, kMost); });
   command.one("--every", "N",
-              fmt::format("Steps between evaluations, each of which saves a checkpoint ({})", recipe.every),
+              fmt::format("Steps between evaluations, each of which saves a checkpoint (default {})", recipe.every),
               [&options](const std::string& text) { options.every = whole_number("--every", text, 1, kMost); });
-  command.text("--out", "FILE", options.out, "Write the trained model to FILE (TASK.safetensors)");
+  command.text("--out", "FILE", options.out, "Write the trained model to FILE (default TASK.safetensors)");
   command.flag("--resume", options.resume, "Continue from FILE.checkpoint, with bit-identical results");
   command.flag("--restart", options.restart, "Start over, even if FILE.checkpoint exists");
   command.exclude("--restart", "--resume");
@@ -40,9 +40,9 @@ void add_sizes(Command& command, train::Recipe& recipe) {
   add_whole(command, "--width", recipe.model.width, "Embedding size; the MLP is four times as wide");
   add_whole(command, "--context", recipe.model.context, "Context length, in characters");
   add_whole(command, "--batch", recipe.batch, "Batch size");
-  command.one("--rate", "X", fmt::format("Learning rate of Adam ({})", recipe.rate),
+  command.one("--rate", "X", fmt::format("Learning rate of Adam (default {})", recipe.rate),
               [&recipe](const std::string& text) { recipe.rate = real_number("--rate", text, 1e-9, 1.0); });
-  command.one("--dropout", "X", "Dropout rate, for attention weights and residual branches (0)",
+  command.one("--dropout", "X", "Dropout rate, for attention weights and residual branches (default 0)",
               [&recipe](const std::string& text) { recipe.model.dropout = real_number("--dropout", text, 0.0, 0.99); });
 }
 
@@ -52,10 +52,11 @@ Command add_train(Command& rapt, TrainOptions& options) {
   Command command = rapt.below("train", "Train a small transformer, and save it");
   command.require_below();
   command.footer(
-      "FILE.checkpoint is replaced atomically at every evaluation, so a killed run loses only\nthe steps since the "
-      "last one. Ctrl-C saves too, and exits with code 130; the same command\nwith --resume continues, with the same "
-      "results as an uninterrupted run. The checkpoint is\nremoved once the goals are reached; if --steps ran out "
-      "first, a higher --steps continues.\nExit code 3: the goals were not reached. To use the model:\n"
+      "FILE.checkpoint is replaced atomically at every evaluation, so a killed run loses only the steps since the last "
+      "one. Ctrl-C saves too, and exits with code 130; the same command with --resume continues, with the same results "
+      "as an uninterrupted run. The checkpoint is removed once the goals are reached; if --steps ran out first, a "
+      "higher "
+      "--steps continues.\nExit code 3: the goals were not reached. To use the model:\n"
       "  rapt generate induction.safetensors");
   const auto add = [&](const char* name, const char* help, const train::Recipe& recipe) {
     Command task = command.below(name, help);

@@ -75,8 +75,8 @@ struct Alignment {
 };
 
 // A query at position i attends to keys i − left … i + right. An absent side is unbounded. The first keys of a
-// sequence, 0 … first − 1, stay visible whatever the window (the "attention sinks" of streaming models): it hides none
-// of them on either side. Causal mask, masks and key lengths still do.
+// sequence, 0 … first − 1, stay visible wherever the window is (the "attention sinks" of streaming models). A causal
+// mask, other masks and key lengths still hide them.
 struct Window {
   std::optional<std::int64_t> left{};
   std::optional<std::int64_t> right{};
@@ -148,10 +148,11 @@ struct AttentionOptions {
   Engine engine = Engine::automatic;
   int threads = 0;             // maximum; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
-  // Memory of the tensors' device; absent: allocated for the call; see attention_workspace_bytes
+  // Memory on the tensors' device; absent: allocated for the call; see attention_workspace_bytes
   std::span<std::byte> workspace{};
-  // For tensors on a GPU: the stream that the call runs on. The call returns when its work is enqueued; the tensors
-  // must stay until the stream has done it, lists and options need not. Default: the device's default stream.
+  // For tensors on a GPU: the stream that the call runs on. The call returns when its work is enqueued. The tensors
+  // must stay alive until that work is done; the options and the lists in them need not. Default: the device's default
+  // stream.
   StreamHandle stream{};
 };
 

@@ -1,4 +1,4 @@
-// GPUs: which there are, whether this build can use them, and streams to call on.
+// GPUs: the devices that this build can use, the reason if there are none, and streams to run calls on.
 //
 //   const rapt::Device gpu{rapt::Device::Kind::cuda, 0};
 //   rapt::cuda::Stream stream(gpu.index);
@@ -7,7 +7,7 @@
 //   stream.wait();
 //
 // No CUDA header is needed to include this one, and no CUDA library to link or run: without a GPU, or in a build
-// without the cuda engine, available() is false and everything else here says why.
+// without the cuda engine, available() is false, and everything else here reports why.
 #pragma once
 
 #include <cstddef>
@@ -30,13 +30,13 @@ struct DeviceInfo {
 // The GPUs that the engine can use; none without a driver.
 std::vector<DeviceInfo> devices();
 inline bool available() { return !devices().empty(); }
-// Why there is none, as text: "this build has no cuda engine", "no NVIDIA driver was found", …; empty if there is one.
+// Why there are none, as text: "this build has no cuda engine", "no NVIDIA driver was found", …; empty if there is one.
 std::string unavailable_because();
 // The driver's version and the newest CUDA that it supports: "580.159.04, CUDA 13.0"; empty without a driver.
 std::string driver();
 
-// A set of kernels of this build. A call takes the first that can compute it; RAPT_CUDA_KERNELS names the only one to
-// use.
+// A set of kernels of this build. A call uses the first set that can compute it, or only the one that RAPT_CUDA_KERNELS
+// names.
 struct KernelSetInfo {
   std::string name;        // "rows", "plain"
   std::string does;        // in one line
@@ -45,8 +45,8 @@ struct KernelSetInfo {
 };
 std::vector<KernelSetInfo> kernel_sets();
 
-// A stream of a GPU. Work on one stream runs in call order; streams run side by side, and not in the order of the
-// default stream either.
+// A stream of a GPU. Work on one stream runs in call order. Different streams run concurrently, and do not synchronize
+// with the default stream.
 class Stream {
  public:
   explicit Stream(int device = 0);

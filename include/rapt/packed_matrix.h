@@ -30,7 +30,7 @@ struct ProductOptions {
   ConstTensorView bias{};      // (N), f32, bf16 or f16; undefined: none
   int threads = 0;             // maximum; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
-  // Memory of the tensors' device; absent: allocated for the call; see PackedMatrix::workspace_bytes
+  // Memory on the tensors' device; absent: allocated for the call; see PackedMatrix::workspace_bytes
   std::span<std::byte> workspace{};
   ConstTensorView start{};  // (M, N): initial value of the sums, instead of a bias; may be y itself
 };

@@ -378,7 +378,7 @@ typedef struct rapt_tensor_role {
   const char* role;
 } rapt_tensor_role;
 
-// What was found of a layer in its file. Every pointer is valid as long as the layer.
+// What rapt_layer_load found in a file. Every pointer is valid as long as the layer.
 typedef struct rapt_found_layer {
   size_t struct_size;
   const char* prefix;

@@ -38,8 +38,8 @@ struct Device {
 
 std::string to_string(Device device);
 
-// A stream of a device: work on one stream runs in call order. Of CUDA it is a cudaStream_t, and the default is the
-// legacy default stream, as in DLPack. rapt/cuda.h has streams to own.
+// A stream of a device: work on one stream runs in call order. For CUDA it is a cudaStream_t, and the default is the
+// legacy default stream, as in DLPack. rapt/cuda.h has a class that owns a stream.
 struct StreamHandle {
   void* handle = nullptr;
 
@@ -136,7 +136,7 @@ class BasicTensorView {
   bool is_contiguous() const { return layout().is_contiguous(); }
   Layout layout() const { return {shape_, strides_, 0}; }
 
-  // A typed pointer to the first element. Throws if T is not the view's type, or if the memory is not the CPU's.
+  // A typed pointer to the first element. Throws if T is not the view's type, or if the memory is not on the CPU.
   template <class T>
   auto data_as() const {
     require_dtype(dtype_of<T>);
@@ -230,7 +230,7 @@ class Tensor {
   std::int64_t size(int dim) const { return shape_[dim]; }
   std::int64_t count() const { return shape_.product(); }
 
-  // All elements, in row-major order. Throws if T is not the tensor's type, or if the memory is not the CPU's.
+  // All elements, in row-major order. Throws if T is not the tensor's type, or if the memory is not on the CPU.
   template <class T>
   std::span<T> values() {
     return {view().data_as<T>(), static_cast<std::size_t>(count())};

@@ -21,7 +21,7 @@ struct TensorCoreScore {
 
 struct TensorCoreReport {
   std::string device;                     // its name
-  std::vector<std::string> instructions;  // each with where its operands are
+  std::vector<std::string> instructions;  // name, and where the operands are
   std::vector<TensorCoreScore> scores;    // for each type, every kind
   std::vector<std::string> failures;      // the first few, with all operands as bits
   double seconds = 0.0;
@@ -34,8 +34,8 @@ struct TensorCoreReport {
   }
 };
 
-// 25 million dots on a CUDA device, a few seconds. Throws rapt::Error where there is no such device, or none that the
-// model describes.
+// 25 million dots on a CUDA device, a few seconds. Throws rapt::Error if there is no such device, or if the model does
+// not describe its tensor cores.
 TensorCoreReport check_tensor_core(int device = 0);
 
 }  // namespace rapt::cuda

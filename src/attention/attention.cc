@@ -41,7 +41,7 @@ void attention(const AttentionOutputs& outputs, const ConstTensorView& query, co
 
 Tensor attention(const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
                  const AttentionOptions& options) {
-  // Tensors of a wrong rank get an empty `out` here and their error from the call below.
+  // If a rank is wrong, `out` is empty here, and the call below reports the error.
   const bool ranks = query.rank() == 4 && value.rank() == 4;
   Tensor out(ranks ? Dims{query.size(0), query.size(1), query.size(2), value.size(3)} : Dims{0}, query.dtype(),
              find_device(query.device()) != nullptr ? query.device() : Device{});

@@ -1,4 +1,5 @@
-// The packed matrix: validate, choose an engine, pack; validate, plan, find a workspace, multiply.
+// The packed matrix. The constructor validates, chooses an engine and packs. A product validates, plans, finds a
+// workspace and multiplies.
 #include "rapt/packed_matrix.h"
 
 #include "attention/apart.h"

@@ -43,7 +43,7 @@ struct RotaryProblem {
   std::int64_t table_positions = 0;
   PositionRule positions;
   ConstTensorView from;  // (B, H, L, D)
-  TensorView to;         // (B, H, L, D); from's memory and strides, or separate memory
+  TensorView to;         // (B, H, L, D); either `from` itself, with the same strides, or separate memory
 };
 
 // ---------------------------------------------------------------- KV cache

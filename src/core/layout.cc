@@ -12,7 +12,7 @@ namespace {
 
 void require_dim(const Layout& layout, int dim, const char* step) {
   if (dim < 0 || dim >= layout.shape.rank()) {
-    throw Error(text(step, ": dimension ", dim, " of shape ", layout.shape, "; it has dimensions 0 to ",
+    throw Error(text(step, ": shape ", layout.shape, " has no dimension ", dim, "; it has dimensions 0 to ",
                      layout.shape.rank() - 1));
   }
 }
@@ -40,7 +40,7 @@ Dims with(const Dims& dims, int dim, std::int64_t value) {
 
 Dims::Dims(std::span<const std::int64_t> values) : rank_(static_cast<int>(values.size())) {
   if (values.size() > static_cast<std::size_t>(kMaxRank)) {
-    throw Error(text("tensor: rank ", values.size(), " is more than the ", int{kMaxRank}, " that a view holds"));
+    throw Error(text("tensor: rank ", values.size(), " exceeds the maximum of ", int{kMaxRank}));
   }
   std::copy(values.begin(), values.end(), values_.begin());
 }
@@ -116,7 +116,8 @@ Layout Layout::permute(std::span<const int> order) const {
 Layout Layout::slice(int dim, std::int64_t begin, std::int64_t end) const {
   require_dim(*this, dim, "slice");
   if (begin < 0 || begin > end || end > shape[dim]) {
-    throw Error(text("slice: ", begin, " to ", end, " of dimension ", dim, ", which has size ", shape[dim]));
+    throw Error(text("slice: range ", begin, " to ", end, " is not valid for dimension ", dim, ", which has size ",
+                     shape[dim]));
   }
   Layout result = *this;
   result.shape[dim] = end - begin;
@@ -128,14 +129,15 @@ Layout Layout::slice(int dim, std::int64_t begin, std::int64_t end) const {
 Layout Layout::select(int dim, std::int64_t index) const {
   require_dim(*this, dim, "select");
   if (index < 0 || index >= shape[dim]) {
-    throw Error(text("select: index ", index, " of dimension ", dim, ", which has size ", shape[dim]));
+    throw Error(text("select: index ", index, " is out of range for dimension ", dim, ", which has size ", shape[dim]));
   }
   return {without(shape, dim), without(strides, dim), offset + index * strides[dim]};
 }
 
 Layout Layout::unsqueeze(int dim) const {
   if (dim < 0 || dim > shape.rank()) {
-    throw Error(text("unsqueeze: position ", dim, " in shape ", shape, "; 0 to ", shape.rank(), " can be used"));
+    throw Error(
+        text("unsqueeze: position ", dim, " is not valid for shape ", shape, "; it must be from 0 to ", shape.rank()));
   }
   return {with(shape, dim, 1), with(strides, dim, 0), offset};
 }

@@ -14,7 +14,7 @@ struct FreeBytes {
 };
 using Bytes = std::unique_ptr<std::byte, FreeBytes>;
 
-// The memory of one call on a device, freed in the order of its stream.
+// The memory of one call on a device, freed in stream order.
 struct FreeAfterCall {
   Device device{};
   StreamHandle stream{};

@@ -16,14 +16,14 @@ enum class CopyDirection : std::uint8_t { within_device, from_host, to_host };
 struct MemoryOps {
   // Uninitialized, aligned to 64 bytes; throws std::bad_alloc on failure.
   std::byte* (*allocate)(int device, std::size_t bytes);
-  // After all submitted work of the device.
+  // Frees the memory after all work submitted to the device so far.
   void (*free)(int device, std::byte* memory) noexcept;
-  // The same for the memory of one call, in the order of its stream and without waiting.
+  // The same for the memory of one call: stream-ordered, without waiting.
   std::byte* (*allocate_for_call)(int device, std::size_t bytes, StreamHandle stream);
   void (*free_after_call)(int device, std::byte* memory, StreamHandle stream) noexcept;
   void (*copy)(int device, void* to, const void* from, std::size_t bytes, CopyDirection direction);
   void (*zero)(int device, void* memory, std::size_t bytes);
-  void (*wait)(int device);  // until all submitted work of the device is done
+  void (*wait)(int device);  // until all work submitted to the device is done
 };
 
 }  // namespace rapt

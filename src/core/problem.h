@@ -99,12 +99,12 @@ struct AttentionProblem {
   // score.
   bool sums_in_f64() const { return query.dtype() == DType::f64; }
 
-  // Whether causal mask or window hide some keys from some positions.
+  // Whether the causal mask or the window hides some keys from some positions.
   bool hides_by_position() const { return causal || window.left || window.right; }
 
-  // The keys that causal mask, window and key length leave visible to query i of a sequence; masks may hide more of
-  // them. Both ends of the range ascend with i. The leading keys are part of it until it moves past them; then every
-  // query has the same ones.
+  // The keys that the causal mask, the window and the key length leave visible to query i of a sequence; other masks
+  // may hide more. Both ends of the range ascend with i. The leading keys are part of the range until it moves past
+  // them; after that, they are returned separately, and are the same for every query.
   VisibleKeys visible_keys(const SequenceSpan& sequence, std::int64_t i) const {
     const std::int64_t position = i + sequence.offset;
     const std::int64_t right = causal ? 0 : window.right.value_or(kOpen);  // a window's side is never negative

@@ -19,7 +19,7 @@ class Sleeper {
   void wake_up();
 
   // Called by the waker: excludes the caller's core from the thread's affinity until the thread is awake. Does nothing
-  // if the thread is awake, is already moved, or has no other core.
+  // if the thread is awake, if its affinity was already changed, or if it has no other core.
   void exclude_cpu();
   // Restores the affinity of a thread that is still asleep.
   void restore_affinity();

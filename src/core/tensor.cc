@@ -51,13 +51,13 @@ void BasicTensorView<kMutable>::require_reshape(const Dims& shape) const {
 template <bool kMutable>
 std::int64_t BasicTensorView<kMutable>::offset_of(std::initializer_list<std::int64_t> index) const {
   if (static_cast<int>(index.size()) != rank()) {
-    throw Error(text("at: ", index.size(), " indices for shape ", shape_));
+    throw Error(text("at: ", index.size(), " indices were given for shape ", shape_, "; give one for each dimension"));
   }
   std::int64_t offset = 0;
   int dim = 0;
   for (const std::int64_t i : index) {
     if (i < 0 || i >= shape_[dim]) {
-      throw Error(text("at: index ", i, " of dimension ", dim, ", which has size ", shape_[dim]));
+      throw Error(text("at: index ", i, " is out of range for dimension ", dim, ", which has size ", shape_[dim]));
     }
     offset += i * strides_[dim++];
   }
@@ -91,7 +91,7 @@ Tensor::Tensor(const Dims& shape, DType dtype, Device device)
     throw Error(text("tensor: shape ", shape, " of ", dtype, " has more bytes than a 64-bit integer can count"));
   }
   if (find_device(device) == nullptr) {
-    throw Error(text("tensor: requested on ", device, "; no engine of this build has memory there"));
+    throw Error(text("tensor: requested on ", device, "; no engine of this build supports that device"));
   }
   if (bytes == 0) return;
   memory_.reset(core::allocate(bytes, device).release());
@@ -121,7 +121,7 @@ std::size_t bytes_of(const ConstTensorView& view) {
 const EngineRow& reachable(const char* name, const ConstTensorView& view) {
   const EngineRow* row = find_device(view.device());
   if (row == nullptr) {
-    throw Error(text("copy: ", name, " is on ", view.device(), "; no engine of this build can touch that memory"));
+    throw Error(text("copy: ", name, " is on ", view.device(), "; no engine of this build can access that memory"));
   }
   return *row;
 }

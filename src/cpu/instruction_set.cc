@@ -15,17 +15,17 @@ const cpu::InstructionSet& find(std::string_view name) {
   std::string names;
   for (const cpu::InstructionSet& set : cpu::instruction_sets()) {
     if (name == set.name && set.runs_here()) return set;
-    if (name == set.name) throw Error(text("instruction set: this machine lacks ", name));
+    if (name == set.name) throw Error(text("instruction set: this machine does not support ", name));
     names += (names.empty() ? "" : ", ") + std::string(set.name);
   }
-  throw Error(text("instruction set: there is no ", name, "; this build has ", names));
+  throw Error(text("instruction set: unknown name ", name, "; this build has ", names));
 }
 
 const cpu::InstructionSet& best() {
   for (const cpu::InstructionSet& set : cpu::instruction_sets()) {
     if (set.runs_here()) return set;
   }
-  throw Error("instruction set: this machine supports none of those in this build");
+  throw Error("instruction set: this machine supports none of the sets in this build");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The rows of one tile: their heads, queries and visible keys; and which chunks of keys they visit.
+// The rows of one tile: their heads, queries and visible keys, and the chunks of keys that they visit.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace rapt::cpu {
 
-// The chunks of keys that some rows visit, ascending. What is numbered by chunk counts places in this list.
+// The chunks of keys that a set of rows visits, ascending. Arrays with one entry per chunk are indexed by the place in
+// this list.
 class ChunkList {
  public:
   ChunkList(std::int64_t leading_keys, KeyRange keys)
@@ -25,7 +26,7 @@ class ChunkList {
   std::int64_t operator[](std::int64_t place) const { return place < leading_ ? place : place - leading_ + first_; }
   bool contains(std::int64_t chunk) const { return chunk < leading_ || (chunk >= first_ && chunk < last_); }
   std::int64_t place_of(std::int64_t chunk) const { return chunk < leading_ ? chunk : chunk - first_ + leading_; }
-  // Of `count` places from `place` on, how many have consecutive chunks.
+  // How many of the `count` places from `place` on hold consecutive chunks.
   std::int64_t run(std::int64_t place, std::int64_t count) const {
     return place < leading_ ? std::min(count, leading_ - place) : count;
   }
@@ -35,11 +36,11 @@ class ChunkList {
   std::int64_t leading_;  // chunks 0 … leading − 1 come first, before a gap
 };
 
-// The keys that at least one of some rows sees, as few others as possible included.
+// A set of keys that contains every key that at least one of the added rows sees, and as few others as possible.
 class SeenKeys {
  public:
   SeenKeys() = default;
-  // Of all rows between two: both ends of what rows see ascend.
+  // For all rows from one to another: both ends of a row's visible range ascend with the row.
   SeenKeys(VisibleKeys of_first, VisibleKeys of_last)
       : range_{of_first.first, of_last.last}, leading_(std::max(of_first.leading, of_last.leading)) {}
 
@@ -51,15 +52,15 @@ class SeenKeys {
     range_ = {std::min(range_.first, other.range_.first), std::max(range_.last, other.range_.last)};
   }
 
-  // Those among `keys`, from the first to the last.
+  // The shortest range that contains those of `keys` that are in the set.
   KeyRange within(KeyRange keys) const {
     const std::int64_t first = std::max(keys.first, range_.first);
     const std::int64_t last = std::min(keys.last, range_.last);
     if (!has_leading(keys)) return {first, std::max(first, last)};
     return {keys.first, std::max(first < last ? last : 0, std::min(keys.last, leading_))};
   }
-  // Whether some of `keys` are leading keys. They are seen by rows that are apart from those that see the others, so it
-  // is not true for these keys that both ends of what rows see ascend.
+  // Whether some of `keys` are leading keys. Rows see those wherever their window is, so the ends of the visible range
+  // do not tell which rows see `keys`.
   bool has_leading(KeyRange keys) const { return keys.first < leading_; }
   KeyRange within_chunk(std::int64_t chunk) const { return within({chunk * kChunk, (chunk + 1) * kChunk}); }
   ChunkList chunks() const { return {leading_, range_}; }
@@ -104,7 +105,7 @@ struct TileRows {
       : TileRows(problem, *block.sequence, block.count, lanes, [&](std::int64_t n) {
           return Row{block.head, block.first + n};
         }) {}
-  // Some queries of one head.
+  // A list of queries of one head.
   TileRows(const AttentionProblem& problem, const QueryBlock& block, std::int64_t query_head, std::int64_t lanes)
       : TileRows(problem, *block.sequence, static_cast<std::int64_t>(block.queries.size()), lanes, [&](std::int64_t n) {
           return Row{query_head, block.queries[static_cast<std::size_t>(n)]};
@@ -117,7 +118,7 @@ struct TileRows {
   bool all_see(KeyRange keys) const {
     return keys.last <= all_leading || (keys.first >= all.first && keys.last <= all.last);
   }
-  // Those of `keys` that at least one of rows first … last sees, from the first to the last.
+  // The shortest range that contains those of `keys` that at least one of rows first … last sees.
   KeyRange seen_by(std::int64_t first, std::int64_t last, KeyRange keys) const {
     if (any.has_leading(keys)) return keys;
     return {std::max(keys.first, visible[static_cast<std::size_t>(first)].first),
@@ -128,8 +129,8 @@ struct TileRows {
   std::int64_t count = 0;                  // rows that exist
   std::int64_t vectors = 0;                // of lanes, the last one possibly padded
   SeenKeys any;                            // keys visible to at least one row
-  KeyRange all{0, 0};                      // keys visible to every row,
-  std::int64_t all_leading = 0;            // and the first ones, up to here
+  KeyRange all{0, 0};                      // keys visible to every row
+  std::int64_t all_leading = 0;            // and keys 0 … all_leading − 1, which every row sees too
   std::array<std::int64_t, kMax> i, head;  // for each lane; not set past the vectors in use
   std::array<VisibleKeys, kMax> visible;
 
@@ -161,8 +162,8 @@ struct TileRows {
   }
 };
 
-// Which rows of a tile may see some keys. The keys of each call come after those of the last one, so it finds rows as
-// it goes: both ends of what rows see ascend.
+// Finds the rows of a tile that may see a range of keys. Ranges must be passed in ascending order: because both ends of
+// a row's visible range ascend, the search continues where the last one ended.
 class SeeingRows {
  public:
   explicit SeeingRows(const TileRows& rows) : rows_(rows) {}

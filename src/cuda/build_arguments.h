@@ -1,4 +1,5 @@
-// An attention problem as what kernels take. Plain C++ without CUDA: tests run it for every case, without a GPU.
+// Builds the arguments of kernels from an attention problem. Plain C++ without CUDA: tests run it for every case,
+// without a GPU.
 #pragma once
 
 #include <cstddef>
@@ -25,14 +26,14 @@ struct BackwardCall {
   std::vector<MaskGradientTerm> masks;
 };
 
-// Where the lists of a call go. They travel inside the arguments if they fit (Lists::kInline), and otherwise through
-// the workspace: `host` is host memory of list_bytes, and `device` where the engine copies it.
+// Where the lists of a call go. They are stored inside the arguments if they fit (Lists::kInline), and in the workspace
+// otherwise: `host` is host memory of list_bytes, and `device` where the engine copies it.
 struct ListBlock {
   std::span<std::byte> host{};
   const std::byte* device = nullptr;
 };
 
-// The size of the block of lists; 0 if they travel inside the arguments.
+// The size of the block of lists; 0 if they are stored inside the arguments.
 std::size_t list_bytes(const ForwardProblem& problem);
 std::size_t list_bytes(const BackwardProblem& problem);
 

@@ -1,5 +1,5 @@
-// The CUDA engine: checks what only the device can tell, builds the arguments of kernels and launches them. Everything
-// is checked before anything is enqueued.
+// The CUDA engine: checks what depends on the device, builds the arguments of kernels and launches them. Everything is
+// checked before anything is enqueued.
 #include "cuda/engine.h"
 
 #include <algorithm>
@@ -27,14 +27,15 @@ void check_stream(const Launch& launch) {
   require(cudaStreamIsCapturing(launch.stream, &status), "cudaStreamIsCapturing", launch.device);
   const bool is_default =
       launch.stream == nullptr || launch.stream == cudaStreamLegacy || launch.stream == cudaStreamPerThread;
-  if (is_default) return;  // of whichever GPU is the current one
-  // A stream that is being captured does not tell, and to ask ends the capture. A launch on another GPU's stream fails.
+  if (is_default) return;  // belongs to the current GPU, whichever that is
+  // The device of a stream that is being captured cannot be queried: the query would end the capture. A launch on
+  // another GPU's stream fails anyway.
   if (status != cudaStreamCaptureStatusNone) return;
   int device = launch.device;
   require(cudaStreamGetDevice(launch.stream, &device), "cudaStreamGetDevice", launch.device);
   if (device != launch.device) {
     throw Error(text("the tensors are on cuda:", launch.device, ", the stream belongs to cuda:", device,
-                     "; both must be of one GPU"));
+                     "; both must belong to the same GPU"));
   }
 }
 
@@ -52,10 +53,11 @@ class MemoryCheck {
       case cudaMemoryTypeHost: return;  // pinned: the GPU reads it over the bus
       case cudaMemoryTypeDevice:
         if (found.device == device_) return;
-        throw Error(text(name, " is said to be on cuda:", device_, ", but its memory is on cuda:", found.device));
+        throw Error(
+            text(name, " was passed as a tensor on cuda:", device_, ", but its memory is on cuda:", found.device));
       default:
-        throw Error(text(name, " is said to be on cuda:", device_,
-                         ", but its memory is the host's (or was freed); the GPU cannot read it"));
+        throw Error(text(name, " was passed as a tensor on cuda:", device_,
+                         ", but it is in host memory (or was freed); the GPU cannot read it"));
     }
   }
 

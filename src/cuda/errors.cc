@@ -39,7 +39,7 @@ void require(int code, const char* call, int device) {
   (void)cudaGetLastError();  // reported here, and not by the next call
   if (is_of_earlier_work(error)) {
     throw Error(text("cuda:", device, ": work of an earlier call failed, as ", call, " reports: ", words_of(code),
-                     "; this process cannot use the GPU any more"));
+                     "; this process can no longer use the GPU"));
   }
   throw Error(text("cuda:", device, ": ", call, " failed: ", words_of(code)));
 }

@@ -1,12 +1,12 @@
-// CUDA's errors in words. No CUDA header: the codes are plain numbers here.
+// CUDA errors as text. No CUDA header is included: error codes are plain numbers here.
 #pragma once
 
 #include <string>
 
 namespace rapt::cuda {
 
-// Throws rapt::Error unless `code` (a cudaError_t) is success: "cuda:0: cudaMemcpyAsync: out of memory (…)". An error
-// that a kernel or copy of an earlier call left behind, which any call may report, is said to be that.
+// Throws rapt::Error unless `code` (a cudaError_t) is success: "cuda:0: cudaMemcpyAsync: out of memory (…)". If the
+// error comes from a kernel or copy of an earlier call, which any later call may report, the message says so.
 void require(int code, const char* call, int device);
 
 // For the end of a launch function: throws if the launch that was just made was refused.

@@ -59,7 +59,7 @@ std::byte* allocate(int device, std::size_t bytes) {
   return allocated(memory, code, "cudaMalloc", device);
 }
 
-// Not reported: there is nobody to report to, and an error of earlier work is reported by the next call.
+// Errors are ignored: this function cannot report them, and the next call reports an error of earlier work.
 void free_memory(int device, std::byte* memory) noexcept {
   int before = device;
   (void)cudaGetDevice(&before);
@@ -118,16 +118,15 @@ void zero(int device, void* memory, std::size_t bytes) {
 
 // ---------------------------------------------------------------- steps of a layer
 
-// A step that the device does not have yet.
+// A step that the device does not support yet.
 template <auto kStep>
 struct Absent;
 template <class Result, class... Given, Result (*LayerOps::*kStep)(Given...)>
 struct Absent<kStep> {
   [[noreturn]] static Result run(Given... /*given*/) {
     throw Error(
-        "the cuda engine has no layers, caches and training yet; on a GPU rapt computes attention and its gradients, "
-        "and "
-        "copies tensors");
+        "the cuda engine does not support layers, caches or training yet; on a GPU rapt computes attention and its "
+        "gradients, and copies tensors");
   }
 };
 

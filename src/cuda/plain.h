@@ -4,8 +4,8 @@
 // debugged against them, and calls that no fast kernel serves are theirs. They read k and v of f32, bf16, f16 and i8,
 // whatever the type of q; masks of bool and any float type; and any strides.
 //
-// The bits of a row depend on its own numbers and options alone, not on the batch, on how queries are cut into calls,
-// or on where memory is (cuda/contract.h). No launch needs initialized memory.
+// The bits of a row depend only on its own inputs and on the options, not on the batch, on how queries are split into
+// calls, or on the location of memory (cuda/contract.h). No launch needs initialized memory.
 #pragma once
 
 #include <cstddef>

@@ -13,8 +13,8 @@ namespace rapt::io {
 // file or the new one, even after a crash. Without commit() the new file is removed and the old one stays. A process
 // that is killed between the two leaves its temporary file, .NAME.….tmp, behind.
 //
-// A new file gets the permissions that the umask leaves it; one that replaces a file, that file's. A symbolic link is
-// followed, so that the file it names is replaced and the link stays.
+// A new file gets its permissions from the umask; a file that replaces another keeps the permissions of the old one. A
+// symbolic link is followed, so that the file it names is replaced and the link stays.
 class AtomicFile final : public Sink {
  public:
   AtomicFile(const std::string& path, const FileChecks& checks);

@@ -61,7 +61,7 @@ void JsonReader::take(char c, const char* what) {
 }
 
 void JsonReader::enter() {
-  if (++depth_ > kMaxDepth) fail("is nested more than ", int{kMaxDepth}, " deep");
+  if (++depth_ > kMaxDepth) fail("is nested more than ", int{kMaxDepth}, " levels deep");
 }
 
 void JsonReader::object(const std::function<void(const std::string& key)>& member) {
@@ -146,7 +146,7 @@ std::string JsonReader::string() {
       escape(result);
       continue;
     }
-    if (static_cast<unsigned char>(c) < 0x20) fail("a string has the control character ", quoted({&c, 1}));
+    if (static_cast<unsigned char>(c) < 0x20) fail("a string contains the control character ", quoted({&c, 1}));
     const std::size_t length = first_code_point(text_.substr(offset_)).bytes;
     if (length == 0) fail("a string is not UTF-8");
     result.append(text_, offset_, length);

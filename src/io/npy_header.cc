@@ -42,14 +42,14 @@ class LiteralReader {
     fail("expected '", c, "', ", found);
   }
 
-  // NumPy writes no escapes in the headers we support.
+  // NumPy writes no escape sequences in the headers that rapt supports.
   std::string string() {
     const char quote = peek();
     if (quote != '\'' && quote != '"') fail("expected a string");
     const std::size_t end = text_.find(quote, ++offset_);
     if (end == std::string_view::npos) fail("unterminated string");
     const std::string_view found = text_.substr(offset_, end - offset_);
-    if (found.find('\\') != std::string_view::npos) fail("a string has an escape");
+    if (found.find('\\') != std::string_view::npos) fail("a string contains an escape sequence");
     offset_ = end + 1;
     return std::string(found);
   }

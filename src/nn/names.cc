@@ -191,7 +191,7 @@ class Finder {
       layer.query_width = width;
       layer.key_width = (all - width) / 2;
       if (all - width < 2 || (all - width) % 2 != 0) {
-        refuse("the packed weight gives ", all, " numbers for q, k and v, of which q has ", width,
+        refuse("the packed weight has ", all, " outputs for q, k and v, of which q has ", width,
                " (the output weight's inputs); the rest must be two equal parts");
       }
     } else {
@@ -200,8 +200,8 @@ class Finder {
       const auto [v, value] = sides(Role::v_weight);
       layer.embed_size = embed, layer.key_size = key, layer.value_size = value;
       layer.query_width = q, layer.key_width = k;
-      if (q != width) refuse("q has ", q, " numbers, the output weight takes ", width, "; they must be equal");
-      if (k != v) refuse("k has ", k, " numbers, v has ", v, "; they must be equal");
+      if (q != width) refuse("q has ", q, " outputs, the output weight has ", width, " inputs; they must be equal");
+      if (k != v) refuse("k has ", k, " outputs, v has ", v, "; they must be equal");
     }
     for (const std::int64_t size :
          {layer.embed_size, layer.key_size, layer.value_size, layer.output_size, layer.query_width, layer.key_width}) {

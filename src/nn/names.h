@@ -40,7 +40,7 @@ struct Spelling {
   std::string_view qkv, q, k, v, out;  // of weights and biases, without ".weight"
   bool torch_endings = false;          // in_proj_weight instead of in_proj.weight
   bool transposed = false;             // weights are (inputs, outputs)
-  bool writes = false;                 // the spelling that save uses in its family, packed or separate
+  bool writes = false;                 // save uses this spelling for its family (packed or separate projections)
 
   std::string name(Role role) const;  // "" if there is none
   bool packed() const { return !qkv.empty(); }

@@ -19,11 +19,11 @@ constexpr std::string_view kRotary = "RotaryOptions";
 // Reasons that many options share.
 constexpr OptionName kOneCall = none("the command runs a single call");
 constexpr OptionName kFromFile = none("read from the shapes in the file");
-constexpr OptionName kMemory = none("memory owned by the caller");
-constexpr OptionName kFunction = none("a function of the caller");
+constexpr OptionName kMemory = none("the library allocates it");
+constexpr OptionName kFunction = none("a function cannot be given on the command line");
 constexpr OptionName kConvert = none("rapt convert writes model files");
 constexpr OptionName kYarn = none("fixed to the values of the paper, which models use");
-constexpr OptionName kOnCpu = none("its tensors are in host memory");
+constexpr OptionName kOnCpu = none("tensors are on the CPU");
 constexpr OptionName kDefaultStream = none("calls run on the default stream");
 constexpr OptionName kPart = none("only for part of a larger call");
 
@@ -49,8 +49,8 @@ constexpr OptionRow kTable[] = {
      none("array files cannot store int8 keys")},
     {kAttention, "value_scales", "none", "the dequantization scale of each int8 value", "value_scales", "value_scales",
      none("array files cannot store int8 values")},
-    {kAttention, "alibi_slopes", "none", "ALiBi: a key at distance n scores n · slope less", "alibi_slopes",
-     "alibi_slopes", "--alibi-slopes"},
+    {kAttention, "alibi_slopes", "none", "ALiBi: subtracts n · slope from the score of a key at distance n",
+     "alibi_slopes", "alibi_slopes", "--alibi-slopes"},
     {kAttention, "sinks", "none",
      "(Hq): attention sinks; exp(sink) is added to each head's softmax sum, without a value", "sinks", "sinks",
      "--sinks"},
@@ -61,9 +61,9 @@ constexpr OptionRow kTable[] = {
      "--engine"},
     {kAttention, "threads", "0: thread_count()", "maximum number of threads", "threads", "threads", "--threads"},
     {kAttention, "parallel_for", "the library's pool", "the caller's thread pool", "parallel_for",
-     none("the library's pool runs without the GIL"), kFunction},
-    {kAttention, "workspace", "allocated for the call", "memory for the call, so that it allocates none", "workspace",
-     kMemory, kMemory},
+     none("worker threads run without the GIL and cannot call Python"), kFunction},
+    {kAttention, "workspace", "allocated for the call", "memory for the call, which then allocates nothing",
+     "workspace", kMemory, kMemory},
     {kAttention, "stream", "the default stream", "for tensors on a GPU: the stream that the call runs on",
      kDefaultStream, kOnCpu, kOnCpu},
 
@@ -82,8 +82,9 @@ constexpr OptionRow kTable[] = {
     {"Window", "first", "0", "number of first keys that stay visible outside the window (attention sinks)",
      "window_first", "window", "--window-first"},
 
-    {"PackedSequences", "query_starts", "none", "where the queries of each sequence start, then where the last ends",
-     "packed_query_starts", "packed", "--query-starts"},
+    {"PackedSequences", "query_starts", "none",
+     "index of each sequence's first query, then the total number of queries", "packed_query_starts", "packed",
+     "--query-starts"},
     {"PackedSequences", "key_starts", "none", "the same for the keys", "packed_key_starts", "packed", "--key-starts"},
 
     {"Pages", "table", "none", "(B, per_row): the page table; page n of a row holds its n-th block of keys",
@@ -150,21 +151,22 @@ constexpr OptionRow kTable[] = {
     {"RotaryScaling", "kind", "none", "none, linear, ntk, dynamic, yarn or llama3", "scaling_kind", "kind",
      "--rotary-scaling"},
     {"RotaryScaling", "factor", "1", "extension factor", "scaling_factor", "factor", "--rotary-scaling"},
-    {"RotaryScaling", "original_length", "0", "trained length: dynamic, yarn and llama3", "scaling_original_length",
+    {"RotaryScaling", "original_length", "0", "trained length (dynamic, yarn and llama3)", "scaling_original_length",
      "original_length", "--rotary-scaling"},
-    {"RotaryScaling", "length", "0", "length of the current sequence: dynamic", "scaling_length", "length",
+    {"RotaryScaling", "length", "0", "length of the current sequence (dynamic)", "scaling_length", "length",
      "--rotary-scaling"},
-    {"RotaryScaling", "ramp", "as below", "further parameters of yarn", "scaling_ramp_beta_fast scaling_ramp_beta_slow",
-     "beta_fast beta_slow attention_factor truncate", kYarn},
+    {"RotaryScaling", "ramp", "as in Yarn", "further parameters of yarn",
+     "scaling_ramp_beta_fast scaling_ramp_beta_slow", "beta_fast beta_slow attention_factor truncate", kYarn},
     {"RotaryScaling", "low_freq_factor", "1",
-     "pairs with fewer rotations over the trained length are divided by the factor: llama3", "scaling_low_freq_factor",
-     "low_freq_factor", "--rotary-scaling"},
-    {"RotaryScaling", "high_freq_factor", "4", "pairs with at least as many rotations keep their frequency: llama3",
+     "frequencies with fewer rotations than this over the trained length are divided by the factor (llama3)",
+     "scaling_low_freq_factor", "low_freq_factor", "--rotary-scaling"},
+    {"RotaryScaling", "high_freq_factor", "4", "frequencies with at least this many rotations are unchanged (llama3)",
      "scaling_high_freq_factor", "high_freq_factor", "--rotary-scaling"},
 
-    {"RotaryScaling::Yarn", "beta_fast", "32", "pairs with more rotations over the trained length keep their frequency",
-     "scaling_ramp_beta_fast", "beta_fast", kYarn},
-    {"RotaryScaling::Yarn", "beta_slow", "1", "pairs with fewer rotations are divided by the factor",
+    {"RotaryScaling::Yarn", "beta_fast", "32",
+     "frequencies with more rotations than this over the trained length are unchanged", "scaling_ramp_beta_fast",
+     "beta_fast", kYarn},
+    {"RotaryScaling::Yarn", "beta_slow", "1", "frequencies with fewer rotations than this are divided by the factor",
      "scaling_ramp_beta_slow", "beta_slow", kYarn},
     {"RotaryScaling::Yarn", "attention_factor", "0.1 · ln(factor) + 1", "multiplies cos and sin",
      "scaling_ramp_attention_factor", "attention_factor", kYarn},
@@ -172,7 +174,7 @@ constexpr OptionRow kTable[] = {
      "truncate", kYarn},
 
     {kLayer, "attention", "all defaults", "every option of attention", "attention",
-     none("each is a keyword of its own"), none("each has its own flag")},
+     none("each option is a separate keyword"), none("each has its own flag")},
     {kLayer, "weights", "none", "which weights to return: none, their mean over heads, or per head", "weights",
      "need_weights average_attn_weights", "--weights --weights-of"},
     {kLayer, "training", "false", "apply dropout", "training",
@@ -201,8 +203,8 @@ constexpr OptionRow kTable[] = {
 
     {"SaveOptions", "family", "torch", "naming scheme of the tensors", "family", "family", kConvert},
     {"SaveOptions", "prefix", "empty", "prefix of the tensor names", "prefix", "prefix", kConvert},
-    {"SaveOptions", "packed", "as in the family", "store q, k and v in one tensor, or separately", "packed", "packed",
-     kConvert},
+    {"SaveOptions", "packed", "as usual for the family", "store q, k and v in one tensor, or separately", "packed",
+     "packed", kConvert},
     {"SaveOptions", "dtype", "as in the layer", "type to convert the parameters to", "dtype", "dtype", kConvert},
 
     // ---------------------------------------------------------------- the cache

@@ -38,7 +38,8 @@ double drawn(const Parameter& parameter, std::uint64_t seed, std::uint32_t numbe
   return 0.0;
 }
 
-// PyTorch's bounds. Xavier's depends on both dimensions of a matrix (outputs, inputs); that of nn.Linear on its inputs.
+// PyTorch's bounds for uniform initialization. The Xavier bound depends on both dimensions of a matrix (outputs,
+// inputs), the bound of nn.Linear only on its inputs.
 double xavier_bound(const Dims& shape) { return std::sqrt(6.0 / static_cast<double>(shape[0] + shape[1])); }
 double linear_bound(const Dims& shape) { return 1.0 / std::sqrt(static_cast<double>(shape[1])); }
 

@@ -1,4 +1,5 @@
-// Rotary embedding: validate, compute the frequencies and the table; validate, resolve the positions, rotate.
+// Rotary embedding. The constructor validates its options, and computes the frequencies and the table. A call validates
+// its tensors, resolves the positions and rotates.
 #include "rapt/rotary.h"
 
 #include <utility>

@@ -118,7 +118,7 @@ TEST_F(WrongOnlyInC, ShapesThatAreNotThere) {
   query.ndim = 9;
   std::int64_t nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
   query.shape = nine, query.strides = nullptr;
-  expect("tensor: rank 9 is more than the 8 that a view holds");
+  expect("tensor: rank 9 exceeds the maximum of 8");
   query.ndim = 4;
   nine[2] = -3;
   expect("tensor: shape (1, 1, -3, 1) has a negative size");

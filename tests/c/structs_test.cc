@@ -138,7 +138,7 @@ TEST(StructsInC, OfAnOlderCallerLieCloserInAnArray) {
 TEST(ErrorsInC, BelongToTheThreadThatMadeThem) {
   EXPECT_EQ(rapt_use_instruction_set("abacus"), RAPT_BAD_ARGUMENT);
   const std::string mine = rapt_last_error();
-  EXPECT_EQ(mine.rfind("instruction set: there is no abacus", 0), 0U) << mine;
+  EXPECT_EQ(mine.rfind("instruction set: unknown name abacus", 0), 0U) << mine;
   std::string before, after;
   std::thread([&] {
     before = rapt_last_error();

@@ -26,20 +26,23 @@ Tensor counting(const Dims& shape) {
 TEST(TensorErrors, SayWhatWasAskedAndWhatWasFound) {
   const Tensor x = counting({2, 6});
   const ConstTensorView v = x.view();
-  expect_error([&] { (void)v.transpose(0, 2); }, "transpose: dimension 2 of shape (2, 6); it has dimensions 0 to 1");
-  expect_error([&] { (void)v.transpose(-1, 0); }, "transpose: dimension -1 of shape (2, 6); it has dimensions 0 to 1");
+  expect_error([&] { (void)v.transpose(0, 2); },
+               "transpose: shape (2, 6) has no dimension 2; it has dimensions 0 to 1");
+  expect_error([&] { (void)v.transpose(-1, 0); },
+               "transpose: shape (2, 6) has no dimension -1; it has dimensions 0 to 1");
   expect_error([&] { (void)v.permute({0}); }, "permute: 1 dimensions given for shape (2, 6); give each of its 2 once");
   expect_error([&] { (void)v.permute({0, 0}); }, "permute: dimension 0 is given twice; give each of the 2 once");
-  expect_error([&] { (void)v.permute({0, 2}); }, "permute: dimension 2 of shape (2, 6); it has dimensions 0 to 1");
-  expect_error([&] { (void)v.slice(1, 2, 7); }, "slice: 2 to 7 of dimension 1, which has size 6");
-  expect_error([&] { (void)v.slice(1, -1, 2); }, "slice: -1 to 2 of dimension 1, which has size 6");
-  expect_error([&] { (void)v.slice(1, 3, 2); }, "slice: 3 to 2 of dimension 1, which has size 6");
-  expect_error([&] { (void)v.select(0, 2); }, "select: index 2 of dimension 0, which has size 2");
-  expect_error([&] { (void)v.select(0, -1); }, "select: index -1 of dimension 0, which has size 2");
-  expect_error([&] { (void)v.unsqueeze(3); }, "unsqueeze: position 3 in shape (2, 6); 0 to 2 can be used");
+  expect_error([&] { (void)v.permute({0, 2}); }, "permute: shape (2, 6) has no dimension 2; it has dimensions 0 to 1");
+  expect_error([&] { (void)v.slice(1, 2, 7); }, "slice: range 2 to 7 is not valid for dimension 1, which has size 6");
+  expect_error([&] { (void)v.slice(1, -1, 2); }, "slice: range -1 to 2 is not valid for dimension 1, which has size 6");
+  expect_error([&] { (void)v.slice(1, 3, 2); }, "slice: range 3 to 2 is not valid for dimension 1, which has size 6");
+  expect_error([&] { (void)v.select(0, 2); }, "select: index 2 is out of range for dimension 0, which has size 2");
+  expect_error([&] { (void)v.select(0, -1); }, "select: index -1 is out of range for dimension 0, which has size 2");
+  expect_error([&] { (void)v.unsqueeze(3); },
+               "unsqueeze: position 3 is not valid for shape (2, 6); it must be from 0 to 2");
   expect_error([&] { (void)v.split(1, 4); }, "split: size 6 of dimension 1 cannot be divided into 4 equal parts");
   expect_error([&] { (void)v.split(1, 0); }, "split: size 6 of dimension 1 cannot be divided into 0 equal parts");
-  expect_error([&] { (void)v.merge(1); }, "merge: dimension 2 of shape (2, 6); it has dimensions 0 to 1");
+  expect_error([&] { (void)v.merge(1); }, "merge: shape (2, 6) has no dimension 2; it has dimensions 0 to 1");
   expect_error(
       [&] { (void)v.transpose(0, 1).merge(0); },
       "merge: dimensions 0 and 1 of shape (6, 2) with strides (1, 6) are not adjacent in memory; a copy is needed");
@@ -54,9 +57,12 @@ TEST(TensorErrors, ElementAccessIsChecked) {
   const Tensor x = counting({2, 6});
   expect_error([&] { (void)x.view().at<double>(0, 0); }, "tensor: holds f32, but was accessed as f64");
   expect_error([&] { (void)x.values<bfloat16>(); }, "tensor: holds f32, but was accessed as bf16");
-  expect_error([&] { (void)x.view().at<float>(0); }, "at: 1 indices for shape (2, 6)");
-  expect_error([&] { (void)x.view().at<float>(0, 6); }, "at: index 6 of dimension 1, which has size 6");
-  expect_error([&] { (void)x.view().at<float>(-1, 0); }, "at: index -1 of dimension 0, which has size 2");
+  expect_error([&] { (void)x.view().at<float>(0); },
+               "at: 1 indices were given for shape (2, 6); give one for each dimension");
+  expect_error([&] { (void)x.view().at<float>(0, 6); },
+               "at: index 6 is out of range for dimension 1, which has size 6");
+  expect_error([&] { (void)x.view().at<float>(-1, 0); },
+               "at: index -1 is out of range for dimension 0, which has size 2");
 }
 
 TEST(TensorErrors, ImpossibleShapesAreRefused) {
@@ -67,7 +73,7 @@ TEST(TensorErrors, ImpossibleShapesAreRefused) {
         (void)Tensor(Dims{huge, huge});
       },
       "tensor: shape (4294967296, 4294967296) has more elements than a 64-bit integer can count");
-  expect_error([] { (void)Dims{1, 2, 3, 4, 5, 6, 7, 8, 9}; }, "tensor: rank 9 is more than the 8 that a view holds");
+  expect_error([] { (void)Dims{1, 2, 3, 4, 5, 6, 7, 8, 9}; }, "tensor: rank 9 exceeds the maximum of 8");
   expect_error(
       [] {
         (void)Tensor::from<float>({2, 2}, {1, 2, 3});
@@ -142,7 +148,7 @@ TEST(Texts, AreTheSameInEveryLocale) {
   const bool same = safetensors_bytes({{"x", x}}) == written;
   std::locale::global(before);
   EXPECT_EQ(shape, "(1, 5000)");
-  EXPECT_EQ(words, "slice: 2 to 7000 of dimension 1, which has size 5000");
+  EXPECT_EQ(words, "slice: range 2 to 7000 is not valid for dimension 1, which has size 5000");
   EXPECT_TRUE(same);
 }
 

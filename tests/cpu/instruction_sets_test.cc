@@ -290,7 +290,7 @@ TEST(InstructionSetList, RefusesANameThatDoesNotExist) {
     use_instruction_set("mmx");
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::StartsWith("instruction set: there is no mmx; this build has "));
+    EXPECT_THAT(error.what(), testing::StartsWith("instruction set: unknown name mmx; this build has "));
     EXPECT_THAT(error.what(), testing::HasSubstr(before));
   }
   EXPECT_EQ(instruction_set_in_use(), before);

@@ -128,8 +128,9 @@ TEST_F(OnGpu, WrongMemoryIsRefusedAndTheStreamStaysUsable) {
   const ConstTensorView lie(here.view().data(), DType::bf16, {2, 4, 33, 64}, kGpu);
   const Tensor wanted = call.answer({});
   const cuda::Stream stream;
-  expect_error([&] { attention({.out = call.out}, lie, call.k, call.v, {.stream = stream}); },
-               "query is said to be on cuda:0, but its memory is the host's (or was freed); the GPU cannot read it");
+  expect_error(
+      [&] { attention({.out = call.out}, lie, call.k, call.v, {.stream = stream}); },
+      "query was passed as a tensor on cuda:0, but it is in host memory (or was freed); the GPU cannot read it");
   expect_error([&] { attention({.out = call.out}, here, here, here, {.stream = stream}); },
                "attention: out is on cuda:0, this call works on cpu; all its tensors must be on one device");
   attention({.out = call.out}, call.q, call.k, call.v, {.stream = stream});

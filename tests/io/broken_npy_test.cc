@@ -46,7 +46,7 @@ const std::vector<BrokenFile> kBroken = {
     {"NoComma", [] { return with("{'descr': '<f4' 'shape': (2,)}"); }, "byte 26, in the header: expected '}', found \"'\""},
     {"KeyIsANumber", [] { return with("{1: 2}"); }, "byte 11, in the header: expected a string"},
     {"StringWithoutEnd", [] { return with("{'descr"); }, "byte 12, in the header: unterminated string"},
-    {"StringWithEscape", [] { return with("{'desc\\x72': '<f4'}"); }, "byte 12, in the header: a string has an escape"},
+    {"StringWithEscape", [] { return with("{'desc\\x72': '<f4'}"); }, "byte 12, in the header: a string contains an escape sequence"},
     {"MoreAfterTheHeader", [] { return with("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} + {}", 8); }, "byte 66, in the header: unexpected data after the dictionary"},
     {"OrderIsANumber", [] { return with("{'fortran_order': 0}"); }, "byte 28, in the header: expected True or False"},
     {"TypeIsEmpty", [] { return array("''", "(2,)"); }, "the type \"\" is not a NumPy type"},

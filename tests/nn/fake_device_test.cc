@@ -68,10 +68,10 @@ TEST(FakeDevice, MemoryOfADeviceThatNoEngineReadsIsRefusedInWords) {
   Tensor x({2});
   const Device gpu{Device::Kind::cuda, 1};
   const TensorView elsewhere(x.view().data(), DType::f32, {2}, gpu);
-  expect_error([&] { copy(elsewhere, x); }, "copy: from is on cuda:1; no engine of this build can touch that memory");
-  expect_error([&] { copy(x, elsewhere); }, "copy: to is on cuda:1; no engine of this build can touch that memory");
+  expect_error([&] { copy(elsewhere, x); }, "copy: from is on cuda:1; no engine of this build can access that memory");
+  expect_error([&] { copy(x, elsewhere); }, "copy: to is on cuda:1; no engine of this build can access that memory");
   expect_error([&] { Tensor({2}, DType::f32, gpu); },
-               "tensor: requested on cuda:1; no engine of this build has memory there");
+               "tensor: requested on cuda:1; no engine of this build supports that device");
 }
 
 TEST(FakeDevice, CopiesConvertAndKeepAnyStrides) {

@@ -170,7 +170,7 @@ WRONG = {
     "attn_mask is (5, 4)": lambda layer, x: layer(x, x, x, attn_mask=torch.zeros(5, 4)),
     "key_padding_mask is (2, 4)": lambda layer, x: layer(x, x, x, key_padding_mask=torch.zeros(2, 4) > 0),
     "a mask is torch.int64": lambda layer, x: layer(x, x, x, attn_mask=torch.zeros(5, 5).long()),
-    "tokens have 4 numbers": lambda layer, x: layer(x[..., :4], x, x),
+    "query has embedding size 4": lambda layer, x: layer(x[..., :4], x, x),
     "must agree in length": lambda layer, x: layer(x, x, x[:3]),
 }
 

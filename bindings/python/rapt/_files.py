@@ -56,7 +56,7 @@ def save(path, arrays, *, metadata=None, compress=False):
     if metadata and suffix != ".safetensors":
         raise ValueError(f"save: metadata is supported only in .safetensors; {path} cannot store it")
     if compress and suffix != ".npz":
-        raise ValueError(f"save: compress is supported only for .npz; {path} is not compressed")
+        raise ValueError(f"save: compress is supported only for .npz; {path} cannot be compressed")
     if suffix == ".safetensors":
         _rapt.save_safetensors(path, arrays, metadata or {})
     elif suffix == ".npz":

@@ -120,23 +120,23 @@ REFUSED = {
     "complex": (lambda: rapt.show(np.ones((2, 2), complex)),
                 "show: weights has type complex128; it takes float32, float64, float16 and bfloat16"),
     "ragged": (lambda: rapt.show([[0.5, 0.5], [1.0]]),
-               "show: weights is lists of unequal lengths: one of 2 is there, and one of 1"),
+               "show: weights contains lists of unequal lengths, 2 and 1"),
     "scores": (lambda: rapt.show(np.array([[[0.5, 0.5], [0.25, -1.5]]])),
-               "show: weights has -1.5 at (0, 1, 1); weights are 0 or more (of scores, take the softmax over the keys "
-               "first)"),
+               "show: weights has -1.5 at (0, 1, 1); weights must not be negative (for scores, take the softmax "
+               "over the keys first)"),
     "a score beside NaN": (lambda: rapt.show([[float("nan"), -1.0]]),
-                           "show: weights has -1 at (0, 1); weights are 0 or more (of scores, take the softmax over "
-                           "the keys first)"),
+                           "show: weights has -1 at (0, 1); weights must not be negative (for scores, take the "
+                           "softmax over the keys first)"),
     "too few tokens": (lambda: rapt.show(WEIGHTS, ["a", "b"]),
                        "show: tokens has 2 names, weights has 3 queries and 4 keys; tokens names the queries (and the "
-                       "keys, where there are as many), key_tokens the keys"),
+                       "keys, if there are as many), key_tokens the keys"),
     "a sentence": (lambda: rapt.show(WEIGHTS, "if the cat"),
                    "show: tokens has 10 characters (a string is taken for a list of them; text.split() gives words), "
-                   "weights has 3 queries and 4 keys; tokens names the queries (and the keys, where there are as "
+                   "weights has 3 queries and 4 keys; tokens names the queries (and the keys, if there are as "
                    "many), key_tokens the keys"),
     "key tokens": (lambda: rapt.show(WEIGHTS, key_tokens=["a"]),
                    "show: key_tokens has 1 names, weights has 3 queries and 4 keys; tokens names the queries (and the "
-                   "keys, where there are as many), key_tokens the keys"),
+                   "keys, if there are as many), key_tokens the keys"),
     "tokens of no kind": (lambda: rapt.show(WEIGHTS, 3),
                           "show: tokens is of type int; it must be a list of 3 names"),
     "batch": (lambda: rapt.show(WEIGHTS[None], batch=1),

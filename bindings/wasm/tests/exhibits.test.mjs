@@ -12,7 +12,7 @@ test('a walk has every step, and passes its own checks', () => {
   assert.equal(walk.heads[0].weights[0][0], 1);
 });
 
-test('a walk that cannot be is refused in words', () => {
+test('an impossible walk is refused with a message', () => {
   assert.throws(() => rapt.walk('x', {heads: 5}), /24 numbers cannot be divided into 5 heads/);
   assert.throws(() => rapt.walk('  '), /no word/);
   assert.throws(() => rapt.walk('a '.repeat(65)), /65 tokens; the maximum is 64/);

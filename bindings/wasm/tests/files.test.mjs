@@ -76,7 +76,7 @@ test('an archive whose checksum is wrong is refused', async () => {
   assert.throws(() => file.tensor('x'), {name: 'RaptError', message: /checksum/});
 });
 
-test('broken files are refused in words, and the engine goes on', async () => {
+test('broken files are refused with a message, and the engine keeps working', async () => {
   let refused = 0;
   for (const kind of ['npy', 'npz', 'safetensors']) {
     const folder = path.join('fuzz', 'corpus', kind);
@@ -130,7 +130,7 @@ test('a header tells what the whole file does, and no more', async () => {
   }
 });
 
-test('headers of broken files are refused in words', () => {
+test('headers of broken files are refused with a message', () => {
   for (const name of fs.readdirSync(path.join(ROOT, 'fuzz', 'corpus', 'safetensors'))) {
     const bytes = read('fuzz', 'corpus', 'safetensors', name);
     try {

@@ -48,7 +48,7 @@ class RowState {
     for (std::int64_t d = 0; d < size_; d += kLanes) Store(hn::Mul(Load(o() + d), merge.keep_old), o() + d);
   }
 
-  // o · keep / l, in place. Adding 0 turns −0 into 0: which of them a sum of nothing gives depends on what was skipped.
+  // o · keep / l, in place. Adding 0 turns −0 into 0: an empty sum may be either, depending on which keys were skipped.
   // Returns whether all of it is finite.
   bool normalise(float keep) const {
     const Vec sum = Set(l());

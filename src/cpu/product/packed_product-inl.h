@@ -219,7 +219,7 @@ struct ProductScratch {
   bool in_place;  // few rows of x are read in place: a copy would be expensive compared with one pass over the weights
   std::int64_t step, x_stride, columns;
   std::span<float> x;      // (rows, step): x as f32. The stride keeps rows from falling on the same cache lines
-  std::span<float> start;  // (columns): the bias; without one, zeros for as many columns as are worked on at once
+  std::span<float> start;  // (columns): the bias; without one, zeros for as many columns as are processed at once
   std::span<float> sums;   // (rows, columns): between the parts of k
 };
 

@@ -61,8 +61,8 @@ constexpr std::int64_t kTinyPack = 1 << 15;
 struct Division {
   Division(const ProductProblem& problem, const Kernels& kernels)
       : rows(problem.y.size(0)), panels(order_of(problem.weights, kernels).panels()) {
-    constexpr std::int64_t kRows = 128;           // in one block: packed weights are read once for them
-    constexpr std::int64_t kNumbers = 1 << 18;    // of y in one block: the partial sums between parts of k
+    constexpr std::int64_t kRows = 128;         // in one block: packed weights are read once for them
+    constexpr std::int64_t kNumbers = 1 << 18;  // elements of y in one block: they hold partial sums between parts of k
     constexpr std::int64_t kPanelsTogether = 4;   // panels that are multiplied with few rows at once
     constexpr std::int64_t kBlocksPerWorker = 4;  // to balance the load
     if (rows == 0 || panels == 0) return;

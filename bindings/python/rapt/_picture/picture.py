@@ -161,7 +161,7 @@ def _names(what: str, given, shape: tuple[int, ...], count: int) -> list[str] | 
         unit = "characters (a string is taken for a list of them; text.split() gives words)"
         there = f"{len(found)} {unit if isinstance(given, str) else 'names'}"
         raise ValueError(f"show: {what} has {there}, weights has {shape[-2]} queries and {shape[-1]} keys; tokens "
-                         "names the queries (and the keys, where there are as many), key_tokens the keys")
+                         "names the queries (and the keys, if there are as many), key_tokens the keys")
     return found
 
 
@@ -194,8 +194,8 @@ def _plane(numbers: reading.Numbers, index: tuple[int, ...]) -> list[reading.Row
     for i, row in enumerate(rows):
         if min(row) < 0.0 or (math.isnan(sum(row)) and any(weight < 0.0 for weight in row)):
             j = next(j for j, weight in enumerate(row) if weight < 0.0)
-            raise ValueError(f"show: weights has {row[j]:.4g} at {(*index, i, j)}; weights are 0 or more (of scores, "
-                             "take the softmax over the keys first)")
+            raise ValueError(f"show: weights has {row[j]:.4g} at {(*index, i, j)}; weights must not be negative "
+                             "(for scores, take the softmax over the keys first)")
     return rows
 
 

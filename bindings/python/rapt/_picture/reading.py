@@ -161,7 +161,7 @@ def _from_lists(weights) -> Numbers:
         found = weights
         for i, count in zip((*index, None), shape):
             if not isinstance(found, (list, tuple)) or len(found) != count:
-                raise ValueError(f"show: weights is lists of unequal lengths: one of {count} is there, and one of "
+                raise ValueError(f"show: weights contains lists of unequal lengths, {count} and "
                                  f"{len(found) if isinstance(found, (list, tuple)) else 'none'}")
             found = found if i is None else found[i]
         return [float(number) for number in found]

@@ -172,8 +172,8 @@ class RotaryEmbedding(OpRun):
             raise ValueError(f"RotaryEmbedding: X has rank {X.ndim}; it must have 3 or 4")
         size = rotary_embedding_dim or x.shape[3]
         if size % 2 or not 0 < size <= x.shape[3]:
-            raise ValueError(f"RotaryEmbedding: {size} numbers of a head of {x.shape[3]} are to be rotated; "
-                             "the number must be even and at most the head size")
+            raise ValueError(f"RotaryEmbedding: the rotated size is {size}, the head size {x.shape[3]}; the "
+                             "rotated size must be even and at most the head size")
         cos, sin = (_of_tokens(*each, position_ids, x, size) for each in (("cos", cos_cache), ("sin", sin_cache)))
         if interleaved:
             first, second = slice(0, size, 2), slice(1, size, 2)

@@ -47,7 +47,7 @@ def multi_head_attention_forward(
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     queries, batch, size = query.shape
     if size != embed_dim_to_check or size % num_heads:
-        raise ValueError(f"multi_head_attention_forward: the query's tokens have {size} numbers; they must have "
+        raise ValueError(f"multi_head_attention_forward: query has embedding size {size}; it must be "
                          f"{embed_dim_to_check}, a multiple of the {num_heads} heads")
     if is_causal and attn_mask is None:
         raise ValueError("multi_head_attention_forward: is_causal is a hint about attn_mask, and there is none; pass "
