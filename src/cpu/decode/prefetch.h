@@ -22,7 +22,7 @@ class Prefetcher {
  public:
   static constexpr std::int64_t kLine = 64;
   static constexpr std::int64_t kDistance = 4096;  // bytes; with the current rows, less than half of L1
-  static constexpr std::int64_t kFar = 12288;      // beyond that, into L2
+  static constexpr std::int64_t kFar = 12288;      // bytes beyond kDistance, into L2
 
   Prefetcher() = default;  // nothing to prefetch
   // Rows of row_bytes, `stride` bytes apart; rows in memory are also prefetched into L2, `far` bytes ahead.
@@ -37,7 +37,7 @@ class Prefetcher {
     if (count <= 0 || row_bytes <= 0) at_ = nullptr;
   }
 
-  // Prefetches the next lines: as many as are read meanwhile.
+  // Prefetches the next kLines lines: as many as the caller reads until its next call.
   template <int kLines>
   [[gnu::always_inline]] void fetch() {
     if (at_ == nullptr) return;
