@@ -39,7 +39,7 @@ class Theme:
     paper: Rgb
     ink: Rgb
     quiet: Rgb  # numbers of tokens, ticks
-    hatch: Rgb  # behind the cells: seen where a key is hidden
+    hatch: Rgb  # behind the cells; visible where a key is hidden
     cross: Rgb  # in a hidden cell
     colors: list[Rgb]  # by level; those of hidden and not finite first
 
