@@ -28,7 +28,8 @@ namespace {
 // Statistics read every number; up to this size that takes about a second.
 constexpr std::uint64_t kStatisticsUpTo = 256'000'000;
 
-// The shapes do not determine the number of heads: it comes from the metadata, or from a common head size. 0: unknown.
+// The shapes do not determine the number of heads; it comes from the metadata, or is guessed from common head sizes. 0:
+// unknown.
 std::int64_t likely_heads(const FoundLayer& layer, std::int64_t noted) {
   const std::vector<std::int64_t> possible = layer.possible_heads();
   if (std::find(possible.begin(), possible.end(), noted) != possible.end()) return noted;
@@ -70,7 +71,7 @@ Advice advice_for(const std::string& file, const FoundLayer& layer, bool alone, 
   return {heads, command};
 }
 
-// What MultiHeadAttention::save wrote beside the tensors; load reads the same.
+// The number of heads that MultiHeadAttention::save wrote beside the tensors, and that load reads.
 std::int64_t noted_heads(const TensorFile& file) {
   const auto metadata = file.metadata();
   const auto at = metadata.find("rapt.heads");
