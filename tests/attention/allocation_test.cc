@@ -133,7 +133,7 @@ TEST_P(DecodeLoop, AllocatesNothingWithAMaskAndMeanWeights) {
   EXPECT_EQ(allocations_of([&](std::int64_t length) { loop.decode_by_length(length); }), 0);
 }
 
-// Keys in pages, and in i8: the cache in pages of 32, in reverse order.
+// The cache is in pages of 32 keys in reverse order, in every type including i8.
 TEST_P(DecodeLoop, AllocatesNothingWithPagesInAnyType) {
   for (const DType storage : {DType::f32, DType::bf16, DType::f16, DType::i8}) {
     const Tensor query({2, kHeads, 1, kSize}), pages({70, kKvHeads, 32, kSize}, storage), scales({70, kKvHeads, 32});
@@ -155,7 +155,7 @@ TEST_P(DecodeLoop, AllocatesNothingWithPagesInAnyType) {
   }
 }
 
-// The same for a whole prompt: its weights are kept in the workspace until their mean is known.
+// A whole prompt, whose weights are kept in the workspace until their mean is known.
 TEST_P(DecodeLoop, AllocatesNothingForAPromptWithMeanWeights) {
   constexpr std::int64_t kQueries = 200;
   const Tensor query({1, kHeads, kQueries, kSize}), key({1, kKvHeads, kQueries, kSize});

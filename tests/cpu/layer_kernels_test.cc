@@ -1,4 +1,4 @@
-// The elementwise kernels of a layer's steps: on every instruction set the bits of the plain formula.
+// The elementwise kernels of a layer's steps: on every instruction set they give the bits of the plain formula.
 #include "cpu/layer/layer_kernels.h"
 
 #include <algorithm>

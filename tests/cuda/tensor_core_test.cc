@@ -36,7 +36,7 @@ std::uint32_t model(DType type, const Side& a, const Side& b, std::uint32_t c) {
   return add_products(left.data(), right.data(), c);
 }
 
-// c + the products; those that are not given are 0 · 0.
+// c plus the products; products that are not given are 0 · 0.
 float sum(DType type, float c, const std::vector<Product>& products) {
   Side a{}, b{};
   for (std::size_t k = 0; k < products.size(); ++k) {
@@ -70,7 +70,7 @@ TEST_P(TensorCore, AddsSmallNumbersExactly) {
   EXPECT_EQ(sum(0.5F, times(16, {3, 5})), 240.5F);
 }
 
-// 2^24 leaves room for 2^-1: a term's smaller bits are lost, each term by itself.
+// Beside 2^24 the last bit is 2^-1; smaller bits are lost in each term separately.
 TEST_P(TensorCore, CutsEveryTermAtTwentyFiveBitsBelowTheLargest) {
   EXPECT_EQ(sum(0x1p24F, times(16, {1, 0.5})), 0x1p24F + 8);
   EXPECT_EQ(sum(0x1p24F, times(16, {1, 0.25})), 0x1p24F);
@@ -254,7 +254,7 @@ TEST_P(TensorCore, TheOrderOfProductsDoesNotMatter) {
   }
 }
 
-// Random dots are worth something only if they reach the corners that they are named after.
+// Random dots are useful only if they reach the corner cases that they are named after.
 TEST_P(TensorCore, RandomDotsReachTheirCorners) {
   const auto count = [&](DotKind kind, auto is) {
     int found = 0;
