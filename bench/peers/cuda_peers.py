@@ -60,7 +60,7 @@ def cell(*given, **named):
     return CELLS[-1].name
 
 
-# (row of the table, "cell/contestant" that is compared, beside which, floor, target, more is better)
+# (row of the table, "cell/contestant", the one that it is compared with, floor, target, "ratio" or "rate")
 GOALS = []
 
 

@@ -95,7 +95,7 @@ Struct defaults() {
   return result;
 }
 
-// A struct in this library's version: the caller's fields, and defaults for fields past the end of the caller's struct.
+// A struct in this library's version: the caller's fields, and defaults for fields that an older caller's struct lacks.
 // Null: all defaults.
 template <class Struct>
 Struct whole(const Caller& caller, const Place& place, const Struct* given) {

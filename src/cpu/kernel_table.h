@@ -154,7 +154,7 @@ struct Kernels {
   // Attention for one block: reads q, k, v and masks, writes out, lse and, if requested, sums.
   void (*attend)(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums,
                  std::span<std::byte> scratch) = nullptr;
-  // The same in two steps, for a split block: combine merges what attend_chunks wrote for all chunks.
+  // Attention in two steps, for a split block: combine merges what attend_chunks wrote for all chunks.
   std::int64_t (*partial_floats)(std::int64_t value_size) = nullptr;
   void (*attend_chunks)(const ForwardProblem& problem, const ChunkBlock& block, std::span<std::byte> scratch) = nullptr;
   void (*combine)(const ForwardProblem& problem, const ChunkBlock& block, const RowSums& sums,

@@ -1,4 +1,4 @@
-// What stands in for the CUDA engine in a build without nvcc, or with RAPT_CUDA=OFF.
+// Replaces the CUDA engine in a build without nvcc, or with RAPT_CUDA=OFF.
 #include "cuda/engine.h"
 #include "rapt/cuda.h"
 #include "rapt/tensor_core.h"

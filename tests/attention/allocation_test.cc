@@ -30,11 +30,11 @@ class Loop {
     outputs.out = out_, outputs.lse = lse_;
   }
 
-  // The first `length` keys of the cache, as a slice.
+  // Attends to the first `length` keys of the cache, as a slice.
   void decode(std::int64_t length) const {
     attention(outputs, query_, key_.view().slice(2, 0, length), value_.view().slice(2, 0, length), options);
   }
-  // The same with a key length, on the whole cache.
+  // Attends to the same keys by a key length on the whole cache.
   void decode_by_length(std::int64_t length) {
     options.key_lengths[0] = length;
     attention(outputs, query_, key_, value_, options);

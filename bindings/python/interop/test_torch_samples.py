@@ -56,7 +56,7 @@ SDPA = "nn.functional.scaled_dot_product_attention"
 
 
 def their_sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, enable_gqa=False):
-    """PyTorch's function; with dropout, the one that is told which weights to keep."""
+    """PyTorch's function; with dropout, the internal one that takes the weights to keep."""
     if dropout_p == 0.0:
         return F.scaled_dot_product_attention(query, key, value, attn_mask, 0.0, is_causal, enable_gqa=enable_gqa)
     batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])

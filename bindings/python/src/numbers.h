@@ -22,7 +22,7 @@ bool truth(nb::handle object, const Argument& argument);
 // The index of a word in a list: "engine is 'gpu'; it may be 'automatic', 'reference' or 'cpu'".
 std::size_t word(nb::handle object, const Argument& argument, std::span<const char* const> words);
 
-// Of a list, a tuple or an array with one dimension. None is an empty list.
+// The numbers of a list, a tuple or an array with one dimension. None is an empty list.
 std::vector<std::int64_t> integers(nb::handle object, const Argument& argument);
 std::vector<double> numbers(nb::handle object, const Argument& argument);
 

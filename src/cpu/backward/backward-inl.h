@@ -241,7 +241,7 @@ HWY_NOINLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const fl
   }
 }
 
-// The same for all columns, in parts of nearly equal width.
+// As AddOuter, for all columns, in parts of nearly equal width.
 template <std::int64_t kRowStep, std::int64_t kStep>
 void AddOuterRows(const float* a, KeyRange steps, const float* b, std::int64_t b_stride, float* to,
                   std::int64_t to_stride, std::int64_t count) {

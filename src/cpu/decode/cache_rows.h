@@ -41,8 +41,8 @@ class CacheRows : public KvRows {
   }
   // How far ahead to prefetch, in rows: at least as many as are read at once.
   std::int64_t prefetch_distance() const { return distance_; }
-  // The number of rows from row j on, at most `count`, that are contiguous in pages, and whose counterparts to
-  // prefetch, one distance and two distances ahead, are contiguous too.
+  // The number of rows from row j on, at most `count`, that are evenly spaced, as are the rows to prefetch meanwhile at
+  // both distances ahead.
   std::int64_t even_run(std::int64_t j, std::int64_t count) const {
     return in_pages_ ? run(j + distance_ + far_, run(j + distance_, run(j, count))) : count;
   }

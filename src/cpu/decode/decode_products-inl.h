@@ -329,7 +329,7 @@ HWY_INLINE void DecodeColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT
 template <int kRows>
 constexpr int kWideColumns = kRows <= 2 ? 4 : 2;
 
-// The same for all columns.
+// As DecodeColumns, for all columns.
 template <class T, int kRows, int kKeys>
 HWY_INLINE void DecodeKeySums(const float* p, const T* values, std::int64_t stride, const float* scales,
                               std::int64_t size, Prefetcher& prefetcher, float* const* o) {
@@ -357,7 +357,7 @@ HWY_INLINE void DecodeKeySums(const float* p, const T* values, std::int64_t stri
   }
 }
 
-// The same for `count` keys, a multiple of kKeys.
+// As DecodeKeySums, for `count` keys, a multiple of kKeys.
 template <class T, int kRows, int kKeys>
 HWY_NOINLINE void DecodeWeightedSum(const float* p, const T* values, std::int64_t stride, const float* scales,
                                     std::int64_t count, std::int64_t size, Prefetcher prefetcher, float* const* o) {

@@ -143,7 +143,7 @@ void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Til
   }
 }
 
-// The same if the weights are not needed afterwards.
+// All tiles against one chunk, if their weights are not needed afterwards.
 inline void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Tiles& tiles, std::int64_t chunk,
                         const Scratch& scratch) {
   HWY_ALIGN float max[TileRows::kMax];
