@@ -88,7 +88,7 @@ std::string numbers_words(const std::vector<std::int64_t>& list) {
   return words;
 }
 
-// Models repeat a layer many times: only the prefix of repeated layers is printed.
+// Models repeat a layer many times, so only the prefix of repeated layers is printed.
 bool is_like(const FoundLayer& a, const FoundLayer& b) {
   const auto sizes = [](const FoundLayer& l) {
     return std::tuple(l.family, l.embed_size, l.key_size, l.value_size, l.output_size, l.query_width, l.key_width,
@@ -158,7 +158,7 @@ std::string remarks(const FileEntry& entry, const std::optional<Statistics>& sta
   return words;
 }
 
-// Columns are as wide as their contents: most files fit in a terminal of 100 columns.
+// Columns are only as wide as their contents, so most files fit in a terminal of 100 columns.
 void print_tensors(const std::vector<FileEntry>& entries, const std::vector<std::optional<Statistics>>& stats) {
   constexpr std::size_t kLeft = 3;  // left-aligned columns
   std::vector<std::vector<std::string>> rows = {{"name", "shape", "type", "size"}};

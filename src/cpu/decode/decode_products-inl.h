@@ -3,8 +3,8 @@
 // With rows in lanes, most lanes would be empty. So scores are computed with keys in lanes, and p·V with columns in
 // lanes. Each element is the same chain of multiply-adds as for many rows, so its bits are the same.
 //
-// Everything else is kept small, queries (D, kRows) and scores (rows, kScoreRow): prefetched lines must stay in L1
-// until they are read.
+// Everything else, queries (D, kRows) and scores (rows, kScoreRow), is kept small, because prefetched lines must stay
+// in L1 until they are read.
 #if defined(RAPT_CPU_DECODE_PRODUCTS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_DECODE_PRODUCTS_INL_H
 #undef RAPT_CPU_DECODE_PRODUCTS_INL_H

@@ -1,7 +1,8 @@
 // Software prefetch: a few cache lines at a time, issued between other work.
 //
-// With few query rows the hardware prefetcher cannot keep up: several K or V rows are streamed at once. Prefetching in
-// address order, at an even pace and some kilobytes ahead, reaches the bandwidth of a plain streaming read.
+// With few query rows the hardware prefetcher cannot keep up, because several K or V rows are streamed at once.
+// Prefetching in address order, at an even pace and some kilobytes ahead, reaches the bandwidth of a plain streaming
+// read.
 #pragma once
 
 #include <algorithm>
