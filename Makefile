@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 # So that a test run piped through anything still fails when a test does.
 .SHELLFLAGS := -eu -o pipefail -c
-# The targets below are steps, and ninja and ctest are parallel by themselves.
+# The targets below are sequential steps; ninja and ctest run in parallel by themselves.
 .NOTPARALLEL:
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 # Passed to ctest, for example: make test-release TESTS='-R Cli'
@@ -54,17 +54,17 @@ test-python: build-python ## the Python package: install it in build/venv, run i
 	build/venv/bin/python -m pip install --quiet --no-deps --force-reinstall build/python/*.whl
 	RAPT_TEST_INSTALLED=1 build/venv/bin/python -X dev -m pytest --quiet $(PYTESTS)
 
-# Tests of the package that need PyTorch, and blocks of the guide: test-python leaves them out.
+# Tests of the package that need PyTorch, and the guide's code blocks, which test-python leaves out.
 wanting_torch := $(addprefix bindings/python/tests/test_,torch.py layer_torch.py show_inputs.py guide.py)
-# PyTorch and its like come from PyPI into build/peers-venv (some gigabytes).
+# PyTorch and the other libraries come from PyPI into build/peers-venv (some gigabytes).
 .PHONY: test-interop
 test-interop: build-python ## PyTorch, transformers and ONNX on rapt, and their own tests
 	venv=$$(scripts/peers.sh) && eval "$$(scripts/peers-env.sh $$venv)" && \
 	$$venv/bin/python -m pip install --quiet --no-deps --force-reinstall build/python/*.whl && \
 	RAPT_TEST_INSTALLED=1 $$venv/bin/python -m pytest --quiet bindings/python/interop $(wanting_torch) $(PYTESTS)
 
-# Where the distribution puts what Emscripten needs of JavaScript: not every Node looks there.
-# A compiler cache does not know this compiler.
+# Where the distribution puts JavaScript packages that Emscripten needs; not every Node searches there. A compiler cache
+# does not support this compiler.
 emscripten := env -u CMAKE_C_COMPILER_LAUNCHER -u CMAKE_CXX_COMPILER_LAUNCHER NODE_PATH=/usr/share/nodejs
 .PHONY: wasm test-wasm
 wasm: setup-wasm ## build the engine for browsers and Node, build/wasm/rapt_engine.js
@@ -78,7 +78,7 @@ explorer_tests = build/explorer-venv/bin/python -B -m pytest --quiet --numproces
 .PHONY: explorer test-explorer
 explorer: setup-explorer wasm ## build the explorer page, build/explorer/rapt.html (rapt view opens it)
 	node explorer/build.mjs build/wasm build/explorer/rapt.html
-# Answers come from the native command.
+# The expected answers come from the native command.
 test-explorer: explorer build/release/build.ninja build/explorer-venv/installed.txt ## test the explorer in a browser
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
 	$(explorer_tests)
@@ -87,7 +87,7 @@ pictures: explorer build/release/build.ninja build/explorer-venv/installed.txt #
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
 	build/explorer-venv/bin/python -B scripts/pictures.py build/explorer/rapt.html build/release/rapt docs/pictures
 
-# Environments of packages from PyPI, made anew when what they should hold changes.
+# Environments with packages from PyPI, created again when their requirements change.
 build/venv/installed.txt: bindings/python/tests/requirements.txt | setup-python
 build/explorer-venv/installed.txt: explorer/tests/requirements.txt | setup-explorer
 build/lint-venv/installed.txt: scripts/lint-requirements.txt | setup-lint
@@ -98,7 +98,8 @@ build/%/installed.txt:
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	cp $< $@
 
-# Wheels are made for these, or for this machine's own Python and a newer one: make dist PYTHONS='python3.10 python3.12'
+# Wheels are made for these; if empty, for this machine's own Python and a newer one. For example: make dist
+# PYTHONS='python3.10 python3.12'
 PYTHONS ?=
 .PHONY: dist test-dist
 dist: explorer build/dist-venv/installed.txt ## package the sources, the library, the command and wheels in build/dist
@@ -109,7 +110,8 @@ test-dist: dist ## test the packages: CMake, pkg-config, the shell, and Python w
 test-wheels-bare: dist ## the wheels in a minimal Debian without a compiler, on three Pythons; root and debootstrap needed
 	PYTHONS='$(PYTHONS)' scripts/check-wheels-bare.sh
 
-# How many random configurations, and the seed of the first: a failure names its own, which `rapt check --case` repeats.
+# The number of random configurations, and the seed of the first. A failure names its case, which `rapt check --case`
+# repeats.
 LONG_CASES ?= 20000
 LONG_SEED ?= 1
 LONG_CASES_EMULATED ?= 20000
@@ -175,7 +177,7 @@ setup-explorer:
 setup-cross:
 	@scripts/setup.sh build cross
 
-# Ninja reconfigures by itself when a CMake file changed; only a new folder, or changed presets, needs a configure here.
+# Ninja reconfigures by itself when a CMake file changed; only a new folder, or changed presets, require it here.
 build/%/build.ninja: CMakePresets.json | setup
 	cmake --preset $*
 build/sanitize/build.ninja build/sanitize-all/build.ninja build/fuzz/build.ninja: | setup-lint

@@ -10,8 +10,8 @@
 namespace rapt::cli {
 namespace {
 
-// "[top-left|bottom-right]" and "en|zh" list the choices, "raw|masked:FILE" those before the colon; "LEFT,RIGHT" lists
-// nothing.
+// "[top-left|bottom-right]" and "en|zh" list the choices, "raw|masked:FILE" lists those before the colon; "LEFT,RIGHT"
+// lists nothing.
 std::vector<std::string> choices_of(std::string type) {
   std::erase_if(type, [](char c) { return c == '[' || c == ']'; });
   if (type.find('|') == std::string::npos) return {};

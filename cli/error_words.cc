@@ -59,7 +59,7 @@ std::string without_function(const Error& error) {
 
 std::string with_flags(const Error& error, const std::string& mask) {
   std::string words = without_function(error);
-  if (words == error.what()) return words;  // about a file, whose name may contain anything
+  if (words == error.what()) return words;  // the message is about a file, whose name may contain anything
   if (std::string_view(error.what()).starts_with("rotary: ")) return rotary_words(words);
   constexpr std::string_view kOfLayer = "attention.";  // the prefix of a layer's options
   if (words.starts_with(kOfLayer)) words = words.substr(kOfLayer.size());

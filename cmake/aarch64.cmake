@@ -1,12 +1,12 @@
-# Builds for 64-bit Arm on another processor, with Debian's g++-aarch64-linux-gnu; what it builds runs under
-# qemu-aarch64 (package qemu-user).
+# Cross-compiles for 64-bit Arm with Debian's g++-aarch64-linux-gnu; the programs run under qemu-aarch64 (package
+# qemu-user).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
 
-# Highway's headers are the same for every processor, but are in the same folder as the host's C library headers, which
-# are not: a folder of their own keeps those out.
+# Highway's headers are the same for every processor, but are in one folder with the host's C library headers, which are
+# not. A separate folder keeps the latter out.
 set(headers ${CMAKE_BINARY_DIR}/headers)
 if(NOT EXISTS ${headers}/hwy)
   file(MAKE_DIRECTORY ${headers})

@@ -1,7 +1,7 @@
-# RAPT_CUDA: whether the CUDA engine is built. Sets RAPT_HAVE_CUDA, and where it is ON enables the language.
+# RAPT_CUDA: whether the CUDA engine is built. Sets RAPT_HAVE_CUDA and, if that is ON, enables the language.
 #
-# Kernels are compiled by nvcc and linked with the static CUDA runtime, which needs the C library alone: what is built runs
-# on machines without a GPU or a driver. Without nvcc, src/cuda/absent.cc takes the engine's place.
+# Kernels are compiled by nvcc and linked with the static CUDA runtime, which needs only the C library, so the result
+# runs on machines without a GPU or a driver. Without nvcc, src/cuda/absent.cc takes the engine's place.
 set(default OFF)
 if(PROJECT_IS_TOP_LEVEL)
   set(default AUTO)
@@ -10,7 +10,7 @@ set(RAPT_CUDA ${default} CACHE STRING "Build the CUDA engine: ON, OFF, or AUTO, 
 set_property(CACHE RAPT_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(RAPT_HAVE_CUDA OFF)
 
-# What stands against it; empty: nothing.
+# The reason why the engine cannot be built; empty: it can.
 function(rapt_cuda_obstacle result)
   set(${result} "" PARENT_SCOPE)
   if(CMAKE_CROSSCOMPILING OR NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
@@ -55,10 +55,10 @@ endif()
 
 set(CMAKE_CUDA_COMPILER ${RAPT_NVCC})
 set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
-set(CMAKE_CUDA_ARCHITECTURES OFF)  # --generate-code, file by file: src/CMakeLists.txt
+set(CMAKE_CUDA_ARCHITECTURES OFF)  # src/cuda/cuda.cmake sets --generate-code file by file
 set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
 enable_language(CUDA)
-if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know it
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 lacks it
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()

@@ -4,7 +4,7 @@
 function(rapt_includes target)
   set(source ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/..)
   set(links ${CMAKE_CURRENT_BINARY_DIR}/includes/${target})
-  file(REMOVE_RECURSE ${links})  # the links themselves: what an earlier configuration allowed
+  file(REMOVE_RECURSE ${links})  # removes the links that an earlier configuration made
   foreach(path ${ARGN})
     string(REGEX REPLACE "^src/" "" name ${path})
     cmake_path(GET name PARENT_PATH folder)

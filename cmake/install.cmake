@@ -25,14 +25,15 @@ if(TARGET rapt_cli)
   endif()
   install(TARGETS rapt_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   if(NOT CMAKE_CROSSCOMPILING)
-    set(written ${PROJECT_BINARY_DIR}/written)  # by cli/CMakeLists.txt
+    set(written ${PROJECT_BINARY_DIR}/written)  # cli/CMakeLists.txt writes it
     install(FILES ${written}/rapt.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
     install(FILES ${written}/rapt DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
     install(FILES ${written}/_rapt DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
   endif()
 endif()
 
-# The explorer's page, which another compiler builds (make explorer): where it was built, the command finds it.
+# The explorer's page, which another compiler builds (make explorer), is installed if it was built, so that the command
+# finds it.
 install(FILES ${PROJECT_SOURCE_DIR}/build/explorer/rapt.html DESTINATION ${CMAKE_INSTALL_DATADIR}/rapt
   RENAME explorer.html OPTIONAL)
 
@@ -41,8 +42,8 @@ set(RAPT_IS_STATIC OFF)
 set(RAPT_PC_LIBS "-L\${libdir} -lrapt")
 set(RAPT_PC_LIBS_PRIVATE "")
 if(library_type STREQUAL "STATIC_LIBRARY")
-  # A static library carries no list of what it needs, so its users link the threads, zlib, and what C++ itself needs:
-  # a program in C would not have it.
+  # A static library has no list of its dependencies, so its users link threads, zlib, and, for programs in C, the C++
+  # library's own dependencies.
   set(RAPT_IS_STATIC ON)
   set(RAPT_CXX_RUNTIME stdc++ m)
   if("c++" IN_LIST CMAKE_CXX_IMPLICIT_LINK_LIBRARIES)
@@ -52,14 +53,14 @@ if(library_type STREQUAL "STATIC_LIBRARY")
   if(RAPT_ZLIB)
     string(APPEND needed " -lz")
   endif()
-  if(RAPT_HAVE_CUDA)  # of the runtime inside
+  if(RAPT_HAVE_CUDA)  # dependencies of the CUDA runtime inside
     set(cuda_needs ${CMAKE_DL_LIBS} rt)
   endif()
   foreach(name ${cuda_needs} ${RAPT_CXX_RUNTIME})
     string(APPEND needed " -l${name}")
   endforeach()
   if(RAPT_SHARED_TOO)
-    set(RAPT_PC_LIBS_PRIVATE ${needed})  # -lrapt finds the shared one, which has its own list
+    set(RAPT_PC_LIBS_PRIVATE ${needed})  # -lrapt finds the shared library, which lists its own dependencies
   else()
     string(APPEND RAPT_PC_LIBS " ${needed}")
   endif()
@@ -67,7 +68,7 @@ endif()
 
 configure_package_config_file(cmake/raptConfig.cmake.in ${PROJECT_BINARY_DIR}/raptConfig.cmake
   INSTALL_DESTINATION ${package_dir})
-# Before 1.0 a minor version may break what came before it.
+# Before 1.0 a minor version may break compatibility.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/raptConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/raptConfig.cmake ${PROJECT_BINARY_DIR}/raptConfigVersion.cmake
   DESTINATION ${package_dir})

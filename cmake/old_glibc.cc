@@ -1,6 +1,5 @@
-// g++'s C++ library, its headers and its static part, counts on this machine's glibc. These are the symbols that it
-// uses and that glibc 2.28 does not have. A missing one is an error of the linker, so the list cannot fall behind
-// unnoticed.
+// g++'s C++ library, in its headers and its static part, expects this machine's glibc. These are the symbols that it
+// uses but that glibc 2.28 lacks. A missing symbol is a linker error, so the list cannot become incomplete unnoticed.
 #include <cstdlib>
 #include <ctime>
 #include <pthread.h>
@@ -20,8 +19,8 @@ RAPT_HIDDEN unsigned arc4random() {
   return value;
 }
 
-// glibc 2.30: std::condition_variable::wait_for, by the steady clock. Here by the system's clock, as the C++ library
-// does where glibc is older: a wait during which someone sets the clock is shorter or longer.
+// glibc 2.30: std::condition_variable::wait_for, by the steady clock. Here it uses the system's clock, as the C++
+// library does with an older glibc; if the clock is set during a wait, the wait becomes shorter or longer.
 RAPT_HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                        const timespec* end) {
   timespec now{};

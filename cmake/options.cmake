@@ -1,5 +1,5 @@
-# Flags that every target of this project shares. -ffp-contract=off: the arithmetic contract names each fused
-# multiply-add, so the compiler must not make or break one by itself.
+# Flags that every target of this project shares. -ffp-contract=off: the arithmetic contract specifies each fused
+# multiply-add, so the compiler must not introduce any.
 add_library(rapt_options INTERFACE)
 set(host_options -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
   $<$<COMPILE_LANGUAGE:CXX>:-Wold-style-cast> $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
@@ -9,11 +9,12 @@ set(host_options -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversio
   $<$<BOOL:${RAPT_WERROR}>:-Werror>)
 target_compile_options(rapt_options INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${host_options}>")
 
-# For the tests and the command: what is tested is in the library.
+# For the tests and the command; the code under test is in the library.
 set(RAPT_O0_UNDER_SANITIZERS)
 if(RAPT_SANITIZE)
   set(RAPT_O0_UNDER_SANITIZERS -O0)
-  # Of debug information only lines, which is all that a report shows: the rest takes a quarter of the compiler's time.
+  # The debug information has only line numbers, which is all that a report shows; the rest would take a quarter of the
+  # compile time.
   target_compile_options(rapt_options INTERFACE
     -fsanitize=${RAPT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   target_link_options(rapt_options INTERFACE -fsanitize=${RAPT_SANITIZE})
@@ -22,8 +23,8 @@ if(RAPT_SANITIZE)
 endif()
 
 if(RAPT_PORTABLE)
-  # Programs and modules bring the C++ library with them. A shared library must not: its exceptions and strings are
-  # those of the program that uses it. What it does bring, zlib, stays inside.
+  # Programs and modules contain the C++ library. A shared library must not, because it shares exceptions and strings
+  # with the program that uses it. It does contain zlib, whose symbols it does not export.
   set(is_shared $<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>)
   set(static_runtime -static-libstdc++$<SEMICOLON>-static-libgcc)
   if(RAPT_GLIBC)

@@ -1,4 +1,4 @@
-// The four kinds of mask, each named for the meaning of its numbers, on equal scores, so that the weights show only the
+// The four kinds of mask, each named after what its numbers mean. Scores are equal, so that the weights show only the
 // mask.
 #include <array>
 #include <cstdint>

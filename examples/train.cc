@@ -1,7 +1,7 @@
 // Trains a small transformer, saves it, and resumes training.
 //
 // The task: eight letters, and then the same eight again. The model must learn to copy the letter from eight positions
-// back, for any letters: attention by position.
+// back, whatever the letters are: attention by position.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -48,7 +48,7 @@ double accuracy(const rapt::Transformer& model, const Batch& batch) {
   return static_cast<double>(right) / static_cast<double>(all);
 }
 
-// The most likely letters after `text`, one at a time: each step reads earlier keys and values from the cache.
+// The most likely letters after `text`, one at a time. Each step reads earlier keys and values from the cache.
 std::string continued(const rapt::Transformer& model, const std::string& text, std::int64_t count) {
   rapt::TransformerCache cache;
   std::vector<std::int32_t> next;

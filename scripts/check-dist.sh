@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Uses what `make dist` packed as a stranger would, far from this tree: the binary archive from the shell, CMake and
-# pkg-config; the wheels in empty environments without a compiler; the sources by building a part of them.
+# Uses the packages of `make dist` as an outsider would, away from this tree: the binary archive from the shell, CMake
+# and pkg-config; the wheels in empty environments without a compiler; the sources by building a part of them.
 #
-#   scripts/check-dist.sh [source] [binary] [wheels]      all of them when none is named
+#   scripts/check-dist.sh [source] [binary] [wheels]      all of them if none is named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -17,7 +17,7 @@ fail() {
   exit 1
 }
 
-# The newest version of glibc that a program or module asks for must be 2.28 or older.
+# The newest version of glibc that a program or module requires must be 2.28 or older.
 check_glibc() {
   local newest
   newest=$(objdump -T "$1" | grep -o 'GLIBC_[0-9][0-9.]*' | cut -d_ -f2 | sort -uV | tail -1)
@@ -78,7 +78,7 @@ binary_archive() {
   done
   echo "check-dist: CMake finds it, from C++ and from C, static and shared"
 
-  # And through pkg-config, which prefers the shared library; without it the static one.
+  # And through pkg-config, which prefers the shared library; without the shared one, it uses the static one.
   tests/consumer/through_pkg_config.sh c++ cc "$prefix" lib "$away/pkg_config" >/dev/null
   rm "$prefix"/lib/librapt.so*
   PKG_CONFIG_FLAGS=--static tests/consumer/through_pkg_config.sh c++ cc "$prefix" lib "$away/pkg_config" >/dev/null

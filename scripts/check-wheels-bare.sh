@@ -20,7 +20,7 @@ command -v debootstrap >/dev/null || fail "requires debootstrap; on Debian: apt-
 away=$(mktemp -d)
 trap 'rm -rf --one-file-system "$away"' EXIT
 if [ ! -f "$system" ]; then
-  # The mirror this machine uses, where it is a Debian; debootstrap's own otherwise.
+  # The mirror that this machine uses, if it is a Debian; otherwise debootstrap's own.
   # shellcheck disable=SC2016  # apt-get's own variables
   mirror=$(apt-get indextargets --format '$(SITE) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null | awk '/debian\/? main$/ { print $1; exit }')
   debootstrap --variant=minbase --include=python3-venv bookworm "$away/system" ${mirror:+"$mirror"} >"$away/log" 2>&1 ||
@@ -37,7 +37,7 @@ for program in cc c++ gcc g++ clang cmake ld; do
   ! "${in_it[@]}" sh -c "command -v $program" >/dev/null || fail "$program is in the bare system"
 done
 
-# This machine's Pythons, each at its path on this machine; one of the system's own packages is left out.
+# This machine's Pythons, each copied to the same path; a Python from the system's own packages is left out.
 pythons=(/usr/bin/python3)
 for python in ${PYTHONS:-python3.10 python3.11 python3.12 python3.13 python3.14}; do
   prefix=$("$python" -c 'import sys; print(sys.base_prefix)' 2>/dev/null) || continue

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Arranges PyPI's CUDA packages in a virtual environment so that CMake takes them for a toolkit.
+# Arranges PyPI's CUDA packages in a virtual environment so that CMake accepts them as a toolkit.
 #
 #   scripts/cuda-toolkit.sh VENV           writes VENV/nvcc, which runs the compiler
 set -euo pipefail

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Packs rapt into build/dist: the sources, the library and the command, and a wheel for each Python.
 #
-#   scripts/dist.sh [source] [binary] [wheels]      all of them when none is named
+#   scripts/dist.sh [source] [binary] [wheels]      all of them if none is named
 #
 #   rapt-VERSION.tar.gz                    the sources of the last commit
 #   rapt-VERSION-linux-PROCESSOR.tar.gz    library (static and shared), headers, command, manual, completions, the
 #                                          explorer, and what CMake and pkg-config read
 #   rapt_attention-VERSION-….whl           for every Python in PYTHONS, the command inside
 #
-# The version is that of CMakeLists.txt. PYTHONS are programs; one wheel serves 3.12 and all that follow. The library and
-# the command are compiled once, by the preset `portable`: a wheel compiles only the module of its Python.
+# The version is that of CMakeLists.txt. PYTHONS are programs; one wheel serves 3.12 and all later versions. The library
+# and the command are compiled once, by the preset `portable`; each wheel compiles only the module for its Python.
 #
 # The command and the modules run on glibc 2.28 and later. zig, which links them, and auditwheel, which checks them, are
 # in build/dist-venv (`make build/dist-venv/installed.txt`).
@@ -26,7 +26,7 @@ zig=$(echo "$tools"/lib/python3*/site-packages/ziglang/zig)
 prefix=$PWD/build/portable/prefix
 export ZIG_GLOBAL_CACHE_DIR=$PWD/build/zig-cache
 
-# The time of the commit, so that the same sources make the same archive.
+# The time of the commit, so that the same sources give the same archive.
 time=$(git log -1 --format=%ct 2>/dev/null || date +%s)
 
 pack() {  # pack FOLDER: FOLDER.tar.gz beside it
@@ -67,7 +67,7 @@ binary_archive() {
   rm -rf "$folder"
 }
 
-# Parts of these are in the command, the library and the explorer, and want their names said.
+# Parts of these projects are in the command, the library and the explorer, and their licences require notices.
 notices() {
   local package
   for package in libcli11-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libhwy-dev emscripten; do
@@ -78,7 +78,7 @@ notices() {
   cp "$(dirname "$zig")/LICENSE" "$1/zig.copyright"
 }
 
-# Of the installed Pythons: the system's own, those before 3.12, and the first that has the stable interface.
+# The installed Pythons to build for: the system's own, those before 3.12, and the first one with the stable interface.
 pythons() {
   if [ -n "${PYTHONS:-}" ]; then
     tr ' ' '\n' <<<"$PYTHONS"
@@ -96,18 +96,19 @@ pythons() {
 wheels() {
   local python setting settings=()
   build_prefix
-  # A build folder of its own: build/{wheel_tag} is that of `pip install .`, with the library inside.
+  # A separate build folder: `pip install .` uses build/{wheel_tag}, with the library inside.
   for setting in build-dir="build/portable-{wheel_tag}" build.targets=rapt_python cmake.define.RAPT_BUILD_CLI=OFF \
     cmake.define.RAPT_PREBUILT="$prefix" cmake.define.RAPT_GLIBC=$glibc cmake.define.RAPT_ZIG="$zig"; do
     settings+=(--config-settings "$setting")
   done
   rm -rf "$dist"/rapt*.whl "$dist/linux"
   for python in $(pythons); do
-    "$python" -m venv --clear "$dist/venv"  # a pip of its own: the system's may refuse, or be absent
+    "$python" -m venv --clear "$dist/venv"  # its own pip, because the system's may refuse or be absent
     "$dist/venv/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps "${settings[@]}" --wheel-dir "$dist/linux" .
     rm -rf "$dist/venv"
   done
-  # Nothing is added to the wheels, only the name of the oldest glibc they run on; a newer one than asked for is an error.
+  # Adds nothing to the wheels except, in their names, the oldest glibc that they run on; a newer one than requested is
+  # an error.
   PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --only-plat --plat "manylinux_${glibc/./_}_$(uname -m)" --wheel-dir "$dist" "$dist"/linux/*.whl
   rm -rf "$dist/linux"
   printf 'dist: %s\n' "$dist"/*.whl

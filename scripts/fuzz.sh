@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs every fuzzer for a while from its kept corpus, fuzz/corpus/<name>.
+# Runs every fuzzer for a while, starting from its corpus, fuzz/corpus/<name>.
 #   scripts/fuzz.sh [SECONDS [NAME…]]     each for SECONDS (60); what it finds interesting goes to build/fuzz/corpus/<name>
 #   scripts/fuzz.sh keep [NAME…]          takes over from there what reaches new code, and no more
-# A finding is left in build/fuzz/findings; put it, small, into fuzz/corpus with the change that mends it.
+# A finding is left in build/fuzz/findings; add it, minimized, to fuzz/corpus with the change that fixes it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-60}

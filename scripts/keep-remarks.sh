@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs a CUDA compiler and keeps what ptxas says of its kernels (-Xptxas=-v) in OBJECT.ptxas, for kernel_report.py. What
-# else the compiler says is printed. CMake puts it before the compiler: scripts/keep-remarks.sh nvcc … -o OBJECT …
+# Runs a CUDA compiler and keeps the remarks of ptxas on its kernels (-Xptxas=-v) in OBJECT.ptxas, for kernel_report.py.
+# All other output of the compiler is printed. CMake runs it as a compiler launcher: scripts/keep-remarks.sh nvcc … -o
+# OBJECT …
 set -euo pipefail
 object=
 before=

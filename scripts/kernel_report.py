@@ -20,12 +20,12 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "cuda-kernels.md"
-# Enumerators of template arguments.
+# Names for the enumerators in template arguments.
 VALUES = {"(DType)2": "bf16", "(DType)3": "f16", "(Major)0": "K-major", "(Major)1": "MN-major"}
 TOOLS = [ROOT / "build" / "cuda-tools-venv", pathlib.Path("/usr/local/cuda/bin")]
 
-# Kernels that spill so far, and the most bytes that they may store. Masks and other terms of head size 256 stand beside 160
-# accumulators: see docs/perf-log.md.
+# Kernels that are known to spill, and the most bytes that they may store. With head size 256, masks and other terms
+# compete for registers with 160 accumulators: see docs/perf-log.md.
 KNOWN_SPILLS = {"rows_kernel<Bf16, 256, true>": 148, "rows_kernel<F16, 256, true>": 148}
 
 HEAD = """\
@@ -65,7 +65,7 @@ class Kernel:
 
 
 def demangle(symbols):
-    """Kernel names as a reader knows them: rows_kernel<Bf16, 64, false>."""
+    """Kernel names in readable form: rows_kernel<Bf16, 64, false>."""
     result = subprocess.run(["c++filt"], input="\n".join(symbols), capture_output=True, text=True, check=True)
     names = []
     for name in result.stdout.splitlines():
@@ -79,7 +79,7 @@ def demangle(symbols):
 
 
 def matching(name):
-    """Where the parameters of a demangled function begin: the first parenthesis that is not in template arguments."""
+    """Where the parameters of a demangled function begin: at the first parenthesis outside template arguments."""
     depth = 0
     for at, letter in enumerate(name):
         depth += (letter == "<") - (letter == ">")
@@ -155,12 +155,12 @@ def read_build(build):
 
 
 def multiplies(kernel):
-    """Whether a kernel is one of Hopper's tensor cores."""
+    """Whether a kernel uses Hopper's tensor cores."""
     return kernel.name.startswith(("rows_kernel<", "run_wgmma<"))
 
 
 def problems(kernels, remarks):
-    """What is wrong with the kernels, whatever the table says."""
+    """What is wrong with the kernels, regardless of the table."""
     found = [f"instructions are serialized: {remark}" for remark in remarks]
     for kernel in filter(multiplies, kernels):
         known = kernel.spill_stores <= KNOWN_SPILLS.get(kernel.name, 0)

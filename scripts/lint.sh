@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Formatting, shell scripts, words, Python, JavaScript and clang-tidy: the first kind with a finding ends it.
+# Checks formatting, shell scripts, words, Python, JavaScript and clang-tidy, and stops at the first kind with a
+# finding.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
@@ -8,7 +9,7 @@ echo "lint: clang-format"
 scripts/cxx-files.sh | xargs --no-run-if-empty clang-format --dry-run -Werror
 
 echo "lint: shell"
-# Programs without a suffix are known by their first line.
+# Scripts without a suffix are recognized by their first line.
 mapfile -t shell < <(grep --recursive --files-with-matches --max-count=1 --include='*.sh' --include=run '^#!/usr/bin/env bash' scripts .ci tests bench)
 for script in "${shell[@]}"; do bash -n "$script"; done
 if command -v shellcheck >/dev/null; then shellcheck "${shell[@]}"; fi
@@ -32,7 +33,7 @@ phrases=(
   'taken as zeros=>zeros are used instead'
   '(numbers|options) alone, not\b=>depends only on …'
 )
-# Records of the past are not rewritten.
+# Historical records are not rewritten.
 records=(':!docs/adr' ':!docs/benchmarks' ':!docs/perf-log.md' ':!CHANGELOG.md' ':!bench/peers' ':!fuzz/corpus' ':!tests/data')
 found=0
 for phrase in "${phrases[@]}"; do
@@ -65,11 +66,11 @@ if [ ! -x build/lint-venv/bin/clang-tidy ]; then
   exit 1
 fi
 
-# A file that was clean is not read again until it, a header or the rules change.
+# A clean file is not checked again until it, a header or the rules change.
 stamps=build/lint
 mkdir -p "$stamps"
 common=$({ cat .clang-tidy scripts/lint.sh scripts/lint-requirements.txt; scripts/cxx-files.sh '*.h' | xargs cat; } | sha256sum)
-# The Python package has a build of its own; its flags are few.
+# The Python package has its own build, which needs only a few flags.
 python=build/venv/bin/python
 python_flags=
 if [ -x "$python" ]; then
@@ -78,18 +79,18 @@ if [ -x "$python" ]; then
 else
   echo "lint: no build/venv (make build/venv/installed.txt): bindings/python is left out" >&2
 fi
-# And so has the module for pages.
+# The module for web pages has its own build, too.
 sysroot=/usr/share/emscripten/cache/sysroot
 wasm_flags=
 if [ -d "$sysroot" ]; then
   wasm_flags="-std=c++20 -DRAPT_VERSION=\"0\" -Iinclude -Isrc -Ibindings/wasm -include bindings/wasm/missing_std.h"
   mkdir -p "$stamps/include"
-  ln -sfn /usr/include/nlohmann "$stamps/include/nlohmann"  # that folder has the headers of another C library too
+  ln -sfn /usr/include/nlohmann "$stamps/include/nlohmann"  # /usr/include also has the headers of another C library
   wasm_flags+=" -isystem $stamps/include -isystem $sysroot/include/compat --target=wasm32-unknown-emscripten --sysroot=$sysroot -D__EMSCRIPTEN__"
 else
   echo "lint: no Emscripten (make wasm): bindings/wasm is left out" >&2
 fi
-# The engine for GPUs is compiled where there is nvcc, whose headers it reads.
+# The CUDA engine is compiled only if there is nvcc, whose headers it includes.
 cuda_flags=
 if nvcc=$(command -v nvcc); then
   cuda_flags="-std=c++20 -Iinclude -Isrc -isystem $(dirname "$nvcc")/../include"
@@ -104,8 +105,8 @@ tidy() {
     read -ra build <<<"$1 -- $python_flags"
   elif [[ $1 == bindings/wasm/* ]]; then
     [ -n "$wasm_flags" ] || return 0
-    # Its target has one thread, and then a constant in a header seems to be made at run time; and its C++ library lacks
-    # something, which is put into std.
+    # Two checks are off: with its single-threaded target, constants in headers seem to be initialized at run time; and
+    # parts that its C++ library lacks are added to std.
     read -ra build <<<"--checks=-bugprone-dynamic-static-initializers,-bugprone-std-namespace-modification $1 -- $wasm_flags"
   elif [[ $1 == src/cuda/* && $1 != src/cuda/absent.cc ]]; then
     [ -n "$cuda_flags" ] || return 0
@@ -113,7 +114,7 @@ tidy() {
   fi
   stamp=$stamps/$({ echo "$common $1"; cat "$1"; } | sha256sum | cut -c1-32)
   [ -f "$stamp" ] && return
-  # Notes on how many warnings of foreign headers were left out go to stderr; findings go to stdout.
+  # clang-tidy writes the number of suppressed warnings in foreign headers to stderr, and findings to stdout.
   if ! build/lint-venv/bin/clang-tidy --quiet "${build[@]}" 2>"$stamp.log"; then
     grep -v 'warnings generated' "$stamp.log" >&2 || true
     rm -f "$stamp.log"
@@ -124,7 +125,7 @@ tidy() {
 }
 export -f tidy
 export stamps common python_flags wasm_flags cuda_flags
-# Only what the build compiles: tests/consumer, tests/long and the fuzzers have builds of their own.
+# Only files that this build compiles: tests/consumer, tests/long and the fuzzers have their own builds.
 # shellcheck disable=SC2016  # $1 is for the inner shell
 scripts/cxx-files.sh '*.cc' | grep -v -e '^tests/consumer/' -e '^tests/long/' -e '^fuzz/entry.cc' -e '^fuzz/no_engines.cc' |
   xargs --no-run-if-empty -P "$jobs" -I{} bash -c 'tidy "$1"' tidy {}

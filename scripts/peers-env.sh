@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Prints what PyTorch needs in its environment on this machine, for eval.
+# Prints the environment variables that PyTorch needs on this machine, for eval.
 #
 #   eval "$(scripts/peers-env.sh VENV)"
 #
-# Some virtual machines claim matrix instructions (AMX) that they do not have: PyTorch's products in bf16 then end the
-# process with an illegal instruction. There, its library of products is told to do without.
+# Some virtual machines report matrix instructions (AMX) that they do not have, so that PyTorch's bf16 products end the
+# process with an illegal instruction. On such machines PyTorch's matrix library is told not to use them.
 set -euo pipefail
 venv=${1:?usage: scripts/peers-env.sh VENV}
 try='

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes build/peers-venv, the environment with the libraries that rapt is timed against and joined with, and prints its
-# path. Made again when the versions change.
+# Creates build/peers-venv, the environment with the libraries that rapt is compared with and used from, and prints its
+# path. It is created again when the versions change.
 #
 #   venv=$(scripts/peers.sh)
 #
-# RAPT_PEERS_VENV names an environment that has bench/peers/requirements.txt installed; then nothing is made.
+# RAPT_PEERS_VENV names an environment that has bench/peers/requirements.txt installed; then none is created.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 wanted=bench/peers/requirements.txt

@@ -18,7 +18,7 @@ KEYWORDS = set(
 class Group:
     comment: list  # lines, without the slashes
     code: str
-    names: list  # that it declares, the first of them for a heading
+    names: list  # the names it declares; the first one is for a heading
 
 
 @dataclasses.dataclass
@@ -72,7 +72,7 @@ def closing(text, at):
 
 
 def masked(text):
-    """The same length, with comments and strings blanked, so that brackets can be counted."""
+    """The text at the same length, with comments and strings blanked, so that brackets can be counted."""
     return re.sub(r'//[^\n]*|"(?:\\.|[^"\\\n])*"', lambda found: " " * len(found[0]), text)
 
 
@@ -145,7 +145,7 @@ def shown(code):
     """A declaration for the page: without bodies, private members and remarks for tools."""
     code = re.sub(r"[ \t]*// NOLINT[^\n]*", "", re.sub(r"^[ \t]*// NOLINT[^\n]*\n", "", code, flags=re.M))
     code = re.sub(r"\[\[gnu::[^\]]*\]\] ", "", code)
-    code = re.sub(r"= \[\] \{.*?\}\(\);", "= …;", code, flags=re.S)  # a value that a function makes
+    code = re.sub(r"= \[\] \{.*?\}\(\);", "= …;", code, flags=re.S)  # a value computed by a function
     code = without_bodies(without_private(code))
     code = re.sub(r"^[ \t]*friend class [^\n]*\n", "", code, flags=re.M)
     code = re.sub(r"^inline (?!constexpr)", "", code, flags=re.M)

@@ -82,7 +82,7 @@ class Links:
 
 
 def code_html(code, links, comment="//"):
-    """A declaration: names are links, comments are quiet."""
+    """A declaration: names are links, comments are dimmed."""
     lines = []
     for line in code.splitlines():
         at = line.find(comment + " ")
@@ -171,7 +171,7 @@ def prose_html(lines, links, comment="//"):
 
 
 def heading(names):
-    """The names that a group declares, each a place to link to."""
+    """The names that a group declares, each with an anchor."""
     return "<h3>" + ", ".join(f'<a id="{name}" href="#{name}">{name}</a>' for name in names) + "</h3>"
 
 
@@ -217,7 +217,7 @@ def python_body(functions, classes, links):
 
 
 def index_body(rows, names, links):
-    """The pages with the first sentence of each, and every name there is."""
+    """The pages with the first sentence of each, and all names."""
     out = [
         "<h1>rapt: the reference</h1>",
         "<p>Made of the comments in the headers and of the Python package, by "

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what building and testing rapt needs and this machine lacks, from the distribution's own packages.
+# Installs what building and testing rapt requires and this machine lacks, from the distribution's own packages.
 #
 #   scripts/setup.sh [group…]      groups: build (the default), test, python, wasm, explorer, lint, cross, bench, fresh, ci
 #
@@ -13,10 +13,10 @@ packages_of() {
     test) echo "valgrind libdlpack-dev" ;;
     python) echo "python3-dev python3-venv" ;;
     wasm) echo "emscripten nodejs" ;;
-    # The page is put together, and driven by its tests in a browser that has Chinese letters.
+    # For building the page, and for its tests in a browser with Chinese fonts.
     explorer) echo "emscripten nodejs esbuild chromium fonts-noto-cjk python3-venv" ;;
     lint) echo "clang libclang-rt-14-dev clang-format shellcheck python3-venv" ;;
-    # Two BLAS libraries: which is faster depends on the CPU, and rapt is compared with that one.
+    # Two BLAS libraries; which is faster depends on the CPU, and rapt is compared with the faster one.
     bench) echo "libopenblas0-pthread libdnnl2 python3-venv" ;;
     cross) echo "g++-aarch64-linux-gnu qemu-user" ;;
     # A bare Debian in a folder, for make test-fresh.
@@ -39,7 +39,7 @@ for group in "$@"; do
 done
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  # Another system: its packages have other names, so only the programs can be looked for.
+  # On another system packages have other names, so only the programs can be checked.
   missing=()
   for group in "$@"; do
     case "$group" in
@@ -78,7 +78,7 @@ fi
 
 missing=()
 for name in "${wanted[@]}"; do
-  # "virtual" packages have no status of their own, so every name above is a real one.
+  # Virtual packages have no status, so every name above must be a real package.
   status=$(dpkg-query --show --showformat='${db:Status-Status}' "$name" 2>/dev/null || true)
   [ "$status" = installed ] || missing+=("$name")
 done
@@ -96,6 +96,6 @@ fi
 
 echo "setup: installing ${missing[*]}"
 "${as_root[@]}" apt-get update -qq
-# env, because sudo drops the caller's variables.
+# Uses env because sudo drops the caller's variables.
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 echo "setup: installed ${missing[*]}"

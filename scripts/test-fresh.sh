@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2317  # the functions of each kind of machine are called by name
 # Runs the README's two commands, `make run` and `make test`, on a bare Debian 12 that has git and make and nothing else,
-# from the last commit. A used machine hides a package that no script installs; a bare one does not.
+# from the last commit. A machine in use may hide that no script installs a package; a bare one does not.
 #
 #   scripts/test-fresh.sh [FOLDER]
 #

@@ -43,7 +43,7 @@ ConstTensorView front(const ConstTensorView& memory, const Dims& shape) {
   return memory.slice(0, 0, count_of(shape)).reshape(shape);
 }
 
-// Batch row b, query i, kv heads [kv, kv_end) with their query heads: the results of the reference and of the engine.
+// The error of batch row b, query i, kv heads [kv, kv_end) with their query heads, relative to the reference.
 double row_error(const BenchCase& c, const BenchCall& call, std::int64_t b, std::int64_t kv, std::int64_t kv_end,
                  std::int64_t i) {
   const std::int64_t group = c.heads / c.kv_heads;
@@ -81,7 +81,8 @@ double row_error(const BenchCase& c, const BenchCall& call, std::int64_t b, std:
 
 }  // namespace
 
-// f32: the sum of Lk products rounded to 24 bits; 16-bit types: the single rounding of the result.
+// The main source of error: in f32 the sums, which are rounded to 24 bits at each step; in 16-bit types the rounding of
+// the result.
 double error_limit(DType dtype) {
   switch (dtype) {
     case DType::f64: return 1e-12;
@@ -232,7 +233,7 @@ BenchCall BenchCall::on_cpu() const {
 
 namespace {
 
-// Of a call that has run.
+// The check of a call that has run.
 BenchCheck compare(const BenchCase& c, const BenchCall& call) {
   if (c.backward) return compare_backward(c, call);
   const std::set<std::int64_t> rows{0, std::min<std::int64_t>(1, c.queries - 1), c.queries / 3, c.queries / 2,

@@ -50,11 +50,11 @@ class BenchMemory {
 struct BenchCall {
   BenchCall(const BenchCase& c, BenchMemory& memory, Engine engine);
 
-  // What is timed: forward, or backward from what the last forward() wrote. On a GPU both return when they are
+  // What is timed: forward, or backward from what the last forward() wrote. On a GPU either returns when its work is
   // enqueued.
   void run() const;
   void forward() const { attention(outputs, query, key, value, options); }
-  void wait() const;  // until the device has done them
+  void wait() const;  // until the device has finished
 
   // The same call with copies of all of its tensors on the CPU.
   BenchCall on_cpu() const;

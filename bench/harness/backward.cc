@@ -12,8 +12,9 @@
 namespace rapt::bench {
 namespace {
 
-// The error of some numbers. Gradients of scores are p · (g − Σ p g), which is nearly 0 for a row that sees few keys;
-// their rounding errors are not. So errors are also taken relative to a part of the subtracted terms.
+// The error of some numbers. Gradients of scores are p · (g − Σ p g), which is nearly 0 for a row that sees few keys,
+// although its rounding errors are not. So the errors are taken relative to the norm of the result plus a part of the
+// subtracted terms.
 class Difference {
  public:
   explicit Difference(double size_of_a_row) : size_(size_of_a_row) {}
@@ -43,7 +44,7 @@ bool is_visible(const BenchCase& c, std::int64_t i, std::int64_t j) {
          !(c.window.right && j > position + *c.window.right);
 }
 
-// dq of one query in every head of a group, by the reference engine, which needs no other query for it.
+// Checks dq of one query in every head of a group against the reference engine, which needs no other query for it.
 void compare_query(const BenchCase& c, const BenchCall& call, std::int64_t b, std::int64_t kv, std::int64_t i,
                    Difference& difference) {
   const std::int64_t group = c.heads / c.kv_heads;
@@ -69,8 +70,8 @@ void compare_query(const BenchCase& c, const BenchCall& call, std::int64_t b, st
   }
 }
 
-// One query head in double: what dk and dv of a key are sums over. Weights are computed from forward's lse, and delta
-// from its out: all rows are needed, and recomputing their sums would take as long as forward.
+// One query head in double, whose rows dk and dv of a key are sums over. Weights are computed from forward's lse, and
+// delta from its out, because all rows are needed and recomputing their sums would take as long as forward.
 class Head {
  public:
   Head(const BenchCase& c, const BenchCall& call, std::int64_t b, std::int64_t h)

@@ -1,4 +1,5 @@
-// One benchmark case: its parameters, its name, and how much work it is. A sweep is every combination of its lists.
+// One benchmark case: its parameters, its name, and its amount of work. A sweep is every combination of the values in
+// its lists.
 #pragma once
 
 #include <cstdint>
@@ -37,14 +38,14 @@ struct BenchCase {
   BenchMask mask = BenchMask::none;
   BenchWeights weights = BenchWeights::none;
   int threads = 1;
-  bool backward = false;  // of dq, dk and dv, from forward's out and lse
+  bool backward = false;  // computes dq, dk and dv, from forward's out and lse
 
   // "b1 h8 n2048 d128 causal"; f32 and one thread are omitted.
   std::string name() const;
-  // Where queries and keys differ in number, the last query sees the last key, as with a cache.
+  // If there are more keys than queries, or fewer, the last query sees the last key, as with a cache.
   std::int64_t offset() const { return keys - queries; }
-  // The (query, key) pairs of one head that causal and window leave visible. Keys removed by a mask count as work: they
-  // are scattered, so no kernel can skip them.
+  // The (query, key) pairs of one head that causal and window leave visible. Keys removed by a mask count as work,
+  // because they are scattered and no kernel can skip them.
   double pairs() const;
   // 2·D for q·k and 2·D for p·v of every pair; backward has five such products.
   double flops() const;

@@ -119,7 +119,8 @@ std::vector<DecodeResult> run_decode_rounds(const DecodePlan& plan) {
   }
   for (std::int64_t round = 0; round < plan.rounds; ++round) {
     for (std::size_t turn = 0; turn < results.size(); ++turn) {
-      // Every other round runs in reverse order: a case after a large read finds less of its data in cache.
+      // Every other round runs in reverse order, because a case that follows a large read finds less of its data in
+      // cache.
       const std::size_t n = round % 2 == 0 ? turn : results.size() - 1 - turn;
       DecodeResult& result = results[n];
       plan.progress(fmt::format("round {} of {}: {}", round + 1, plan.rounds, result.name()));

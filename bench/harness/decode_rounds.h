@@ -33,10 +33,10 @@ struct DecodeResult {
   double weight_bytes = 0.0;  // of the layer's matrices
   double cache_bytes = 0.0;   // of the keys and values that are read, scales included
   Samples ms{}, gbps{};       // of both
-  Samples stream_gbps{};      // of reading the same number of bytes
+  Samples stream_gbps{};      // of a streaming read of the same number of bytes
 
   std::string name() const;  // "bf16 pages t2"
-  double limit() const;      // of the error: the maximum effect of a cache of this type. Pages change nothing
+  double limit() const;      // of the error: the largest effect of this cache's type; pages have none
 };
 
 std::vector<DecodeResult> run_decode_rounds(const DecodePlan& plan);

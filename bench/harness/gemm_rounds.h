@@ -1,4 +1,4 @@
-// Times packed products, and the same products by BLAS libraries, in rounds: ratios are taken within a round.
+// Times packed products, and the same products by BLAS libraries, in rounds; ratios are taken within a round.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct GemmCase {
   std::string name() const;  // "m512 k1024 n1024"; f32 and one thread are omitted
   double flops() const;
   double weight_bytes() const;
-  // With one row, the time is that of reading the weights.
+  // Whether reading the weights takes most of the time, as with one row.
   bool is_read() const { return rows == 1; }
 };
 

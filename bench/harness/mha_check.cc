@@ -36,7 +36,7 @@ double token_error(const ConstTensorView& a, const ConstTensorView& b) {
 }
 
 // One token's output in double. Only this token is projected: q·k = q·(W_k x) = (W_kᵀ q)·x, and Σ p (W_v x) = W_v (Σ p
-// x). So the cost per token is small for any sequence length.
+// x). So the cost of a token is small for any sequence length.
 class OneToken {
  public:
   OneToken(const MhaSizes& sizes, const MultiHeadAttention& layer)
@@ -84,7 +84,7 @@ class OneToken {
   Tensor input_, output_, bias_;
 };
 
-// 16 bits: one rounding of the result.
+// In 16 bits, the error of rounding the result once.
 double rounding(MhaVariant variant) {
   return type_of(variant) == DType::bf16 ? 4e-3 : type_of(variant) == DType::f16 ? 5e-4 : 0.0;
 }
@@ -150,7 +150,7 @@ BenchCheck MhaChecker::check_few(MhaVariant variant, MhaLayer& layer, int thread
   const LayerResult& right = reference(variant, call.x);
   BenchCheck check{token_error(call.out, right.out), f32_limit() + rounding(variant)};
   if (call.weights.defined()) {
-    // (1, L, L) as it is; of (1, Hq, L, L), heads take the place of the batch.
+    // (1, L, L) stays as it is; in (1, Hq, L, L), heads take the place of the batch.
     const auto rows = [](const ConstTensorView& weights) {
       return weights.rank() == 3 ? weights : weights.select(0, 0);
     };
@@ -169,7 +169,7 @@ BenchCheck MhaChecker::check_few_back(MhaVariant variant, const MhaCall& call, c
   for (std::size_t n = 0; n < right.gradients().size(); ++n) {
     error = worse(error, relative_error(layer.gradients()[n], right.gradients()[n]));
   }
-  return {error, 2.0 * f32_limit()};  // twice the way
+  return {error, 2.0 * f32_limit()};  // forward and back
 }
 
 // Some tokens, including the first and the last, of the first and the last row of the batch.
@@ -192,8 +192,8 @@ BenchCheck MhaChecker::check_all(MhaVariant variant, const MhaCall& call) {
   if (expected_.count() == 0) expected_check_ = expect(call);
   if (!expected_check_.good()) return expected_check_;
   if (dropout_of(variant) > 0.0)
-    return {0.0, f32_limit()};  // no reference to compare with: only a few tokens are checked
-  // 16 bits: x, the parameters and intermediate results were rounded too.
+    return {0.0, f32_limit()};  // no reference to compare with; check_few checks a few tokens
+  // In 16 bits, x, the parameters and intermediate results were rounded too.
   const BenchCheck check{token_error(call.out, expected_), 2.0 * f32_limit() + 5.0 * rounding(variant)};
   return variant == MhaVariant::packed ? worse_check(check, expected_check_) : check;
 }

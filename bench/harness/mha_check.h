@@ -36,8 +36,8 @@ class MhaChecker {
 
   // Checks a call on a few tokens against the reference: the output, and the other results of the variant.
   BenchCheck check_few(MhaVariant variant, MhaLayer& layer, int threads);
-  // Checks the result of a full call, which is still in memory, against packed qkv in f32, and that against the
-  // formula.
+  // Checks the result of a full call, which is still in memory, against packed qkv in f32, which is itself checked
+  // against the formula.
   BenchCheck check_all(MhaVariant variant, const MhaCall& call);
 
  private:

@@ -105,7 +105,7 @@ void plain_attention(const PlainAttention& call) {
   const std::int64_t length = call.query.size(2), dim = call.query.size(3);
   const std::int64_t group = heads / call.key.size(1);
   const Steps steps = steps_of_this_machine();
-  // As many tasks as threads, each with its share of the heads, so no more run at once.
+  // As many tasks as threads, each with its share of the heads, so that no more run at once.
   const std::int64_t tasks = std::min<std::int64_t>(call.threads, batch * heads);
   parallel_for(tasks, [&](std::int64_t task) {
     std::vector<float> keys_transposed(static_cast<std::size_t>(length * dim));

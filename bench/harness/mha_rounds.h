@@ -1,4 +1,4 @@
-// Checks and times the layer's variants, and sgemm as a baseline, in rounds: ratios are taken within a round.
+// Checks and times the layer's variants, and sgemm as a baseline, in rounds; ratios are taken within a round.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ TrainingLayer::TrainingLayer(MultiHeadAttention layer, bool causal)
 }
 
 void TrainingLayer::run(const MhaCall& call) {
-  // Like after an optimizer step: parameters are packed again, and gradients start at zero.
+  // As after an optimizer step, parameters are packed again, and gradients start at zero.
   layer_.change_parameters([](std::size_t, const TensorView&) {});
   for (Tensor& gradient : gradients_) {
     if (gradient.dtype() == DType::f64) {

@@ -14,7 +14,7 @@
 namespace rapt::bench {
 
 enum class MhaVariant : std::uint8_t {
-  per_head,      // three small products and attention for each head by itself
+  per_head,      // three small products and attention, separately for each head
   separate,      // one product each for q, k and v
   packed,        // one product for all three: the baseline of the other variants
   plain,         // packed, with the plain formula: all scores are written to memory
@@ -44,7 +44,7 @@ inline bool trains(MhaVariant variant) {
   return variant == MhaVariant::training || variant == MhaVariant::training_dropout;
 }
 
-// Self-attention without biases of q, k and v, with one of the output.
+// Self-attention without biases of q, k and v, but with a bias of the output.
 struct MhaSizes {
   std::int64_t batch = 8;
   std::int64_t tokens = 1024;
@@ -67,7 +67,7 @@ ReturnWeights weights_of(MhaVariant variant);
 
 double dropout_of(MhaVariant variant);
 
-// The library's layer, packed. With the parameters of `like`, rounded to `type`; without one, with its own.
+// The library's layer, packed, with the parameters of `like` rounded to `type`, or with its own if `like` is null.
 MultiHeadAttention packed_layer(const MhaSizes& sizes, DType type, const MultiHeadAttention* like = nullptr,
                                 double dropout = 0.0);
 

@@ -8,7 +8,7 @@
 
 namespace rapt::bench {
 
-// In [-1, 1): a pure function of the stream and the index.
+// In [-1, 1); each number depends only on the stream and its index.
 Tensor numbers(std::int64_t count, std::uint32_t stream, DType dtype);
 
 // |a − b| / |b|, over all elements; 0 if both are 0.

@@ -1,4 +1,4 @@
-// Times cases and baselines in rounds: everything once, then everything again. A temporary slowdown affects all of
+// Times cases and baselines in rounds: everything once, then everything again. So a temporary slowdown affects all of
 // them, and ratios are taken within a round.
 #pragma once
 
@@ -18,7 +18,7 @@ using Progress = std::function<void(const std::string& now)>;
 
 double seconds(const std::function<void()>& work);
 
-// The number of calls per sample, so that it lasts this long; the first of two calls is a warm-up.
+// The number of calls with which a sample lasts this long, found with two calls, of which the first is a warm-up.
 std::int64_t repeats_for(double shortest, const std::function<void()>& work);
 // Time per call.
 double seconds_of_each(std::int64_t repeats, const std::function<void()>& work);
@@ -34,7 +34,7 @@ class Samples {
   double median() const { return quantile(0.5); }
   double min() const { return quantile(0.0); }
   double max() const { return quantile(1.0); }
-  double quantile(double fraction) const;  // between neighbours: linear
+  double quantile(double fraction) const;  // linear between neighbours
   const std::vector<double>& values() const { return values_; }
 
  private:
@@ -63,7 +63,7 @@ struct BenchResult {
   std::string stream_way{};  // of reading only the case's own keys and values; empty: not requested
   Samples stream_gbps{};
   Samples streams_gbps{};  // the same memory, read as several streams at once if that is faster
-  Samples host_us{};       // of a call on a GPU: until it is enqueued
+  Samples host_us{};       // time until a call on a GPU is enqueued
 };
 
 struct BenchReport {

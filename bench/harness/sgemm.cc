@@ -29,7 +29,7 @@ Function symbol(void* library, const char* name) {
 }  // namespace
 
 std::vector<SgemmLibrary> SgemmLibrary::find() {
-  // Threads that spin after a product would take a core from the next measurement. Settings of the user are kept.
+  // Threads that spin after a product would take a core from the next measurement. The user's settings have priority.
   setenv("OMP_WAIT_POLICY", "PASSIVE", 0);
   setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);  // 2^20 cycles
 
@@ -37,7 +37,7 @@ std::vector<SgemmLibrary> SgemmLibrary::find() {
   for (const Candidate& candidate : kCandidates) {
     void* handle = nullptr;
     for (const char* file : candidate.files) {
-      if (handle == nullptr) handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);  // never closed: its threads live on
+      if (handle == nullptr) handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);  // never closed, because its threads live on
     }
     if (handle == nullptr) continue;
     SgemmLibrary library;

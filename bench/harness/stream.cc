@@ -12,7 +12,7 @@ namespace {
 
 using Read = std::uint64_t (*)(const std::byte* data, std::size_t bytes);
 
-// Sums 512 bytes a step, from kStreams positions at once, in eight chains. A macro for the same reason as RAPT_FMA.
+// Sums 512 bytes per step, from kStreams positions at once, in eight chains. A macro for the same reason as RAPT_FMA.
 // kPrefetch 0: no prefetch.
 #define RAPT_READ(Vector, kStreams, kPrefetch)                                  \
   constexpr std::size_t kEach = 512 / (kStreams);                               \
@@ -85,7 +85,7 @@ std::span<const Way> ways() {
 
 using Bytes = FastestRead::Bytes;
 
-// Each thread reads its own part of everything, cut between pages.
+// Each thread reads its own part of everything; parts begin at page boundaries.
 std::vector<std::vector<Bytes>> shared_out(const std::vector<Bytes>& data, int threads) {
   constexpr std::size_t kPage = 4096;
   std::vector<std::vector<Bytes>> shares(static_cast<std::size_t>(threads));
@@ -104,7 +104,7 @@ std::vector<std::vector<Bytes>> shared_out(const std::vector<Bytes>& data, int t
 
 FastestRead::FastestRead(std::size_t bytes, int threads)
     : memory_({static_cast<std::int64_t>(bytes / sizeof(float))}), bytes_(bytes / sizeof(float) * sizeof(float)) {
-  // Written, not only reserved: untouched pages all map to one page of zeros, which stays in cache.
+  // Written, because untouched pages all map to one page of zeros, which stays in cache.
   std::ranges::fill(memory_.values<float>(), 1.0F);
   shares_ = shared_out({std::as_bytes(memory_.values<float>())}, threads);
   find_way();
@@ -115,7 +115,7 @@ FastestRead::FastestRead(const std::vector<Bytes>& data, int threads) : shares_(
   find_way();
 }
 
-// Alternates, and takes the median, so that a single lucky sample does not decide.
+// Alternates between the ways, and compares medians, so that a single lucky sample does not decide.
 void FastestRead::find_way() {
   constexpr std::size_t kRounds = 7;
   const auto times = 1 + static_cast<std::int64_t>((std::size_t{32} << 20) / (bytes_ + 1));

@@ -15,7 +15,7 @@ class Case:
     heads: int = 8
     length: int = 1024  # of queries
     dim: int = 64
-    causal: bool = False  # where keys differ in number, the last query sees the last key
+    causal: bool = False  # if there are more or fewer keys, the last query sees the last key
     window: tuple = None  # (left, right)
     mask: str = None  # "bool" or "float", full size: (B, H, L, L)
     kv_heads: int = None  # default: as many as heads
@@ -237,7 +237,7 @@ def groups(quick):
         case = Case(1, 8, long // 4, dim)
         masked = tuple(dataclasses.replace(case, mask=mask) for mask in ("bool", "float"))
         found.append(Group("masks", (case, *masked), threads=(1,)))
-    # ONNX Runtime keeps all scores of a call: here that would be gigabytes.
+    # ONNX Runtime keeps all scores of a call, which would be gigabytes here.
     case = Case(1, 8, long, 64)
     window = dataclasses.replace(case, window=(long // 32, 0))
     found.append(Group("window", (case, window), threads=(1,), peers=("PyTorch",)))

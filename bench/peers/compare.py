@@ -77,7 +77,7 @@ class Entry:
 def require_agreement(entries):
     ours = next(entry for entry in entries if entry.contestant.name == "rapt")
     for entry in entries:
-        if getattr(entry.case, "dropout", 0.0):  # each contestant draws different numbers
+        if getattr(entry.case, "dropout", 0.0):  # each contestant drops different weights
             continue
         error = float(numpy.linalg.norm(entry.answer - ours.answer) / numpy.linalg.norm(ours.answer))
         if not error <= MOST_ERROR[entry.case.dtype]:

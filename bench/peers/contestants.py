@@ -59,7 +59,7 @@ class Rapt:
                 raise RuntimeError(message.decode())
             return answer
 
-        run.keep = (call, inputs)  # whose memory the call points to
+        run.keep = (call, inputs)  # the call points to their memory
         return run
 
     @staticmethod

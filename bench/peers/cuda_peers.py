@@ -25,15 +25,15 @@ import time
 
 TOKENS = 16384
 WIDTH = 2048  # heads × head size
-SEPARATOR = "spin_kernel"  # what torch.cuda._sleep launches: it stands between two calls
+SEPARATOR = "spin_kernel"  # the kernel of torch.cuda._sleep, which separates two calls
 
-# A ratio that must be reached: what is divided by what (contestants of cells), the floor and the target. Times are
-# compared the other way round: of "a over b" the time of b is divided by that of a.
+# A goal is a ratio of two contestants of cells, with a floor and a target. It is a ratio of speeds: for "a over b" the
+# time of b is divided by the time of a.
 CELLS = []
 
 
 class Cell:
-    """A call of attention, and who computes it."""
+    """A call of attention, and the contestants that compute it."""
 
     def __init__(self, name, peers, n=4096, d=128, dtype="bfloat16", causal=False, **more):
         self.name, self.peers, self.n, self.d, self.dtype, self.causal = name, peers, n, d, dtype, causal
@@ -42,7 +42,7 @@ class Cell:
         self.__dict__.update(more)
 
     def pairs(self):
-        """Visible (query, key) pairs of all heads, masks apart."""
+        """Visible (query, key) pairs of all heads, ignoring masks."""
         lengths = self.lengths or [self.n] * self.batch
         if self.window:
             w = self.window
@@ -60,7 +60,7 @@ def cell(*given, **named):
     return CELLS[-1].name
 
 
-# (row of the table, "cell/contestant" that is compared, beside which, floor, target, more is better)
+# (row of the table, "cell/contestant", the one that it is compared with, floor, target, "ratio" or "rate")
 GOALS = []
 
 
@@ -99,7 +99,7 @@ goal("dropout 0.1, relative to rapt without dropout", "dropout/rapt", f"{FULL}/r
 goal("dropout 0.1, over PyTorch's fastest backend", "dropout/rapt", "dropout/best", 1.0, 1.2)
 LENGTHS = [4096, 512, 2048, 1024, 3072, 1536, 2560, 1536]
 assert sum(LENGTHS) == TOKENS
-EVEN = 2688  # about Σ n² / Σ n, in tiles of 128: sequences of one length with as much work for each key
+EVEN = 2688  # about Σ n² / Σ n, in tiles of 128; equal lengths with as much work per key
 cell("packed", [], lengths=LENGTHS)
 cell("even", [], lengths=[EVEN] * (TOKENS // EVEN))
 goal("packed lengths 512 to 4096, relative to equal lengths with as much work", "packed/rapt", "even/rapt", 0.85, 0.95, "rate")
@@ -160,7 +160,7 @@ def checked(message):
 
 
 class Rapt:
-    """A prepared call: to run it is one call of C."""
+    """A prepared call, which runs by one C call."""
 
     def __init__(self, lib, cell, q, k, v, mask):
         import torch
@@ -217,7 +217,7 @@ def inputs(cell):
 
 
 def peer(name, cell, q, k, v, mask):
-    """PyTorch's backend as a function; raises where it does not take the call."""
+    """PyTorch's backend as a function, which raises an error if it does not support the call."""
     import torch
     import torch.nn.functional as F
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -274,7 +274,7 @@ def truth(cell, q, k, v, mask, b, h):
 
 
 def contestants(cell, libs):
-    """Functions by name, and what stands in the way of those that are missing."""
+    """Functions by name, and the reasons why others are missing."""
     import torch
 
     q, k, v, mask = inputs(cell)
@@ -287,7 +287,7 @@ def contestants(cell, libs):
             run()
             torch.cuda.synchronize()
             runs[name] = run
-        except Exception as error:  # a backend that does not take a call says so in its own way
+        except Exception as error:  # each backend has its own error for an unsupported call
             missing[name] = str(error).splitlines()[0][:120]
     return runs, missing, (q, k, v, mask)
 
@@ -338,7 +338,7 @@ def milliseconds(runs, rounds, sample=0.03):
 
 
 def host_microseconds(lib):
-    """Of a call that enqueues a small problem: the device is not waited for."""
+    """The time of a call that enqueues a small problem, without waiting for the device."""
     import torch
 
     small = Cell("small", [], n=128, d=128, batch=1, heads=1)
@@ -402,7 +402,7 @@ def run_time(args):
 
 
 def run_calls(args):
-    """Every call once, after a warm-up, each behind a separator: what ncu profiles."""
+    """Runs every call once, after a warm-up, each after a separator, for ncu to profile."""
     import torch
 
     libs = {"rapt": library(args.lib)}
@@ -415,7 +415,7 @@ def run_calls(args):
             torch.cuda._sleep(1)
             run()
         torch.cuda._sleep(1)
-        order.append("")  # what the next cell's inputs and warm-up launch
+        order.append("")  # the kernels that the next cell's inputs and warm-up launch
         del runs, tensors
     torch.cuda.synchronize()
     with open(args.order, "w", encoding="utf-8") as file:
@@ -454,7 +454,7 @@ def refusal(run):
 
 
 def captured(run):
-    """A call in a CUDA graph; the graph."""
+    """Captures a call in a CUDA graph, and returns the graph."""
     import torch
 
     graph = torch.cuda.CUDAGraph()
@@ -466,7 +466,7 @@ def captured(run):
 
 
 def run_behave(args):
-    """What can be seen only with another user of CUDA in the process."""
+    """Checks that need another user of CUDA in the process."""
     import torch
 
     lib = library(args.lib)
@@ -518,7 +518,7 @@ def run_behave(args):
         words = refusal(bad)
         check("memory of another GPU is refused with a reason", "its memory is on cuda:1" in words, words)
 
-    # Last: a failed assertion on the device ends the use of CUDA in this process.
+    # This comes last, because a failed assertion on the device ends the use of CUDA in this process.
     good.call.stream = torch.cuda.current_stream().cuda_stream
     torch.zeros(4, device="cuda")[torch.full((1,), 1000, device="cuda")]
     time.sleep(1)

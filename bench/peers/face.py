@@ -72,7 +72,7 @@ def ratios(record, line, peer):
 def span(found):
     if not found:
         return "–"
-    # A ratio below 1 is rounded down, so that it never reads 1.00.
+    # A ratio below 1 is rounded down, so that it never becomes 1.00.
     written = [f"{math.floor(100 * each) / 100:.2f}" if each < 1 else f"{each:.2f}" if each < 10 else f"{each:.0f}"
                for each in (min(found), max(found))]
     return written[0] if written[0] == written[1] else "–".join(written)

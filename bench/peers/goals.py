@@ -37,7 +37,7 @@ def over_sgemm(own, lengths, dim, causal):
 
 
 def is_first(group, entry):
-    """The plain case of a group, which its others are compared with."""
+    """Whether this is the plain case of a group, with which the others are compared."""
     return entry["case"] == group["cases"][0]
 
 

@@ -45,12 +45,12 @@ struct RaptGpuTensor {
 
 struct RaptGpuCall {
   RaptGpuTensor query, key, value, out;
-  RaptGpuTensor mask;  // bool: true is kept; else it is added
+  RaptGpuTensor mask;  // bool: true keeps the key; other types are added
   void* lse;           // null, or f32 (B, Hq, Lq), contiguous
   void* stream;        // cudaStream_t
-  void* workspace;     // null: the call takes its own
+  void* workspace;     // null: the call allocates its own
   std::size_t workspace_bytes;
-  const std::int64_t* starts;  // null, or the starts of packed sequences, of queries and keys alike
+  const std::int64_t* starts;  // null, or the starts of packed sequences, for both queries and keys
   std::int64_t starts_count;
   std::int64_t window_left, window_right;  // −1: open
   double dropout;

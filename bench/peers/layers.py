@@ -51,7 +51,7 @@ class RaptLayer:
             self.require_good(forward(handle, reference))
             return answer
 
-        run.keep = (call, inputs, Deleted(self._library, handle))  # whose memory the call points to
+        run.keep = (call, inputs, Deleted(self._library, handle))  # the call points to their memory
         return run
 
     def new(self, case, module, dropout=0.0):
@@ -104,7 +104,7 @@ class PyTorchLayer(contestants.PyTorch):
 
 
 class PyTorchClass(contestants.PyTorch):
-    """The class of the notes, with one Linear for q, k and v, and one for the output."""
+    """The layer class of the notes, with one Linear for q, k and v, and one for the output."""
 
     takes = cases.LayerCase
 

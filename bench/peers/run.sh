@@ -4,7 +4,7 @@
 #
 #   bench/peers/run.sh BUILD [--quick]     BUILD: where rapt was built with RAPT_BUILD_BENCH=ON
 #
-# --quick takes small cases, to try the scripts, and writes the page beside the results instead.
+# With --quick the cases are small, to try the scripts, and the page is written beside the results instead.
 # scripts/peers.sh makes the environment with the peers.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -21,7 +21,8 @@ mkdir -p "$results"
 venv=$(scripts/peers.sh)
 eval "$(scripts/peers-env.sh "$venv")"
 
-# Contention hits unequally: a peer whose threads spin at a barrier waits for the one that has no core.
+# Other load does not slow all contestants equally: a peer whose threads spin at a barrier waits for the thread that has
+# no core.
 read -r load _ </proc/loadavg
 if [ "${load%.*}" -ge 1 ]; then echo "peers: this machine is busy (load $load); wait, or do not trust the ratios" >&2; fi
 

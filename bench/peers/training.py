@@ -54,14 +54,14 @@ class RaptBackward:
             layers.RaptLayer.require_good(backward(reference))
             return gradients
 
-        run.keep = (call, given)  # whose memory the call points to
+        run.keep = (call, given)  # the call points to their memory
         return run
 
     array = staticmethod(contestants.PyTorch.array)
 
 
 class PyTorchBackward(contestants.PyTorch):
-    """The backward of scaled_dot_product_attention: forward is done, and its graph kept."""
+    """The backward of scaled_dot_product_attention; forward has already run, and its graph is kept."""
 
     takes = cases.BackwardCase
 
@@ -87,7 +87,7 @@ class RaptTraining(layers.RaptLayer):
         call = _Step(x.data_ptr(), inputs.dout.data_ptr(), out.data_ptr(), dx.data_ptr(), case.batch, case.length,
                      case.causal, threads)
         train, reference = self._library.rapt_peer_layer_train, ctypes.byref(call)
-        self.require_good(train(handle, reference))  # its gradients are allocated from now on
+        self.require_good(train(handle, reference))  # allocates its gradients
         gradients = [self._gradient(handle, n, each) for n, each in enumerate(module.parameters())]
 
         def run():

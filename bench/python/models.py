@@ -62,7 +62,7 @@ def measure(what, name, implementation, prefill, decode, threads):
     model = make(name, implementation, prefill + decode)
     tokens = torch.randint(model.config.vocab_size, (1, prefill), generator=torch.Generator().manual_seed(2))
     with torch.inference_mode():
-        model(tokens[:, :64])  # libraries load what they load
+        model(tokens[:, :64])  # everything that is loaded lazily is loaded
         before = peak_mib()
         if what == "prefill":
             began = time.perf_counter()

@@ -17,7 +17,7 @@ import rapt
 from rapt import _rapt
 from rapt._options import Options
 
-CALLS = 500  # in one round: well under a slice of the scheduler
+CALLS = 500  # in one round: well under a time slice of the scheduler
 
 
 def python_seconds(call, calls=CALLS):

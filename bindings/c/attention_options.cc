@@ -31,7 +31,7 @@ std::vector<Mask> masks(const Caller& caller, const rapt_mask* first, std::size_
   return result;
 }
 
-// Of a rapt_capture or a rapt_weights_gradient.
+// The selection of heads and queries in a rapt_capture or a rapt_weights_gradient.
 template <class Request>
 Selection selection(const Caller& caller, const Structs<Request>& all, std::size_t n, const Request& request) {
   return {.mean_over_heads = request.of_mean_over_heads != 0,

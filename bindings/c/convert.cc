@@ -51,7 +51,7 @@ struct TypePair {
   std::uint8_t code, bits;
 };
 
-// DLPack's numbers, written out: a <dlpack/dlpack.h> that was included before may be too old to name them all.
+// DLPack's type codes as numbers: a <dlpack/dlpack.h> that was included before may be too old to name them all.
 constexpr std::uint8_t kInt = 0, kFloat = 2, kBfloat = 4, kBool = 6;
 constexpr int kCpu = 1, kCuda = 2;
 
@@ -71,7 +71,7 @@ DType dtype_of_tensor(const Caller& caller, const Place& place, const DLDataType
 }
 
 Device device_of(const Caller& caller, const Place& place, const DLDevice& given) {
-  // Read as a number: the caller's value may be outside the enum.
+  // Read as a number, because the caller's value may be outside the enum.
   std::int32_t type = 0;
   static_assert(sizeof(type) == sizeof(given.device_type));
   std::memcpy(&type, &given.device_type, sizeof(type));

@@ -58,7 +58,7 @@ class Caller {
     return {all.begin(), all.end()};
   }
 
-  // A choice among 0 … last, which C++ has under the same numbers.
+  // An enumerator, 0 … last, which has the same value in C++.
   template <class Enum>
   Enum choice(const Place& place, std::int32_t value, Enum last) const {
     if (value < 0 || value > static_cast<std::int32_t>(last)) {
@@ -80,14 +80,14 @@ class Caller {
   const char* function_;
 };
 
-// C and C++ enums have the same values, so that conversion is a cast; assert it for each.
+// C and C++ enums have the same values, so that a conversion is a cast; asserts this for an enumerator.
 template <class Enum>
 constexpr bool same(Enum cpp, int c) {
   return static_cast<int>(cpp) == c;
 }
 
-// The initial value of a struct: all zero, that is null pointers, no flags and the first value of each enum; options.h
-// lists the exceptions.
+// The initial value of a struct is all zero: null pointers, no flags and the first value of each enum. options.h lists
+// the exceptions.
 template <class Struct>
 Struct defaults() {
   Struct result{};
@@ -95,8 +95,8 @@ Struct defaults() {
   return result;
 }
 
-// A struct in this library's version: the caller's fields, and defaults for the fields past its end. Null: all
-// defaults.
+// A struct in this library's version: the caller's fields, and defaults for fields that an older caller's struct lacks.
+// Null: all defaults.
 template <class Struct>
 Struct whole(const Caller& caller, const Place& place, const Struct* given) {
   Struct result = defaults<Struct>();
@@ -106,7 +106,7 @@ Struct whole(const Caller& caller, const Place& place, const Struct* given) {
   return result;
 }
 
-// An array of structs in the caller's version: all have the size that the first one gives.
+// An array of structs in the caller's version, all of the size that the first one gives.
 template <class Struct>
 class Structs {
  public:
@@ -152,7 +152,7 @@ struct DimsMemory {
   std::array<std::int64_t, Dims::kMaxRank> shape{}, strides{};
 };
 DLTensor describe(const ConstTensorView& view, DimsMemory& memory);
-// The same for shape and strides that are already stored elsewhere; no strides: row-major.
+// A DLTensor whose shape and strides are already stored elsewhere; no strides: row-major.
 DLTensor describe(const void* data, DType dtype, std::span<const std::int64_t> shape, std::int64_t* strides);
 
 // Wraps a C thread pool for C++: an exception in a task does not cross C code, but is rethrown at the end.

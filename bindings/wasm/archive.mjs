@@ -1,6 +1,6 @@
-// numpy.savez_compressed deflates its members, and the engine is built without zlib: here the platform inflates them
+// numpy.savez_compressed deflates its members, and the engine is built without zlib. So the platform inflates them here
 // (DecompressionStream), and the archive is passed on with its members stored. An archive that looks broken is passed
-// on unchanged: the engine reports what is wrong.
+// on unchanged; the engine reports what is wrong.
 
 const DIRECTORY_END = 0x06054b50;
 const DIRECTORY = 0x02014b50;

@@ -36,7 +36,7 @@ class Array {
   Array transpose(int a, int b) const;
   Array slice(int dim, int begin, int end) const;
   Array select(int dim, int index) const;
-  Array reshape(const val& shape) const;  // copies where strides do not allow it
+  Array reshape(const val& shape) const;  // copies if the strides do not allow a view
   Array split_heads(int heads) const;
   Array combine_heads() const;
 

@@ -20,7 +20,7 @@ namespace rapt::wasm {
 
 namespace {
 
-// The memory of one capture: the query's batch, the chosen heads and queries, and all keys.
+// The memory of one capture, with the query's batch size, the chosen heads and queries, and all keys.
 Tensor memory_of(const Selection& of, const ConstTensorView& query, const ConstTensorView& key) {
   const auto or_all = [](const std::vector<std::int64_t>& chosen, std::int64_t all) {
     return chosen.empty() ? all : std::ssize(chosen);
@@ -166,7 +166,7 @@ val weights_map(const val& query, const val& key, const val& given) {
     const int batch = whole("batch", 0), head = whole("head", 0);
     const int rows = whole("rows", 256), columns = whole("columns", 256);
     if (rows < 1 || columns < 1) throw Error("rows and columns must be at least 1");
-    const int cell = whole("cell", 0);  // 0: rows and columns determine the size
+    const int cell = whole("cell", 0);  // 0: `rows` and `columns` determine the size
     if (cell < 0) throw Error("cell must be at least 1");
     const Range queries = range_of(is_given(given) ? given["queries"] : val::undefined(), q.size(2), "queries");
     const Range keys = range_of(is_given(given) ? given["keys"] : val::undefined(), k.size(2), "keys");

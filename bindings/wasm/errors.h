@@ -11,7 +11,7 @@ namespace rapt::wasm {
 
 [[noreturn]] void throw_error(const std::string& text);
 
-// What `work` returns. Exceptions must not cross into JavaScript in any other way.
+// Returns what `work` returns. Exceptions must not cross into JavaScript in any other way.
 template <class Work>
 auto guarded(const Work& work) -> decltype(work()) {
   std::string problem;

@@ -20,8 +20,8 @@ class File {
  public:
   // `bytes` is a Uint8Array; the file extension gives the format. The bytes are copied once.
   File(const std::string& name, const val& bytes);
-  // The beginning of a safetensors file of `size` bytes: at least its header, and only that is read. It gives the
-  // offsets; the page reads the tensors itself.
+  // The beginning of a safetensors file of `size` bytes. It must include the header, and only the header is read: it
+  // gives the offsets, with which the page reads the tensors itself.
   File(const std::string& name, const val& beginning, double size);
 
   // [{name, type, shape}], in the file's order; the one array of a .npy has no name. A safetensors file adds `bytes`,

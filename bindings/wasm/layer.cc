@@ -124,7 +124,7 @@ Array layer_norm_of(const Array& x, const Array& weight, const val& bias) {
   });
 }
 
-// (B, H, L, D), turned by position: {base, pairs}.
+// (B, H, L, D), rotated by position; options {base, pairs}.
 Array rotary_of(const Array& x, const val& given) {
   return guarded([&] {
     require_known(given, "rotary", {"base", "pairs"});

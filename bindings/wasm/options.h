@@ -13,7 +13,7 @@ namespace rapt::wasm {
 // Throws if the object has an unknown key, so that misspelt options are not ignored.
 void require_known(const emscripten::val& object, const char* what, std::initializer_list<std::string_view> known);
 
-// Options of rapt/attention.h. Its views point to tensors of the object, which must live until the call returns. Keys
+// Options of rapt/attention.h. Their views point to tensors of the object, which must live until the call returns. Keys
 // in `besides` are left to the caller.
 AttentionOptions attention_options(const emscripten::val& object, std::initializer_list<std::string_view> besides = {});
 

@@ -8,7 +8,7 @@
 
 import {stored} from './archive.mjs';
 
-// Objects of the engine: each has a handle that must be released.
+// An object of the engine: it has a handle that must be released.
 class Handle {
   constructor(rapt, handle) {
     this.rapt = rapt;
@@ -132,7 +132,7 @@ class Rapt {
     }
   }
 
-  // What a scope returns belongs to the one around it.
+  // What a scope returns belongs to the scope around it.
   keep(result, made) {
     if (made.delete(result)) {
       this.scopes.at(-2)?.add(result);

@@ -82,7 +82,7 @@ std::unique_ptr<train::Task> task_named(const std::string& name) {
   throw Error("unknown task \"" + name + "\"; it must be induction or reverse");
 }
 
-// A run of training. `example` is a row that is not in any batch, for display.
+// A training run. `example` is a row for display that is in no batch.
 class Training {
  public:
   Training(const std::string& task, double seed)
@@ -101,8 +101,8 @@ class Training {
   }
   void set_rate(double rate) { trainer_.set_rate(rate); }
   void set_causal(bool causal) { trainer_.set_causal(causal); }
-  // Of the model as it is now: {loss, measures: [{key, words, value, goal}]}. `causal`: as in generation, where there
-  // is no future to attend to.
+  // An evaluation of the current model: {loss, measures: [{key, words, value, goal}]}. `causal`: as in generation,
+  // where there is no future to attend to.
   val evaluation(bool causal) {
     const train::Evaluation evaluation = causal ? trainer_.evaluate_causal() : trainer_.evaluate();
     val measures = val::array();

@@ -27,7 +27,7 @@ struct BenchOptions {
   ColorChoice color = ColorChoice::automatic;
   GemmOptions gemm;      // of `rapt bench gemm`
   MhaOptions mha;        // of `rapt bench mha`
-  DecodeOptions decode;  // of `rapt bench decode`; all others are of `rapt bench attention` and `rapt bench backward`
+  DecodeOptions decode;  // of `rapt bench decode`; all other members are of `rapt bench attention` and `backward`
 };
 
 Command add_bench(Command& rapt, BenchOptions& options);

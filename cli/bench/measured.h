@@ -17,7 +17,7 @@ namespace rapt::cli {
 // The options of a benchmark that runs one plan.
 template <class Plan>
 struct PlanOptions {
-  bool asked = false;  // set when the command is given
+  bool asked = false;  // whether this benchmark was requested
   Plan plan;
   bool json = false;
   ColorChoice color = ColorChoice::automatic;

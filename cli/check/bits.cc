@@ -14,7 +14,7 @@
 namespace rapt::cli {
 namespace {
 
-// The arguments of a call, with inputs on the device of the case.
+// The arguments of a call, whose inputs are on the case's device.
 struct Call {
   ConstTensorView query, key, value;
   AttentionOptions options;
@@ -93,7 +93,8 @@ std::vector<std::int64_t> offsets_of(const Call& call) {
   return offsets;
 }
 
-// A call on the given batch rows, in this order, of a call that is not packed. `from` selects these rows of a view.
+// The part of a call, which must not be packed, that has the given batch rows, in this order. `from` selects these rows
+// of a view.
 Call with_rows(const Call& call, const std::vector<std::int64_t>& rows,
                const std::function<ConstTensorView(const ConstTensorView&)>& from) {
   Call part = call;
@@ -189,9 +190,9 @@ std::optional<bool> gradients_twice(const cases::Case& test, const Call& /*call*
 
 template <std::int64_t kCount>
 std::optional<bool> in_a_batch_of(const cases::Case& /*test*/, const Call& call, const Result& whole) {
-  constexpr std::int64_t kMostPairs = std::int64_t{1} << 24;  // more would only take longer
+  constexpr std::int64_t kMostPairs = std::int64_t{1} << 24;  // larger calls would only take longer
   if (is_packed(call) || whole.out.count() == 0) return std::nullopt;
-  if (kCount > 1 && call.options.dropout.rate > 0.0) return std::nullopt;  // dropout depends on the place in the batch
+  if (kCount > 1 && call.options.dropout.rate > 0.0) return std::nullopt;  // dropout depends on b
   if (kCount * call.query.size(1) * call.query.size(2) * call.key.size(2) > kMostPairs) return std::nullopt;
   for (std::int64_t b = 0; b < call.query.size(0); ++b) {
     const Result part = run_repeated(call, b, kCount);

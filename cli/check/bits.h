@@ -14,14 +14,14 @@ namespace rapt::cli {
 struct BitsScore {
   CheckTarget target;
   std::string what;          // "alone in a batch of 1"
-  std::int64_t cases = 0;    // that allow it
+  std::int64_t cases = 0;    // number of cases that allow this way
   std::int64_t differ = 0;   //
   std::string first_case{};  // the first case whose bits differ
 };
 
 struct BitsReport {
   std::vector<BitsScore> scores;
-  std::int64_t left_out = 0;  // cases that an engine does not compute
+  std::int64_t left_out = 0;  // number of cases that the engine does not support
   double seconds = 0.0;
 
   bool good() const;

@@ -22,7 +22,7 @@ namespace {
 constexpr std::array<std::pair<std::string_view, std::optional<Engine>>, 3> kEngines{
     {{"reference", Engine::reference}, {"cpu", Engine::cpu}, {"cuda", Engine::cuda}}};
 
-// A line that is updated on a terminal; otherwise a few lines, so that logs stay short.
+// Progress as one line that is updated on a terminal, or as a few lines elsewhere, so that logs stay short.
 class Progress {
  public:
   void operator()(std::int64_t done, std::int64_t total, std::int64_t wrong) {

@@ -202,7 +202,7 @@ std::vector<CheckDigest> run_digests(const CheckPlan& plan, const CheckProgress&
   }
   for (std::size_t n = 0; n < digests.size(); ++n) {
     digests[n].attention = states[n].text();
-    if (!plan.case_name.empty() || digests[n].target.engine == Engine::cuda) continue;  // layers are on the CPU
+    if (!plan.case_name.empty() || digests[n].target.engine == Engine::cuda) continue;  // the layers run on the CPU
     use(digests[n].target);
     cases::Digest layers;
     cases::add_layers(digests[n].target.engine, layers);

@@ -18,8 +18,8 @@ struct CheckPlan {
   std::int64_t random = 0;           // number of random cases, with seeds `seed`, `seed` + 1, …
   std::uint64_t seed = 1;            //
   std::string case_name{};           // only this case: one of the list, or "Random" and a seed; empty: all
-  std::string instruction_set{};     // only this one, and no other engine; empty: every one that runs here
-  std::optional<Engine> engine{};    // only this one; absent: every one that runs here
+  std::string instruction_set{};     // only this set, and no other engine; empty: every set that runs here
+  std::optional<Engine> engine{};    // only this engine; absent: every engine that runs here
   std::int64_t most_failures = 100;  // maximum number of failures kept
 };
 
@@ -64,11 +64,11 @@ struct CheckScore {
   std::int64_t cases = 0;     // that were run
   std::int64_t left_out = 0;  // that were skipped, for the reason in `left_out_because`
   std::string left_out_because{};
-  std::int64_t gradients = 0;   // of these, cases with gradients: pages and i8 have none
+  std::int64_t gradients = 0;   // of these, cases with gradients (not with pages or i8)
   std::int64_t differ = 0;      // cases with wrong results
   double worst = 0.0;           // the largest error of an output, relative to the limit
   std::string worst_case{};     //
-  double worst_gradient = 0.0;  // the same of a gradient
+  double worst_gradient = 0.0;  // the largest error of a gradient, relative to the limit
   std::string worst_gradient_case{};
   double seconds = 0.0;  // spent in this engine
 };

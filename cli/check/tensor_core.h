@@ -1,4 +1,4 @@
-// `rapt check --tensor-core`: is the arithmetic of this GPU's tensor cores the one that kernels and tests assume?
+// `rapt check --tensor-core`: whether the arithmetic of this GPU's tensor cores is what kernels and tests assume.
 #pragma once
 
 #include "cli/exit_code.h"

@@ -84,7 +84,7 @@ std::vector<std::string> legend_lines(const Terminal& terminal, const Matrix& ma
 // Columns `first` … `last` − 1 of a matrix.
 MatrixBlock matrix_block(const Terminal& terminal, const Matrix& matrix, std::size_t first, std::size_t last, int left,
                          int cell, int width) {
-  constexpr int kWidestTitle = 34;  // wider only if the cells are
+  constexpr int kWidestTitle = 34;  // a title is wider only if the cells are
   MatrixBlock block;
   const std::size_t across = matrix.columns.size();
   const std::string title = mood_mark(matrix.mood) + matrix.title;

@@ -100,7 +100,7 @@ class ExhibitPage {
     std::size_t widest = 0;
     for (const auto& [option, meaning] : ideas) widest = std::max(widest, option.size());
     for (const auto& [option, meaning] : ideas) {
-      if (static_cast<int>(widest) + 40 > page_.room()) {  // no room after it
+      if (static_cast<int>(widest) + 40 > page_.room()) {  // too little room after the name
         page_.prose(fmt::format("rapt explain {}", option));
         page_.line(terminal_.dim(clip("  " + meaning, page_.room())));
         continue;
@@ -138,7 +138,7 @@ class ExhibitPage {
     return end;
   }
 
-  // Text after a mark; further lines are indented to its first word.
+  // Prints text after a mark; further lines are indented to the first word.
   template <class Paint>
   void marked(const std::string& mark, const std::string& text, const Paint& paint) {
     const int indent = columns(mark);

@@ -22,7 +22,7 @@ struct ExplainOptions {
   bool wrong_split = false;
   bool questions = false;                // list them
   std::optional<std::int64_t> question;  // answer this one
-  exhibits::Settings settings;           // of its switches
+  exhibits::Settings settings;           // of the question's switches
   bool json = false;
   Lang lang = Lang::en;
   ColorChoice color = ColorChoice::automatic;

@@ -18,8 +18,8 @@ constexpr int kNumberCell = 7;  // "-12.34 "
 constexpr int kNameWidth = 19;  // ".view(B, L, H, D)  "
 constexpr std::int64_t kMostTokens = 16;
 
-// The token that the page follows: the first that repeats an earlier word, other than the first word itself, so that
-// its previous, same, first and next word are all different; otherwise one in the middle.
+// The token that the page follows: the first one that repeats an earlier word other than the sentence's first word, so
+// that its previous, same, first and next words all differ; if there is none, a token in the middle.
 std::int64_t followed_token(const Sentence& sentence, std::int64_t shown) {
   const auto first_place = [&](std::int64_t i) {
     const auto place = std::find(sentence.ids.begin(), sentence.ids.end(), sentence.ids[static_cast<std::size_t>(i)]);
@@ -114,7 +114,7 @@ class WalkPage {
 void WalkPage::embedding() {
   page_.heading("1  embedding", fmt::format("x (B, L, E) = {}", to_string(walk_.x.shape())));
   page_.prose(say(words_.embedding, exhibits::kWho - 1, exhibits::kWho, kEmbedding - 1));
-  const int half = strip_cell(terminal_) * static_cast<int>(exhibits::kWho) + 1;  // and the gap
+  const int half = strip_cell(terminal_) * static_cast<int>(exhibits::kWho) + 1;  // with the gap
   page_.line(
       terminal_.dim(fmt::format("{:{}}{}{}", "", labels_.row_width() + 2, pad_right(words_.who, half), words_.where)));
   strips(walk_.x, exhibits::kWho);

@@ -89,7 +89,7 @@ ConstTensorView ArrayFiles::read(const std::string& option, const std::string& t
   } catch (const Error& error) {
     std::string what = error.what();
     if (what.starts_with("npy: ")) what.erase(0, 5);
-    const std::size_t advice = what.find("; integers can be read as");  // for programs
+    const std::size_t advice = what.find("; integers can be read as");  // advice for programs
     if (advice != std::string::npos)
       what = fmt::format("{}; save it as float: x.astype(\"float32\")", what.substr(0, advice));
     if (is_npy(name.file)) throw Error(fmt::format("{}: {}", option, what));
@@ -154,7 +154,8 @@ std::optional<std::string> nearest(std::string_view text, const std::vector<std:
   return nearest_within(std::max<std::size_t>(2, text.size() / 5), text, names);
 }
 
-// Many names share their directory and extension, which would make short names look similar.
+// The limit depends on the name without directory and extension: many names share those, so short names would look
+// similar.
 std::optional<std::string> nearest_file(const std::string& path, const std::vector<std::string>& paths) {
   const std::size_t stem = std::filesystem::path(path).stem().string().size();
   return nearest_within(std::max(std::min<std::size_t>(2, (stem + 1) / 2), stem / 5), path, paths);

@@ -103,7 +103,7 @@ void rename_layers(const ConvertOptions& options, Cargo& cargo) {
       if (!taken.contains(tensor.name)) {
         all.push_back(std::move(tensor));
       } else if (!std::exchange(placed, true)) {
-        for (const NamedTensor& renamed : state.tensors) {  // views into a temporary layer
+        for (const NamedTensor& renamed : state.tensors) {  // they are views into a temporary layer
           cargo.memory.push_back(Tensor::copy_of(renamed.value));
           all.push_back({renamed.name, cargo.memory.back().view()});
         }

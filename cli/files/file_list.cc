@@ -35,7 +35,7 @@ std::string shape_words(const std::vector<std::int64_t>& shape) {
 }
 
 TensorFile::TensorFile(const std::string& path) : path_(path) {
-  require_file("", path);  // first: the typo may be in the extension
+  require_file("", path);  // before the extension, which may have the typo
   kind_ = kind_of(path);
   std::error_code error;
   bytes_ = std::filesystem::file_size(path, error);
@@ -60,7 +60,7 @@ std::map<std::string, std::string> TensorFile::metadata() const {
 
 std::vector<FoundLayer> TensorFile::layers() const {
   if (safetensors_ != nullptr) return find_attention_layers(*safetensors_);
-  // Names and shapes are enough to find a layer: these views have no numbers.
+  // Names and shapes are enough to find a layer, so these views have no data.
   std::vector<NamedTensor> named;
   for (const FileEntry& entry : entries_) {
     if (!entry.name.empty() && entry.readable()) {

@@ -28,7 +28,8 @@ namespace {
 // Statistics read every number; up to this size that takes about a second.
 constexpr std::uint64_t kStatisticsUpTo = 256'000'000;
 
-// The shapes do not determine the number of heads: it comes from the metadata, or from a common head size. 0: unknown.
+// The shapes do not determine the number of heads; it comes from the metadata, or is guessed from common head sizes. 0:
+// unknown.
 std::int64_t likely_heads(const FoundLayer& layer, std::int64_t noted) {
   const std::vector<std::int64_t> possible = layer.possible_heads();
   if (std::find(possible.begin(), possible.end(), noted) != possible.end()) return noted;
@@ -70,7 +71,7 @@ Advice advice_for(const std::string& file, const FoundLayer& layer, bool alone, 
   return {heads, command};
 }
 
-// What MultiHeadAttention::save wrote beside the tensors; load reads the same.
+// The number of heads that MultiHeadAttention::save wrote beside the tensors, and that load reads.
 std::int64_t noted_heads(const TensorFile& file) {
   const auto metadata = file.metadata();
   const auto at = metadata.find("rapt.heads");
@@ -87,7 +88,7 @@ std::string numbers_words(const std::vector<std::int64_t>& list) {
   return words;
 }
 
-// Models repeat a layer many times: only the prefix of repeated layers is printed.
+// Models repeat a layer many times, so only the prefix of repeated layers is printed.
 bool is_like(const FoundLayer& a, const FoundLayer& b) {
   const auto sizes = [](const FoundLayer& l) {
     return std::tuple(l.family, l.embed_size, l.key_size, l.value_size, l.output_size, l.query_width, l.key_width,
@@ -157,7 +158,7 @@ std::string remarks(const FileEntry& entry, const std::optional<Statistics>& sta
   return words;
 }
 
-// Columns are as wide as their contents: most files fit in a terminal of 100 columns.
+// Columns are only as wide as their contents, so most files fit in a terminal of 100 columns.
 void print_tensors(const std::vector<FileEntry>& entries, const std::vector<std::optional<Statistics>>& stats) {
   constexpr std::size_t kLeft = 3;  // left-aligned columns
   std::vector<std::vector<std::string>> rows = {{"name", "shape", "type", "size"}};

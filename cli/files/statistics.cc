@@ -11,7 +11,8 @@
 namespace rapt::cli {
 namespace {
 
-// Calls visit(data, count) with the numbers in their own type. A bool is a byte: memory may hold more than 0 and 1.
+// Calls visit(data, count) with the numbers in their own type. A bool is read as a byte, because memory may hold values
+// other than 0 and 1.
 template <class Visit>
 void with_numbers(const ConstTensorView& tensor, const Visit& visit) {
   const Tensor copy = tensor.is_contiguous() ? Tensor() : Tensor::copy_of(tensor);

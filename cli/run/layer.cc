@@ -36,7 +36,7 @@ LoadedLayer load_model(const RunOptions& options, ArrayFiles& files) {
     return MultiHeadAttention::load(files.safetensors(options.model), load);
   } catch (const Error& error) {
     const std::string what = with_flags(error, options.mask);
-    if (what == error.what()) throw;  // about the file, which it names
+    if (what == error.what()) throw;  // a message about the file, with its name
     throw Error(fmt::format("{}: {} (rapt inspect {} lists the tensors)", options.model, what, options.model));
   }
 }
@@ -103,7 +103,7 @@ RunResult run_layer(const RunOptions& options, const MultiHeadAttention& layer, 
   const std::int64_t batch = batched ? inputs.query.size(config.batch_first ? 0 : 1) : 1;
   const std::int64_t heads = config.heads, queries = length(inputs.query);
   const std::int64_t keys = length(inputs.key) + (config.add_bias_kv ? 1 : 0) + (config.add_zero_attention ? 1 : 0);
-  const auto room = [&](const Dims& shape) {  // without the batch dimension if the inputs have none
+  const auto room = [&](const Dims& shape) {  // has no batch dimension if the inputs have none
     const DType type = config.dtype == DType::f64 ? DType::f64 : DType::f32;
     return Tensor(batched ? shape : Dims(std::span(shape.begin() + 1, shape.end())), type);
   };

@@ -41,8 +41,8 @@ class InputFiles : public Inputs {
   std::vector<Tensor> converted_;
 };
 
-// The mask, interpreted as the options say, and the sinks, in the accumulation type of the call: both from files.
-// `heads` is the number of heads of the call.
+// Reads the mask, interpreted as the options say, and the sinks, in the accumulation type of the call. `heads` is the
+// number of heads of the call.
 void read_head_options(const RunOptions& options, ArrayFiles& files, DType sums, std::int64_t heads,
                        AttentionOptions& attention);
 

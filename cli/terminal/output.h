@@ -6,7 +6,7 @@
 
 namespace rapt::cli {
 
-// "" clears the line. Only on a terminal: it would fill a log.
+// "" clears the line. Prints nothing if stderr is not a terminal, because progress would fill a log.
 void show_progress(const std::string& now);
 
 void print(const std::string& text);

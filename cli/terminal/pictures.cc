@@ -116,7 +116,7 @@ Block weight_map(const Terminal& terminal, const Labels& labels, const std::stri
 }
 
 int strip_cell(const Terminal& terminal) {
-  constexpr int kRoomForTwo = 70;  // 24 numbers, a name and the gaps between heads
+  constexpr int kRoomForTwo = 70;  // for 24 numbers of two columns, a name and the gaps between heads
   return terminal.width() >= kRoomForTwo ? 2 : 1;
 }
 

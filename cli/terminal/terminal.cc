@@ -68,7 +68,7 @@ Rgb blend(const std::array<Rgb, kCount>& stops, double fraction) {
   return {mix(a.r, b.r), mix(a.g, b.g), mix(a.b, b.b)};
 }
 
-// The 256-colour palette has no fine ramps, so its colours are picked by hand: the nearest one of a row.
+// The 256-colour palette has no fine ramps, so this takes the nearest colour of a row that was picked by hand.
 template <std::size_t kCount>
 int pick(const std::array<int, kCount>& palette, double fraction) {
   return palette[static_cast<std::size_t>(

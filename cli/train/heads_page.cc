@@ -52,7 +52,7 @@ Block map_of(const Terminal& terminal, const std::string& title, const std::vect
 // Earlier occurrences of a token: what followed them is the expected next token.
 struct Repeats {
   std::int64_t count = 0;
-  double on_match = 0.0;     // layer 2's weight on what followed, averaged over the tokens that occurred before
+  double on_match = 0.0;     // layer 2's weight on what followed, averaged over repeated tokens
   double on_previous = 0.0;  // layer 1's weight on the previous token, at the positions where layer 2 should attend
 };
 

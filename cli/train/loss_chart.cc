@@ -35,7 +35,7 @@ std::vector<std::string> line_chart(const Terminal& terminal, const std::vector<
   for (const auto& [x, y] : points) {
     if (std::isfinite(y)) top = std::max(top, y), lowest = std::min(lowest, y);
   }
-  if (lowest > top / 3) bottom = lowest - (top - lowest) / 8;  // far from 0: starting there would flatten the curve
+  if (lowest > top / 3) bottom = lowest - (top - lowest) / 8;  // far from 0: an axis from 0 would flatten it
   if (across < 2 || top <= bottom) return {};
 
   std::vector<std::u32string> cells(static_cast<std::size_t>(height),

@@ -157,7 +157,7 @@ ExitCode run_train(const TrainOptions& options) {
   const bool interrupted = !trainer.done();
   if (!trainer.reached()) trainer.save(checkpoint);
   if (!interrupted) trainer.save_model(model);
-  if (trainer.reached()) {  // only now: until here, only the checkpoint had everything
+  if (trainer.reached()) {  // removed only now: before, only the checkpoint had everything
     std::error_code none;
     std::filesystem::remove(checkpoint, none);
   }

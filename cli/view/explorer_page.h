@@ -21,7 +21,7 @@ struct PageResult {
   std::vector<std::string> labels;  // of tokens; may be empty
 };
 
-// The page's path: RAPT_EXPLORER, or beside this command. Throws if it is not found, with what to do.
+// The page's path: RAPT_EXPLORER, or beside this command. Throws if it is not found, and says what to do.
 std::string find_page();
 // The page as text, with the result embedded if it has files.
 std::string page_with(const PageResult& result);

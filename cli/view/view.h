@@ -11,7 +11,7 @@ namespace rapt::cli {
 
 struct ViewOptions {
   std::vector<std::string> files;
-  std::string out;  // empty: open it
+  std::string out;  // the file to write; empty: opens a browser
 };
 
 Command add_view(Command& rapt, ViewOptions& options);

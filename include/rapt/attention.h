@@ -61,7 +61,7 @@ struct Mask {
 
 // The position of query 0 relative to the keys: query i has position i + offset. Causal, window and ALiBi share it. It
 // must be set when one of them is used and Lq ≠ Lk. When Lq = Lk, both alignments mean offset 0 (if key lengths shorten
-// a row, unnamed means top-left).
+// a row, an unset alignment means top-left).
 struct Alignment {
   enum class Kind : std::uint8_t { unnamed, top_left, bottom_right, offset };
 
@@ -104,9 +104,9 @@ struct PackedSequences {
 
 // Paged k and v: k is (P, Hkv, page size, D) and v is (P, Hkv, page size, Dv), with any strides. Key j of batch row b
 // is in page table[b · per_row + j / page size]. Table entries are validated up to the row's key length and not read
-// past it. The page size is a power of two, at least 16. With one page per row it may be any size; this selects rows of
-// a tensor in any order. key_lengths must give the number of keys in each row. `keys` is the Lk of masks, weights and
-// scores. Rows may share pages.
+// past it. The page size is a power of two, at least 16. With one page per row it may be of any size, and the table
+// then selects rows of a tensor in any order. key_lengths must give the number of keys in each row. `keys` is the Lk of
+// masks, weights and scores. Rows may share pages.
 struct Pages {
   std::span<const std::int32_t> table{};  // (B, per_row), read during the call; empty with per_row 0: not paged
   std::int64_t per_row = 0;

@@ -34,7 +34,8 @@ struct KvCacheConfig {
   std::int64_t pages = 0;       // total, shared by all sequences
 };
 
-// The inputs of attention for a list of sequences: row b is the b-th of them. Valid until the cache changes.
+// The inputs of attention for a list of sequences: row b is the b-th sequence of the list. Valid until the cache
+// changes.
 struct CacheView {
   ConstTensorView key{}, value{};                // (B, Hkv, L, D or Dv), or (P, Hkv, page size, D or Dv)
   ConstTensorView key_scales{}, value_scales{};  // for i8

@@ -50,7 +50,7 @@ struct FoundLayer {
   NameFamily family = NameFamily::torch;
   std::vector<TensorRole> tensors;
   std::vector<std::string> left_over;  // tensors under the prefix that the layer does not use
-  std::vector<std::string> missing;    // biases that the layer lacks although it has others: zero
+  std::vector<std::string> missing;    // biases that the layer lacks although it has others; zero is used
   std::int64_t embed_size = 0;
   std::int64_t key_size = 0;
   std::int64_t value_size = 0;

@@ -6,8 +6,8 @@
 //
 // Tensors are all f32 or all f64, and all on one device. Rows are tokens: (T, E). Backward functions *write* the
 // gradient of their input and *accumulate* into the gradients of parameters. A parameter's gradient is summed over rows
-// in ascending order, so micro-batches in order give the bits of one batch. Undefined gradients are skipped. Results
-// have the same bits for any number of threads.
+// in ascending order, so micro-batches processed in order give the same bits as one batch. Undefined gradients are
+// skipped. Results have the same bits for any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,7 @@ struct AdamOptions {
   double weight_decay = 0.0;  // decoupled from the gradient (AdamW)
 };
 
-// The Adam moments of one parameter: a pure function of the gradients passed to step.
+// The Adam moments of one parameter. They depend only on the gradients passed to step.
 class Adam {
  public:
   // `device` is that of the parameter.

@@ -101,8 +101,8 @@ struct LayerOptions {
 struct LayerOutputs {
   TensorView out{};      // (B, Lq, O), or (Lq, B, O)
   TensorView weights{};  // as selected by options.weights; Lk includes the added keys, which come last
-  // As in AttentionOutputs, for the heads of this slice: f32, or f64 for an f64 layer. backward accepts no gradient of
-  // them.
+  // As in AttentionOutputs, for the heads of this slice: f32, or f64 for an f64 layer. backward accepts no gradients
+  // for these outputs.
   TensorView lse{};                 // (B, Hq, Lq)
   std::vector<Capture> captures{};  // scores and weights at any stage; Lk includes the added keys
 };
@@ -125,7 +125,7 @@ struct LayerGradients {
   // key, dquery includes both.
   TensorView dquery{}, dkey{}, dvalue{};
   // Gradients of parameters(), in the same order and shapes: see zero_gradients(). Accumulated: eight calls of one
-  // batch row each, in order, give the bits of one call of eight.
+  // batch row each, in order, give the same bits as one call of eight rows.
   std::span<Tensor> parameters{};
   TensorView dsinks{};                 // written: (Hq), for the heads of this slice
   std::vector<MaskGradient> dmasks{};  // written: for additive masks in options.attention.masks; not with added keys
@@ -135,8 +135,8 @@ struct LoadedLayer;
 
 class MultiHeadAttention {
  public:
-  // Initializes the parameters with PyTorch's distributions and our generator: a pure function of config and seed. A
-  // slice gets its part of the whole layer's parameters.
+  // Initializes the parameters with PyTorch's distributions and our own generator; they depend only on config and seed.
+  // A slice gets its part of the whole layer's parameters.
   explicit MultiHeadAttention(const MultiHeadAttentionConfig& config, std::uint64_t seed = 0);
   MultiHeadAttention(MultiHeadAttention&&) noexcept;
   MultiHeadAttention& operator=(MultiHeadAttention&&) noexcept;

@@ -3,7 +3,7 @@
 // W is (N, K), as in nn.Linear; x is (M, K) and y is (M, N), with any M, including 0. Every element of y is one chain
 // of fused multiply-adds in f32, k ascending, that starts from its bias (or 0) and is rounded once, to y's type. So a
 // row has the same bits for any M, any number of threads and any memory layout. A product that starts from the f32 y of
-// another continues its chains: two products over the two halves of k, in order, give the bits of one product.
+// another continues its chains: two products over the two halves of k, in order, give the same bits as one product.
 #pragma once
 
 #include <cstddef>

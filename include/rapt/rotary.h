@@ -6,7 +6,8 @@
 //   x1' = x1 · cos − x2 · sin
 //   x2' = x2 · cos + x1 · sin
 //
-// With q and k rotated by their own positions, q·k depends only on the difference of the two. Values are not rotated.
+// If q and k are rotated by their own positions, q·k depends only on the difference of the two positions. Values are
+// not rotated.
 //
 //   const rapt::Rotary rotary(64, {.base = 500000.0, .max_positions = 8192});
 //   rotary.apply(q, cached);  // (B, H, L, 64), in place, after `cached` earlier tokens
@@ -148,7 +149,7 @@ class Rotary {
   void apply(const ConstTensorView& from, const TensorView& to, const RotaryPositions& positions = {},
              const RotaryCall& call = {}) const;
 
-  // The same on another device, for tensors on that device.
+  // A copy of this object on another device, for tensors on that device.
   Rotary to(Device device) const;
 
   struct [[gnu::visibility("hidden")]] State;  // implementation detail

@@ -72,7 +72,7 @@ class SafetensorsFile {
 // renamed once it is on disk. An existing file keeps its permissions, and is left intact if writing fails.
 void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
-// The same, in memory.
+// As write_safetensors, but in memory.
 std::vector<std::byte> safetensors_bytes(const std::vector<NamedTensor>& tensors,
                                          const std::map<std::string, std::string>& metadata = {});
 

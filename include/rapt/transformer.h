@@ -62,14 +62,14 @@ class TransformerCache {
 
 class Transformer {
  public:
-  // Parameters are a pure function of config and seed.
+  // The parameters depend only on config and seed.
   explicit Transformer(const TransformerConfig& config, std::uint64_t seed = 0);
   Transformer(Transformer&&) noexcept;
   Transformer& operator=(Transformer&&) noexcept;
   ~Transformer();
 
   const TransformerConfig& config() const;
-  // Turns the causal mask on or off, at any time: it has no parameters.
+  // Turns the causal mask on or off, at any time: the mask has no parameters.
   void set_causal(bool causal);
 
   // Logits (B, L, V) for tokens (B, L). `weights`, if given, receives each layer's attention weights, (B, H, L, L).
@@ -81,8 +81,8 @@ class Transformer {
 
   // Returns the mean loss over targets (B, L): each is the next token, or kNoTarget to ignore it. Accumulates the
   // gradients, times `scale`, into the model's gradients. For micro-batches, `scale` is each one's share of the
-  // targets; in order, they give the bits of one batch if the shares are exact, as with 16 targets in each of 8 rows.
-  // `seed` is the dropout seed; `batch_start` is the index of the first row in the whole batch.
+  // targets; in order, they give the same bits as one batch if the shares are exact, as with 16 targets in each of 8
+  // rows. `seed` is the dropout seed; `batch_start` is the index of the first row in the whole batch.
   double add_gradients(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets, std::int64_t batch,
                        double scale = 1.0, std::uint64_t seed = 0, std::int64_t batch_start = 0);
   // One Adam step on every parameter. Gradients are clipped to a global norm of `clip` before it (0: no clipping) and

@@ -26,7 +26,7 @@ class Apart {
   void add_input(const Name& name, BasicTensorView<kMutable>&& tensor) = delete;
 
   // Adds a tensor that is written. Throws if it overlaps itself or anything that was added before it, except that it
-  // may be the same tensor as the input of the name `in_place`.
+  // may be the same tensor as the input named `in_place`.
   template <bool kMutable>
   void add_output(const Name& name, const BasicTensorView<kMutable>& tensor, std::string_view in_place = {}) {
     if (!tensor.defined()) return;

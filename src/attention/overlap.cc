@@ -75,8 +75,9 @@ ByteRange byte_range(const void* data, DType dtype, const Dims& shape, const Dim
   return {first + static_cast<std::uintptr_t>(below * size), first + static_cast<std::uintptr_t>((above + 1) * size)};
 }
 
-// Relative to the lowest address of each tensor, byte Σ a_i x_i + e of a equals byte Σ b_j y_j + f of b. With y and f
-// counted from their other ends all steps are positive, which leaves one bounded sum.
+// The tensors overlap if byte Σ a_i x_i + e of a and byte Σ b_j y_j + f of b, each counted from its tensor's lowest
+// address, can be the same byte. Counting y and f from their other ends makes all steps positive, which leaves one
+// bounded sum.
 bool overlap(const ConstTensorView& a, const ConstTensorView& b) {
   const ByteRange of_a = byte_range(a), of_b = byte_range(b);
   if (!of_a.meets(of_b)) return false;

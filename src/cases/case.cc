@@ -105,7 +105,7 @@ Dims capture_shape(const CaseSpec& spec, const Selection& of) {
 bool Buffer::is_untouched() const {
   const Buffer fresh = make_buffer(layout, view.shape(), view.dtype());
   Tensor copy_of_memory = memory.clone();
-  // The corresponding view of the copy. It is filled with NaN, like a buffer that has just been created.
+  // Fills the corresponding view of the copy with NaN, like a buffer that has just been created.
   const auto distance =
       static_cast<const std::byte*>(view.data()) - static_cast<const std::byte*>(memory.view().data());
   if (memory.count() == 0) return true;

@@ -21,10 +21,10 @@ enum class MemoryLayout : std::uint8_t {
   bhld,        // contiguous
   blhd,        // the heads of a token are contiguous
   lbhd,        // batch second
-  packed_qkv,  // one (B, L, 3, H, D) tensor; where shapes differ, blhd
+  packed_qkv,  // one (B, L, 3, H, D) tensor; blhd if the shapes of q, k and v differ
   gaps,        // a last stride of 2, and gaps between rows
   backwards,   // keys and queries in reverse order: negative strides
-  shifted,     // contiguous, one element past an aligned address
+  shifted,     // contiguous, beginning one element past an aligned address
 };
 
 struct MaskSpec {
@@ -43,7 +43,7 @@ struct CaseSpec {
   DType query_type = DType::f32, kv_type = DType::f32;  // i8: each key has a scale, from its largest element
   std::int64_t page_size = 0;                           // shuffled pages, if not 0: see put_in_pages
   MemoryLayout layout = MemoryLayout::bhld;
-  double spread = 1.0;  // inputs are about ±spread: scores grow with its square
+  double spread = 1.0;  // inputs are about ±spread, so scores grow with its square
 
   bool has_scale = false;
   double scale = 0.0;
@@ -63,7 +63,8 @@ struct CaseSpec {
   bool narrow_weights = false;  // weights in the query's type; scores, which may exceed its range, stay in f32
   std::uint64_t seed = 1;
 
-  // Cuts k and v into pages: `keys` becomes a multiple of the page size, and key lengths say how many there are.
+  // Cuts k and v into pages: `keys` becomes a multiple of the page size, and the key lengths say how many keys there
+  // are.
   void put_in_pages(std::int64_t size);
   // −1e9 + score is −1e9 in f32 but not in f64, so such a case is compared with a result in its own type.
   bool sums_swallow() const;
@@ -83,7 +84,7 @@ struct Case {
   CaseSpec spec;
   ConstTensorView query, key, value;
   AttentionOptions options;
-  Device device{};  // where calls run: inputs are copied there for each, and results back
+  Device device{};  // where calls run; each call copies its inputs there and its results back
 
   // The inputs and options of a call on the device of `placed`.
   struct Inputs {
@@ -111,7 +112,7 @@ struct Answer {
 };
 
 // Runs a case with its current options on its device. If given, `untouched` is set to whether the memory around `out`
-// is unchanged, and on another device than the CPU that around the workspace.
+// is unchanged, and, on devices other than the CPU, the memory around the workspace.
 Answer run(const Case& test, bool* untouched = nullptr);
 
 // The same call on the same inputs in f64, by the reference engine: the expected result.

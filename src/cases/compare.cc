@@ -52,8 +52,8 @@ double score_size(const CaseSpec& spec) {
   return size + slope * (static_cast<double>(spec.queries + spec.keys) + offset);
 }
 
-// The norm of the difference relative to the norm of the expected values, each taken as at least 1: for a logarithm, or
-// a score that becomes an exponent, the absolute error matters.
+// The norm of the difference relative to the norm of the expected values, or to that of as many ones if this is larger:
+// for a logarithm, or a score that becomes an exponent, the absolute error matters.
 double absolute_error(const Tensor& got, const Tensor& wanted) {
   const double relative = relative_error(got, wanted);
   if (relative == 0.0 || std::isinf(relative)) return got.count() == 0 ? 0.0 : relative;
@@ -67,7 +67,7 @@ double absolute_error(const Tensor& got, const Tensor& wanted) {
   return relative * std::sqrt(norm / std::max(norm, finite));
 }
 
-// Subnormal f16 numbers are spaced 2^-24 apart: what rounding to them may add to a relative error.
+// What rounding to subnormal f16 numbers, which are 2^-24 apart, may add to a relative error.
 double subnormal_rounding(DType output, const Tensor& wanted) {
   if (output != DType::f16) return 0.0;
   double norm = 0.0;
@@ -82,9 +82,10 @@ double rounding_to(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 : dtype =
 // partial sums grow about evenly, so the chain accumulates √(D/3) rounding errors of its magnitude. Softmax cancels
 // most of this: the largest score appears in every weight of a row and in their sum; the rest is covered by the
 // magnitude of a score. Dropout may remove the largest weight. The remaining weights then show the full error of the
-// difference of two scores: in Random8943 the largest weight is dropped in all seven heads, and a kept weight whose
-// score is off by 80 is relative to a dropped one that is off by −245. Inputs are uniform in ±1.7 · spread, so scores
-// have a standard deviation of 0.96 · spread² · |scale| · √D, and four of these cover nearly all of them.
+// difference of two scores: in case Random8943 the largest weight is dropped in all seven heads, and a kept weight
+// depends on the difference between its own score, which is off by 80, and a dropped one, which is off by −245. Inputs
+// are uniform in ±1.7 · spread, so scores have a standard deviation of 0.96 · spread² · |scale| · √D, and four of these
+// cover nearly all of them.
 double weight_error(const CaseSpec& spec, bool dropped) {
   const double cancelled = std::max(16.0, score_size(spec));
   if (!dropped || spec.dropout.rate == 0.0) return cancelled;
@@ -94,8 +95,8 @@ double weight_error(const CaseSpec& spec, bool dropped) {
   return std::max(cancelled, largest * std::sqrt(size / 3.0));
 }
 
-// The error limit of an f32 engine for an output of this type: one final rounding, and the sums. `dropped`: it depends
-// on weights after dropout.
+// The error limit of an f32 engine for an output of this type. The error has two sources: the final rounding and the
+// sums. `dropped`: the output depends on weights after dropout.
 double tolerance(const CaseSpec& spec, DType output, bool dropped) {
   if (spec.query_type == DType::f64) return 1e-12;
   // Half a unit in the last place of the output: the largest error of one rounding.

@@ -69,7 +69,7 @@ void add_training(Engine engine, const MultiHeadAttentionConfig& config, DType i
   for (const Tensor& gradient : gradients) digest.add(gradient.view());
 }
 
-// Two sequences get tokens in uneven steps, and one of them is forked.
+// Appends tokens to two sequences in uneven steps, and forks one of them.
 void add_cached_steps(Engine engine, const KvCacheConfig& cache_config, DType inputs, Digest& digest) {
   const MultiHeadAttention layer(
       {.embed_size = 48, .heads = 6, .kv_heads = 3, .batch_first = true, .rotary = RotaryOptions{.max_positions = 16}},

@@ -13,7 +13,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::uint32_t kDraws = 40;
 
-// The same bits of an f64 that came from a narrower type. All NaNs are equal.
+// Whether two numbers, converted to f64 from a narrower type, have the same bits. All NaNs count as equal.
 bool same(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) || (std::isnan(a) && std::isnan(b));
 }
@@ -41,7 +41,7 @@ TensorView place_of(const Case& test, const Spoilt& spoilt) {
       .select(0, spoilt.column);
 }
 
-// What replaced numbers may affect: rows that see one, and the gradients of the keys that such a row sees.
+// What the replaced numbers may affect: rows that see one of them, and the gradients of the keys that such a row sees.
 class Reach {
  public:
   Reach(const CaseSpec& spec, const SeenKeys& seen, const std::vector<Spoilt>& spoilt) : spec_(spec), seen_(seen) {
@@ -83,7 +83,7 @@ void for_each_row(const CaseSpec& spec, const Visit& visit) {
 // Collects errors, with the first position of each kind.
 class Findings {
  public:
-  // All numbers of `before` and `after` that `may_change(flat index)` does not exempt.
+  // Compares all numbers of `before` and `after` that `may_change(flat index)` does not exempt.
   template <class MayChange>
   void compare(const std::string& what, const Tensor& before, const Tensor& after, const MayChange& may_change) {
     std::int64_t changed = 0, first = 0;
@@ -232,7 +232,7 @@ std::vector<Spoilt> draw_spoilt(const Case& test, const SeenKeys& seen) {
     one.key = stream.integer(0, spec.keys - 1);
     one.column = stream.integer(0, (one.in_value ? spec.value_size : spec.head_size) - 1);
     one.value = kValues[stream.integer(0, 2)];
-    // One per key: an infinite k may mask its key in rows that saw it.
+    // At most one per key: an infinite k may mask its key in rows that saw it.
     const bool taken = std::any_of(all.begin(), all.end(), [&](const Spoilt& other) { return other.key == one.key; });
     if (!taken && exists(one.batch, one.key) && is_hidden(one.batch, one.kv_head, one.key)) all.push_back(one);
   }

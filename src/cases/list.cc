@@ -325,7 +325,7 @@ void add_first_keys(List& list) {
     s.causal = true, s.softcap = 5.0, s.alibi = true, s.sinks = true, s.dropout = {.rate = 0.3, .seed = 8};
     s.masks = {{.kind = Mask::Kind::drop, .chance = 0.4}, {.kind = Mask::Kind::add, .one_head = true}};
   });
-  // With whole chunks between the first keys and the window.
+  // Whole chunks lie between the first keys and the window.
   window("FirstKeysFarBehind", 900, 900, {.left = 70, .first = 4}, [](CaseSpec& s) {
     s.batch = 1, s.causal = true, set_heads(s, 2, 1);
     s.captures = {{Stage::weights, {.heads = {1}, .queries = {0, 6, 300, 899}}}};
@@ -366,7 +366,7 @@ std::vector<CaseSpec> all_cases_in_every_type() {
   constexpr std::pair<DType, const char*> kTypes[] = {{DType::f32, "F32"}, {DType::bf16, "Bf16"}, {DType::f16, "F16"}};
   std::vector<CaseSpec> list;
   for (const CaseSpec& plain : all_cases()) {
-    if (plain.query_type != DType::f32 || plain.kv_type != DType::f32) continue;  // about types already
+    if (plain.query_type != DType::f32 || plain.kv_type != DType::f32) continue;  // these cases vary types already
     for (const auto& [query_type, query_name] : kTypes) {
       for (const auto& [kv_type, kv_name] : kTypes) {
         CaseSpec& spec = list.emplace_back(plain);

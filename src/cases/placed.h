@@ -1,7 +1,7 @@
 // The tensors of a call on the device where it runs.
 //
-// On the CPU they are the given ones. For another device, the whole memory that a view is in is copied there, so that
-// what surrounds the view is there too, and an output's memory is copied back.
+// On the CPU they are the given ones. For another device, the whole memory that contains a view is copied there,
+// including what surrounds the view, and an output's memory is copied back.
 #pragma once
 
 #include <cstddef>
@@ -41,14 +41,14 @@ class Placed {
   std::deque<Copy> copies_;
 };
 
-// A workspace on a device at an odd address, all of its bits set at first: NaN in every type. What surrounds it is
-// checked afterwards.
+// A workspace on a device, at an odd address. Initially all of its bits are set, which is NaN in every type. The memory
+// around it is checked afterwards.
 class GuardedWorkspace {
  public:
   explicit GuardedWorkspace(Device device) : device_(device) {}
 
   std::span<std::byte> of_bytes(std::size_t bytes);
-  bool is_untouched() const;  // what surrounds it
+  bool is_untouched() const;  // the memory around it
 
  private:
   static constexpr std::int64_t kBefore = 77, kAfter = 128;

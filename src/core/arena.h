@@ -29,7 +29,7 @@ class Arena {
     return {reinterpret_cast<T*>(memory_ + begin), static_cast<std::size_t>(count)};
   }
 
-  // The same, with value-initialized objects.
+  // As take, with value-initialized objects.
   template <class T>
   std::span<T> make(std::int64_t count) {
     const std::span<T> places = take<T>(count);

@@ -92,7 +92,7 @@ std::span<const EngineRow* const> engines();
 
 // The first engine of a device; null if no engine of this build supports it.
 const EngineRow* find_device(Device device);
-// The same, for the device of a validated tensor.
+// As find_device, for the device of a validated tensor.
 const EngineRow& device_row(Device device);
 
 // Adds a row for the lifetime of the process, for tests with a device of their own. Must not be called while a call

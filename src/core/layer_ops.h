@@ -92,7 +92,7 @@ struct CrossEntropyProblem {
   double scale;  // of the gradient
 };
 
-// Of contiguous tensors of one shape and type:
+// For contiguous tensors of one shape and type:
 //   first = beta1 · first + (1 − beta1) · g,  second = beta2 · second + (1 − beta2) · g · g
 //   parameter = kept · parameter − step · first / (sqrt(second) · inverse + epsilon)
 struct AdamProblem {

@@ -18,7 +18,7 @@ struct MemoryOps {
   std::byte* (*allocate)(int device, std::size_t bytes);
   // Frees the memory after all work submitted to the device so far.
   void (*free)(int device, std::byte* memory) noexcept;
-  // The same for the memory of one call: stream-ordered, without waiting.
+  // Allocate and free the memory of one call, in stream order and without waiting.
   std::byte* (*allocate_for_call)(int device, std::size_t bytes, StreamHandle stream);
   void (*free_after_call)(int device, std::byte* memory, StreamHandle stream) noexcept;
   void (*copy)(int device, void* to, const void* from, std::size_t bytes, CopyDirection direction);

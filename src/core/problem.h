@@ -33,7 +33,7 @@ struct KeyRange {
   std::int64_t last;
 };
 
-// The keys that a query sees: a range, and before it, with a gap, the first `leading` keys of the sequence.
+// The keys that a query sees: a range and, separated from it by a gap, the first `leading` keys of the sequence.
 struct VisibleKeys : KeyRange {
   std::int64_t leading = 0;
 };

@@ -33,7 +33,8 @@ Workers pool_workers(int threads = 0);
 struct PackedWeights {
   std::int64_t outputs = 0, inputs = 0;  // N, K
   DType dtype = DType::f32;
-  // The variant of its engine that packed it, if there are several (instruction sets): only that one knows the order.
+  // The variant of the engine that packed it, if there are several (instruction sets). Only this variant knows the
+  // order.
   const void* variant = nullptr;
   std::byte* data = nullptr;  // aligned to 64 bytes
 };

@@ -93,7 +93,7 @@ inline void LoadRow(const ConstTensorView& view, std::int64_t offset, std::int64
   load_row(view.data(), view.dtype(), offset + n * stride, stride, count - n, to + n);
 }
 
-// The same from i8, each element times `scale`, rounded once.
+// Loads i8 elements, each times `scale`, rounded once.
 inline void LoadScaledRow(const ConstTensorView& view, std::int64_t offset, float scale, std::int64_t count,
                           float* HWY_RESTRICT to) {
   const auto* from = static_cast<const std::int8_t*>(view.data()) + offset;

@@ -34,7 +34,7 @@ std::int64_t rounds(std::int64_t blocks, int threads) { return (blocks + threads
 // The block width that takes the least time: enough rows to amortize packing, but enough blocks to keep every worker
 // busy.
 std::int64_t rows_per_block(const ForwardProblem& problem, const Kernels& kernels) {
-  constexpr double kPacking = 0.5;  // relative to the time of a tile, per block
+  constexpr double kPacking = 0.5;  // per block, relative to the time of a tile
   // Under a causal mask or a window, block times differ, and the last worker to finish runs alone for a while.
   const bool even = !problem.hides_by_position();
   std::int64_t best = kTilesPerBlock;
@@ -76,8 +76,8 @@ std::int64_t query_blocks(const ForwardProblem& problem, std::int64_t queries_pe
   return blocks;
 }
 
-// Whether a call requests only a mean of the weights that the output uses. They need not be recomputed: a worker can
-// keep the weights of a head until its sums are known.
+// Whether the only capture of a call is a mean of the weights that the output uses. Such weights need not be
+// recomputed: a worker can keep the weights of a head until the sums of its rows are known.
 bool can_keep_weights(const ForwardProblem& problem) {
   const std::span<const Capture> captures = problem.outputs.captures;
   return captures.size() == 1 && is_weights(captures[0].stage) && captures[0].of.mean_over_heads &&
@@ -89,7 +89,7 @@ bool can_keep_weights(const ForwardProblem& problem) {
 // threads.
 std::int64_t kept_queries(const ForwardProblem& problem, const Kernels& kernels) {
   constexpr std::size_t kMostBytes = std::size_t{4} << 20;  // for each worker
-  constexpr double kPacking = 0.2;                          // relative to the time of a tile, per block
+  constexpr double kPacking = 0.2;                          // per block, relative to the time of a tile
   constexpr double kFirstPass = 1.1, kSecondPass = 0.6;     // relative to the time of a tile, if weights are recomputed
   const std::int64_t tile = kernels.rows_per_tile;
   const auto sequences = static_cast<std::int64_t>(problem.sequences.size());
@@ -140,7 +140,7 @@ struct Division {
     constexpr double kBusy = 0.8;  // if a smaller fraction of the threads is busy, splitting pays off
     const double busy =
         static_cast<double>(blocks) / static_cast<double>(rounds(blocks, problem.threads) * problem.threads);
-    // The partials of many rows would exceed k and v in size; then some threads stay idle instead.
+    // The partials of many rows would be larger than k and v; such calls leave some threads idle instead.
     constexpr std::int64_t kPartialBytes = std::int64_t{8} << 20;  // for each thread
     const bool fits =
         partials * partial_floats * static_cast<std::int64_t>(sizeof(float)) <= problem.threads * kPartialBytes;

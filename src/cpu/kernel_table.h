@@ -34,8 +34,8 @@ struct PlaceRange {
 };
 
 // Split-KV: some chunks of a block, computed separately from the others, because few rows on many keys would otherwise
-// keep few workers busy. A partial is a row's state after one chunk alone: they go to `partials`, (chunk, row,
-// partial_floats), for `combine` to merge in order.
+// keep few workers busy. A partial is a row's state after one chunk alone. The partials go to `partials`, (chunk, row,
+// partial_floats), and `combine` merges them in order.
 struct ChunkBlock {
   RowBlock rows;
   PlaceRange chunks{0, 0};  // places in the list of the block's chunks: chunks_of() in cpu/rows.h
@@ -105,7 +105,7 @@ struct HeadTiles {
 struct BackwardState {
   RowSums sums;            // of each row: m, and 1 / l instead of l
   std::span<float> delta;  // of each row, at sums.place(): Σ_j p_j g_j − dlse
-  // dq in f32: the caller's tensor if it is f32, otherwise rows in the workspace. Strides of b, h and i.
+  // dq in f32: the caller's tensor if it is f32, otherwise rows in the workspace. The strides are those of b, h and i.
   float* dquery = nullptr;
   std::int64_t dquery_strides[3] = {0, 0, 0};
   bool dquery_in_place = false;
@@ -147,14 +147,14 @@ struct BackwardKernels {
 };
 
 struct Kernels {
-  std::int64_t rows_per_tile = 0;  // and columns of a packed matrix in one panel
+  std::int64_t rows_per_tile = 0;  // also the columns of a packed matrix in one panel
   std::int64_t lanes = 0;          // vector length; the width of the last panel is a multiple of it
   // Bytes that one worker needs for blocks of up to `rows` rows.
   std::size_t (*scratch_bytes)(const ForwardProblem& problem, std::int64_t rows) = nullptr;
   // Attention for one block: reads q, k, v and masks, writes out, lse and, if requested, sums.
   void (*attend)(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums,
                  std::span<std::byte> scratch) = nullptr;
-  // The same in two steps, for a split block: combine merges what attend_chunks wrote for all chunks.
+  // Attention in two steps, for a split block: combine merges what attend_chunks wrote for all chunks.
   std::int64_t (*partial_floats)(std::int64_t value_size) = nullptr;
   void (*attend_chunks)(const ForwardProblem& problem, const ChunkBlock& block, std::span<std::byte> scratch) = nullptr;
   void (*combine)(const ForwardProblem& problem, const ChunkBlock& block, const RowSums& sums,

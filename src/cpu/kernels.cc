@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-BackwardKernels GetBackwardKernels();  // backward/backward_kernels.cc: a file of its own is compiled beside this one
+BackwardKernels GetBackwardKernels();  // backward/backward_kernels.cc, a separate file so that both compile in parallel
 
 LayerKernels GetLayerKernels();  // layer/layer_kernels.cc
 

@@ -100,7 +100,7 @@ HWY_INLINE void ForEachMaskVector(const Mask& mask, const TileRows& rows, std::i
   }
 }
 
-// The same into `tile`, rows kTileRows apart.
+// Writes these values to `tile`, rows kTileRows apart.
 HWY_NOINLINE inline void LoadMaskTile(const Mask& mask, const TileRows& rows, std::int64_t first, std::int64_t count,
                                       float* HWY_RESTRICT tile) {
   ForEachMaskVector(mask, rows, first, count, [&](std::int64_t key, std::int64_t lane, Vec values) HWY_ATTR {

@@ -29,7 +29,7 @@ inline void FindRows(const ConstTensorView& view, const TileRows& rows, std::int
   }
 }
 
-// Rows of numbers times `scale` into one vector of lanes each: (size, kTileRows).
+// Rows of numbers times `scale`, transposed: row r in lane r, (size, kTileRows).
 HWY_INLINE void IntoLanes(const float* const (&from)[kLanes], std::int64_t size, float scale, float* HWY_RESTRICT to) {
   const Vec factor = Set(scale);
   std::int64_t d = LoadColumns(
@@ -39,7 +39,7 @@ HWY_INLINE void IntoLanes(const float* const (&from)[kLanes], std::int64_t size,
   }
 }
 
-// Rows of q, times scale, into lanes: (D, kTileRows).
+// Rows of q times scale, transposed into lanes: (D, kTileRows).
 inline void LoadQueries(const AttentionProblem& problem, const TileRows& rows, float* row_memory,
                         float* HWY_RESTRICT q) {
   for (std::int64_t v = 0; v < rows.vectors; ++v) {
@@ -111,8 +111,8 @@ inline void ApplyMasks(const AttentionProblem& problem, const TileRows& rows, co
   if (IsEdge(rows, keys.range)) HideOutside(rows, first, count, s);
 }
 
-// Scores with only causal mask, window and key length: keys that every row sees need no masking, and vectors of rows
-// that see none of a range of keys are skipped there.
+// Scores when only a causal mask, a window or key lengths hide keys: keys that every row sees need no masking, and a
+// vector of rows is skipped for keys that none of its rows sees.
 inline void RaggedScores(const TileRows& rows, KeyRange range, const float* q, std::int64_t head_size,
                          const KeyRows& key_rows, float* s, float* max) {
   const Stretches keys(rows, range, kLanes);
@@ -123,7 +123,7 @@ inline void RaggedScores(const TileRows& rows, KeyRange range, const float* q, s
     Scores(v1 - v0, q + v0 * kLanes, head_size, key_rows, {range.first + begin, range.first + end},
            s + begin * kTileRows + v0 * kLanes, largest + v0 * kLanes);
   };
-  // The range that all rows see, in whole register tiles: partial tiles would be wasted both here and beyond.
+  // The range that all rows see, rounded down to whole register tiles: a partial tile costs as much as a whole one.
   const std::int64_t begin = std::clamp(rows.all.first - range.first, keys.begin[last], keys.end[0]);
   const std::int64_t seen = std::min(rows.all.last - range.first, keys.end[0]) - begin;
   const std::int64_t end = begin + (seen > 0 ? seen / kMR * kMR : 0);

@@ -100,12 +100,12 @@ struct TileRows {
                    }
                    return Row{head + in_group, i};
                  }) {}
-  // Consecutive queries of one head.
+  // Lanes hold consecutive queries of one head.
   TileRows(const AttentionProblem& problem, const HeadRows& block, std::int64_t lanes)
       : TileRows(problem, *block.sequence, block.count, lanes, [&](std::int64_t n) {
           return Row{block.head, block.first + n};
         }) {}
-  // A list of queries of one head.
+  // Lanes hold a list of queries of one head.
   TileRows(const AttentionProblem& problem, const QueryBlock& block, std::int64_t query_head, std::int64_t lanes)
       : TileRows(problem, *block.sequence, static_cast<std::int64_t>(block.queries.size()), lanes, [&](std::int64_t n) {
           return Row{query_head, block.queries[static_cast<std::size_t>(n)]};
@@ -197,7 +197,7 @@ struct Stretches {
       end[v] = relative(rows.visible[static_cast<std::size_t>((v + 1) * lanes - 1)].last);
     }
     if (begin[rows.vectors - 1] <= end[0] && !rows.any.has_leading(range)) return;
-    for (std::int64_t v = 0; v < rows.vectors; ++v) {  // no key is visible to all, or leading keys: use all for each
+    for (std::int64_t v = 0; v < rows.vectors; ++v) {  // no key visible to all, or leading keys: all keys for each
       begin[v] = 0;
       end[v] = range.last - range.first;
     }

@@ -1,4 +1,4 @@
-// What stands in for the CUDA engine in a build without nvcc, or with RAPT_CUDA=OFF.
+// Replaces the CUDA engine in a build without nvcc, or with RAPT_CUDA=OFF.
 #include "cuda/engine.h"
 #include "rapt/cuda.h"
 #include "rapt/tensor_core.h"
@@ -34,7 +34,7 @@ constinit const EngineRow kCudaEngine = {
                    const Workers& /*workers*/) { refuse(); },
         .plan = [](const ProductProblem& /*problem*/) -> Plan { refuse(); },
         .run = [](const ProductProblem& /*problem*/, const Plan& /*plan*/, const Buffers& /*buffers*/) { refuse(); }},
-    .layer = nullptr,  // so that no memory is on such a device
+    .layer = nullptr,  // without it, no device of this kind has memory
     .memory = nullptr,
 };
 

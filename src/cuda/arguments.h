@@ -49,7 +49,7 @@ struct MaskTerm {
   MaskKind kind = MaskKind::keep;
 };
 
-// The lists of a call: offsets in bytes from the begin of the block, which is 16-byte aligned.
+// The lists of a call: offsets in bytes from the beginning of the block, which is 16-byte aligned.
 struct Lists {
   static constexpr std::uint32_t kInline = 2048;
 
@@ -86,7 +86,7 @@ struct Arguments {
   float scale = 1.0F, softcap = 0.0F;
   // Causal and window combined: position p sees keys p − left … p + right.
   std::int64_t left = 0, right = 0;
-  // Keys 0 … first_keys − 1 are visible to position p beyond that, as far as p + right_of_first.
+  // Beyond that, position p sees those of keys 0 … first_keys − 1 that are not past p + right_of_first.
   std::int64_t first_keys = 0, right_of_first = 0;
   bool has_alibi = false;
   bool paged = false;

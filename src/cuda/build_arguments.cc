@@ -13,11 +13,11 @@ namespace rapt::cuda {
 namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-// The shift of a page that holds the whole row: keys are fewer than 2^30 then, so that kernels may shift 32-bit
+// The shift of a page that holds the whole row. There are fewer than 2^30 keys then, so kernels may shift 32-bit
 // numbers.
 constexpr int kOnePageShift = 30;
 
-// Enumerators of kernels have the numbers of those of the options.
+// The enumerators that kernels use have the same values as those of the options.
 template <class To, class From>
 To same(From value) {
   return static_cast<To>(value);
@@ -34,7 +34,7 @@ static_assert(static_cast<int>(CaptureStage::raw) == static_cast<int>(Stage::raw
 
 std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
-// Writes lists one after another. Without a block it only counts: both passes are the same code.
+// Writes lists one after another. Without a block it only counts bytes, so that both passes run the same code.
 class ListWriter {
  public:
   explicit ListWriter(std::byte* block) : block_(block) {}
@@ -61,7 +61,7 @@ class ListWriter {
   std::size_t used_ = 0;
 };
 
-// A view with its strides in these places, one for each dimension.
+// A view with its strides stored in these members, one for each dimension.
 DeviceTensor placed(const ConstTensorView& view, std::initializer_list<std::int64_t DeviceTensor::*> places) {
   DeviceTensor tensor;
   if (!view.defined()) return tensor;
@@ -108,7 +108,7 @@ Chosen chosen_of(const std::vector<std::int64_t>& indices, ListWriter& writer) {
           .chosen = writer.list(indices.size(), [&](std::size_t n) { return narrow(indices[n]); })};
 }
 
-// The same with the inverse, for `all` heads or queries.
+// Also lists the inverse, for `all` heads or queries.
 Chosen chosen_of(const std::vector<std::int64_t>& indices, std::int64_t all, ListWriter& writer) {
   Chosen chosen = chosen_of(indices, writer);
   if (indices.empty()) return chosen;
@@ -240,7 +240,7 @@ std::string cannot(const AttentionProblem& problem) {
   fits("the number of pages", problem.pages.used ? problem.key.size(0) : 0);
   fits("pages.per_row", problem.pages.per_row);
   fits("the number of sequences", std::ssize(problem.sequences));
-  // The position of a query, its number plus the offset, has 32 bits too.
+  // The position of a query, its number plus the offset, must fit into 32 bits too.
   for (const SequenceSpan& sequence : problem.sequences) fits("an alignment's offset", sequence.offset, kMost / 2);
   return reason;
 }

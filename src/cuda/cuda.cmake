@@ -2,7 +2,7 @@
 # src/CMakeLists.txt.
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.h)
 if(NOT RAPT_HAVE_CUDA)
-  # What includes no CUDA header is the same in every build, and tested in every build.
+  # Files that include no CUDA header are compiled and tested in every build.
   list(FILTER cuda_sources INCLUDE REGEX "/(absent|build_arguments|[a-z_]*plan|tensor_core)[.]cc$|[.]h$")
   add_library(rapt_cuda OBJECT EXCLUDE_FROM_ALL ${cuda_sources})
   rapt_includes(rapt_cuda src/cuda src/core)
@@ -20,16 +20,16 @@ rapt_includes(rapt_cuda src/cuda src/core)
 target_link_libraries(rapt_cuda PRIVATE rapt_options)
 target_include_directories(rapt_cuda SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
 # Separate compilation stays off: it makes ptxas ignore setmaxnreg and serialize wgmma.
-# Warning 554: a view that is read-only has a conversion to such a view, which is never called.
+# Warning 554 is off: the read-only view type has a conversion operator to itself, which is never called.
 target_compile_options(rapt_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--Werror;all-warnings;--diag-suppress=554;-Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off,-Wno-unused-parameter,-Wno-unknown-pragmas>")
-# What ptxas says of each kernel stays beside its object (scripts/kernel_report.py).
+# The output of ptxas for each kernel is kept beside its object (for scripts/kernel_report.py).
 target_compile_options(rapt_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=-v>)
 set(launcher ${PROJECT_SOURCE_DIR}/scripts/keep-remarks.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
 set_target_properties(rapt_cuda PROPERTIES CUDA_COMPILER_LAUNCHER "${launcher}")
 
-# Files of Hopper's own instructions are compiled for it alone. All others run on every GPU from Turing on: as machine code
-# on Hopper, elsewhere translated by the driver. Their fused multiply-adds are named in the source (--fmad=false), as with
-# -ffp-contract=off on the host.
+# Files that use Hopper's own instructions are compiled for Hopper alone. All others run on every GPU from Turing on: as
+# machine code on Hopper, and as PTX that the driver compiles elsewhere. They use a fused multiply-add only where the
+# source names one (--fmad=false), like host code with -ffp-contract=off.
 foreach(kernel ${cuda_kernels})
   if(kernel MATCHES "/cuda/kernels/|/cuda/rows[a-z_]*[.]cu$")
     set(code --generate-code=arch=compute_90a,code=sm_90a)
@@ -39,7 +39,7 @@ foreach(kernel ${cuda_kernels})
   set_source_files_properties(${kernel} PROPERTIES COMPILE_OPTIONS "${code}")
 endforeach()
 
-# One object with the static runtime inside: to link the library takes no CUDA.
+# One object that contains the static CUDA runtime, so that linking the library needs no CUDA.
 set(cuda_objects ${CMAKE_CURRENT_BINARY_DIR}/rapt_cuda.o)
 add_custom_command(OUTPUT ${cuda_objects}
   DEPENDS rapt_cuda $<TARGET_OBJECTS:rapt_cuda> ${PROJECT_SOURCE_DIR}/cmake/one_object.cmake
@@ -47,5 +47,5 @@ add_custom_command(OUTPUT ${cuda_objects}
           -D LINKER=${CMAKE_LINKER} -D NM=${CMAKE_NM} -D OBJCOPY=${CMAKE_OBJCOPY}
           -P ${PROJECT_SOURCE_DIR}/cmake/one_object.cmake VERBATIM)
 set_source_files_properties(${cuda_objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
-# Parts of the C library, which are separate ones in old versions.
+# Parts of the C library that are separate libraries in old versions.
 set(cuda_needs ${CMAKE_DL_LIBS} rt)

@@ -15,13 +15,13 @@ namespace rapt::cuda {
 
 namespace {
 
-// What the runtime says once about this process: a driver that is installed later is not noticed.
+// What the runtime reports, asked once per process: a driver that is installed later is not noticed.
 struct Found {
   Found() {
     code = cudaGetDeviceCount(&count);
     if (code != cudaSuccess) {
       count = 0;
-      (void)cudaGetLastError();  // it was reported here
+      (void)cudaGetLastError();  // clears the error, which is reported here
     }
   }
   int count = 0;
@@ -108,7 +108,7 @@ std::string unavailable_because() {
   int driver_version = 0;
   if (cudaDriverGetVersion(&driver_version) != cudaSuccess) driver_version = 0;
   (void)cudaGetLastError();
-  // The runtime calls a missing driver an old one.
+  // The runtime reports a missing driver as one that is too old.
   if (driver_version == 0) return "no NVIDIA driver was found";
   if (found().code == cudaSuccess || found().code == cudaErrorNoDevice) {
     return "an NVIDIA driver was found, but no GPU";
@@ -158,7 +158,7 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 }
 
 Stream::~Stream() {
-  if (owned_) (void)cudaStreamDestroy(stream_of(handle_));  // which waits for nothing: its work goes on
+  if (owned_) (void)cudaStreamDestroy(stream_of(handle_));  // does not wait: work on the stream goes on
 }
 
 void Stream::wait() const { require(cudaStreamSynchronize(stream_of(handle_)), "cudaStreamSynchronize", device_); }

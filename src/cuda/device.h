@@ -9,7 +9,7 @@ namespace rapt::cuda {
 struct Limits {
   int capability = 0;  // compute capability times 10
   int multiprocessors = 0;
-  int shared_bytes = 0;  // the most shared memory of a block that asks for it
+  int shared_bytes = 0;  // the most shared memory that a block may request
 };
 
 // The number of GPUs; 0 without a driver.
@@ -27,7 +27,7 @@ class Current {
   Current& operator=(const Current&) = delete;
 
  private:
-  int before_ = -1;  // −1: it was the current one
+  int before_ = -1;  // −1: this GPU was already the current one
 };
 
 inline NativeStream stream_of(StreamHandle handle) { return static_cast<NativeStream>(handle.handle); }

@@ -21,7 +21,8 @@ namespace {
 
 // ---------------------------------------------------------------- checks
 
-// The stream is one of this GPU. Also the first call that reaches the driver: it reports what went wrong earlier.
+// Checks that the stream belongs to this GPU. As the first call that reaches the driver, it also reports earlier
+// errors.
 void check_stream(const Launch& launch) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   require(cudaStreamIsCapturing(launch.stream, &status), "cudaStreamIsCapturing", launch.device);
@@ -43,7 +44,7 @@ class MemoryCheck {
  public:
   explicit MemoryCheck(int device) : device_(device) {}
 
-  // The GPU can read and write the memory of a tensor.
+  // Checks that the GPU can read and write the memory of a tensor.
   void operator()(const char* name, const ConstTensorView& view) const {
     if (!view.defined() || view.count() == 0) return;
     cudaPointerAttributes found{};
@@ -100,8 +101,8 @@ void check_device(const BackwardProblem& problem, const Launch& launch) {
 
 // ---------------------------------------------------------------- plan and run
 
-// The workspace begins with the lists, if they do not travel inside the arguments; kernels have the rest, and share it
-// one after another.
+// The workspace begins with the lists, unless they are stored inside the arguments. The rest belongs to the kernels,
+// which use it one after another.
 struct Decisions {
   const KernelSet* kernels = nullptr;
   std::size_t list_bytes = 0;
@@ -110,7 +111,7 @@ struct Decisions {
 constexpr std::size_t kAlignment = 64;
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Lists in host memory alone, while a call is planned.
+// The lists in host memory only, while a call is planned.
 class PlannedLists {
  public:
   explicit PlannedLists(std::size_t bytes) : bytes_(bytes) {}
@@ -175,7 +176,7 @@ void forward(const ForwardProblem& problem, const Plan& plan, const Buffers& buf
   const ForwardCall call = call_of(problem, started.block);
   started.upload(call.arguments);
   if (problem.outputs.out.count() > 0) plan.decisions<Decisions>().kernels->forward(call.arguments, started.launch);
-  // A mean over heads has numbers even if there are no heads.
+  // A mean over heads is written even if there are no heads.
   if (!call.captures.empty()) plain_captures(call.arguments, call.captures, started.launch);
 }
 

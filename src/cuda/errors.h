@@ -9,10 +9,10 @@ namespace rapt::cuda {
 // error comes from a kernel or copy of an earlier call, which any later call may report, the message says so.
 void require(int code, const char* call, int device);
 
-// For the end of a launch function: throws if the launch that was just made was refused.
+// Called at the end of a launch function: throws if the launch was refused.
 void require_launched(const char* kernel, int device);
 
-// CUDA's own name and words of a code: "out of memory (cudaErrorMemoryAllocation)".
+// CUDA's own description and name of a code: "out of memory (cudaErrorMemoryAllocation)".
 std::string words_of(int code);
 
 }  // namespace rapt::cuda

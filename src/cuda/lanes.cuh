@@ -1,5 +1,5 @@
-// What the lanes of a warp do together, 2^x, and 16-bit numbers in pairs: all that the softmax needs of the device, so
-// that tests can put host functions in its place.
+// Operations across the lanes of a warp, 2^x, and 16-bit numbers in pairs. This is all that the softmax needs from the
+// device; tests replace it with host functions.
 #pragma once
 
 #include <cstdint>

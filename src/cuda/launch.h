@@ -23,11 +23,11 @@ struct Launch {
   int device = 0;
   int capability = 75;      // compute capability times 10: 90 is Hopper
   int multiprocessors = 1;  //
-  int shared_bytes = 0;     // the most shared memory of a block that asks for it
-  // Device memory of the size that the launch's own function gave, aligned to 64 bytes. Its contents are not
-  // initialized.
+  int shared_bytes = 0;     // the most shared memory that a block may request
+  // Device memory of the size that the kernels requested, aligned to 64 bytes. Its contents are not initialized.
   std::span<std::byte> workspace{};
-  // The block of lists in host memory, during the call: Arguments::lists is in device memory if the block is long.
+  // The block of lists in host memory, valid during the call; a long block that Arguments::lists refers to is in device
+  // memory.
   const std::byte* host_lists = nullptr;
 
   const Sequence& sequence(const Arguments& arguments, std::int32_t n) const {

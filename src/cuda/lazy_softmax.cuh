@@ -4,13 +4,13 @@
 // (see cuda/wgmma.cuh); the four lanes of a quad share them. Every decision is made row by row, so a row's bits do not
 // depend on its neighbours.
 //
-// The lazy maximum. A step takes its exponentials at once with the row's old m. Only if some p exceeds 2^14, or if the
-// row has no m yet, m becomes the largest score of the row so far and the step is taken again. So the largest p is
-// looked for after the exponentials, off the critical chain, in pairs of rounded 16-bit numbers. The limit keeps p in
-// the range of f16 (65504) after rounding; bf16 has the same so that both types run the same code.
+// The lazy maximum. A step first computes its exponentials with the row's old m. Only if some p exceeds 2^14, or if the
+// row has no m yet, is m set to the largest score of the row so far and the step repeated. So the largest p is searched
+// for after the exponentials, off the critical path, in pairs of rounded 16-bit numbers. The limit keeps p in the range
+// of f16 (65504) after rounding; bf16 has the same limit, so that both types run the same code.
 //
-// The rounding of each operation is written out (__fmul_rn, …), so that the compiler cannot contract them differently
-// in two kernels and the host can repeat them.
+// Each operation names its rounding (__fmul_rn, …), so that the compiler cannot contract operations differently in two
+// kernels, and the host can repeat them.
 #pragma once
 
 #include <cmath>
@@ -24,15 +24,16 @@
 
 namespace rapt::cuda {
 
-inline constexpr int kLazyLimit = 14;  // log2 of the largest p for which a maximum is kept
-// Above this, s·c − m is no longer taken in one rounding: the residue of the product would become the exponent.
+inline constexpr int kLazyLimit = 14;  // log2 of the largest p with which a maximum is kept
+// If m = maximum·c is larger than this, s·c − m is not computed by one fused multiply-add: the rounding error of m
+// would become an error of the exponent.
 inline constexpr float kHugeMaximum = 1048576.0F;
 
-// Two rows of a thread: the maximum, kHidden if they have seen no key, and the thread's part of the sum.
+// Two rows of a thread: their maxima (kHidden for a row that has seen no key) and the thread's parts of their sums.
 struct RowPair {
   float maximum[2] = {kHidden, kHidden};
   float sum[2] = {0.0F, 0.0F};
-  bool huge = false;  // a maximum beyond ±kHugeMaximum
+  bool huge = false;  // for some row, maximum·c is beyond ±kHugeMaximum
 };
 
 RAPT_DEVICE float quad_sum(float x) {
@@ -48,18 +49,18 @@ RAPT_DEVICE bool quad_any(bool x) {
   return x | from_lane_xor(x, 2);
 }
 
-// 0 where nothing was seen, so that no difference of maxima is inf − inf.
+// 0 for a row that has seen no key, so that no difference of maxima is inf − inf.
 RAPT_DEVICE float finite_maximum(float maximum) { return maximum == kHidden ? 0.0F : maximum; }
 
-// Whether one of a pair of rounded p exceeds the limit. NaN and infinity do.
+// Whether either of two rounded values of p exceeds the limit. NaN and infinity do.
 template <class Type>
 RAPT_DEVICE bool exceeds_limit(std::uint32_t pair) {
   constexpr std::uint32_t kLimit = static_cast<std::uint32_t>(Type::kBias + kLazyLimit) << Type::kFraction;
   return (pair & 0xFFFF) > kLimit || (pair >> 16) > kLimit;
 }
 
-// p = 2^(s·c − m) of a step, rounded in pairs, and their sum in f32: per lane, first over 32 keys, then over the step.
-// `largest` collects the largest rounded p of each row.
+// p = 2^(s·c − m) of a step, rounded in pairs, and the sum of the unrounded values in f32, per lane: first over 32
+// keys, then over the step. `largest` collects the largest rounded p of each row.
 template <class Type, int kKeys>
 RAPT_DEVICE void exponentials(const float (&s)[kKeys / 2], const float (&c)[2], const float (&m)[2],
                               std::uint32_t (&p)[kKeys / 16][4], float (&sum)[2], std::uint32_t (&largest)[2]) {
@@ -82,8 +83,8 @@ RAPT_DEVICE void exponentials(const float (&s)[kKeys / 2], const float (&c)[2], 
   }
 }
 
-// Takes a step again: rows that `move` get the maximum of their scores so far. `rescale` is what o and the sum were
-// multiplied with, or have to be.
+// Repeats a step: the maximum of rows with `move` becomes that of all their scores so far. `rescale` is the factor that
+// this requires: the sum has been multiplied by it, and o has yet to be.
 template <class Type, int kKeys>
 RAPT_DEVICE void move_maximum(float (&s)[kKeys / 2], RowPair& row, float c, const bool (&move)[2],
                               std::uint32_t (&p)[kKeys / 16][4], float (&rescale)[2]) {
@@ -107,8 +108,8 @@ RAPT_DEVICE void move_maximum(float (&s)[kKeys / 2], RowPair& row, float c, cons
     row.sum[x] = __fmul_rn(row.sum[x], rescale[x]);
   }
   row.huge = huge[0] || huge[1];
-  // Around a huge maximum the difference is taken first. So s·c may be beyond the range of f32: a row of the lowest
-  // number.
+  // With a huge maximum, s − maximum is computed before it is multiplied by c. So s·c may be beyond the range of f32,
+  // as in a row where every score is the lowest number.
   if (any_lane(row.huge)) {
 #pragma unroll
     for (int i = 0; i < kKeys / 2; ++i) s[i] = huge[i / 2 % 2] ? __fsub_rn(s[i], top[i / 2 % 2]) : s[i];
@@ -120,8 +121,8 @@ RAPT_DEVICE void move_maximum(float (&s)[kKeys / 2], RowPair& row, float c, cons
   exponentials<Type, kKeys>(s, factor, m, p, row.sum, unused);
 }
 
-// The softmax of one step: p, the sums, and, where a maximum moved, its new value. A fresh row has no maximum: no
-// exponential is taken in vain. Returns whether o must be multiplied by `rescale`.
+// The softmax of one step: p, the sums, and, where a maximum moved, its new value. Fresh rows have no maximum, so the
+// exponentials with the old one are skipped. Returns whether o must be multiplied by `rescale`.
 template <class Type, int kKeys>
 RAPT_DEVICE bool softmax_step(float (&s)[kKeys / 2], RowPair& row, float c, bool fresh,
                               std::uint32_t (&p)[kKeys / 16][4], float (&rescale)[2]) {
@@ -152,8 +153,8 @@ RAPT_DEVICE float merge(float total, float before, float added, float now) {
   return __fmaf_rn(total, before, __fmul_rn(added, now));
 }
 
-// Merges a finished chunk into the total of the chunks before it. The chunk's sum is first completed over the quad: one
-// order for all kernels. Afterwards `total.sum` is the whole row's.
+// Merges a finished chunk into the total of the chunks before it. The chunk's sum is first completed over the quad, in
+// the same order in all kernels. Afterwards `total.sum` is the whole row's.
 RAPT_DEVICE MergeWeights merge_chunk(RowPair& total, const RowPair& chunk, float c, bool has_total) {
   MergeWeights weights;
 #pragma unroll
@@ -172,10 +173,10 @@ RAPT_DEVICE MergeWeights merge_chunk(RowPair& total, const RowPair& chunk, float
 struct RowResult {
   float scale, lse;
 };
-// `c` is that of the scores; `sink`, or kHidden without one, is merged last.
+// `c` is the factor of the scores; `sink` (kHidden: none) is merged last.
 RAPT_DEVICE RowResult finish_row(float maximum, float sum, float c, float sink) {
   constexpr float kLn2 = 0.6931471805599453F, kToBase2 = 1.4426950408889634F;
-  const float own = __fmul_rn(maximum, __fmul_rn(c, kLn2));  // as log Σ exp(s) has it
+  const float own = __fmul_rn(maximum, __fmul_rn(c, kLn2));  // in base e, as in log Σ exp(s)
   const float whole = fmaxf(own, sink), m = finite_maximum(whole);
   const float rescale = exp2_approx(__fmul_rn(__fsub_rn(own, m), kToBase2));
   if (sink != kHidden) sum = __fmaf_rn(sum, rescale, exp2_approx(__fmul_rn(__fsub_rn(sink, m), kToBase2)));

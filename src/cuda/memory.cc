@@ -1,6 +1,6 @@
-// The memory of tensors is taken and freed in the order of the whole device, and copies wait for all of its work: the
-// host decides how long a tensor lives, and knows nothing of streams. The memory of one call is taken from a pool and
-// returned to it in the order of the call's stream, without waiting.
+// The memory of tensors is allocated and freed in the order of the whole device, and copies wait for all of its work,
+// because the host decides how long a tensor lives and knows nothing of streams. The memory of one call is taken from a
+// pool and returned to it in the order of the call's stream, without waiting.
 #include "cuda/memory.h"
 
 #include <array>
@@ -26,14 +26,15 @@ std::byte* allocated(void* memory, cudaError_t code, const char* call, int devic
   return static_cast<std::byte*>(memory);
 }
 
-// The pool of a GPU for the memory of calls; it keeps what it has taken from the system. Null: the GPU has no pools.
+// The pool of a GPU for the memory of calls; it keeps the memory that it has taken from the system. Null: the GPU has
+// no pools.
 cudaMemPool_t pool_of(int device) {
   constexpr std::size_t kMostDevices = 64;
   struct Pool {
     std::once_flag made;
     cudaMemPool_t pool = nullptr;
   };
-  static std::array<Pool, kMostDevices> pools;  // never destroyed by CUDA: the process may end in any order
+  static std::array<Pool, kMostDevices> pools;  // their CUDA pools are never destroyed: at exit, CUDA may be gone
   if (static_cast<std::size_t>(device) >= kMostDevices) return nullptr;
   Pool& mine = pools[static_cast<std::size_t>(device)];
   std::call_once(mine.made, [&] {

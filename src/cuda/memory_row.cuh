@@ -30,7 +30,7 @@ struct Columns {
   float x[kColumns] = {};
 };
 
-// The bytes of kColumns elements, of an address that is a multiple of their number.
+// The bytes of kColumns elements, read from an address that is aligned to them.
 template <std::size_t kBytes>
 struct alignas(kBytes < 16 ? kBytes : 16) Packed {
   std::uint32_t words[kBytes / 4];

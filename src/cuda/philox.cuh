@@ -41,7 +41,7 @@ RAPT_HOST_DEVICE float dropout_factor(const DropoutTerm& dropout, std::uint32_t 
   return word >= dropout.threshold ? dropout.keep_scale : 0.0F;
 }
 
-// The same for key j, without sharing the words of four keys; 1 without dropout.
+// The factor for key j alone, without sharing the words of four keys; 1 without dropout.
 RAPT_HOST_DEVICE float dropout_factor(const DropoutTerm& dropout, std::int32_t index, std::int32_t head, std::int32_t i,
                                       std::int32_t j) {
   if (!dropout.on) return 1.0F;

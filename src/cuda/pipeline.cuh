@@ -1,16 +1,16 @@
 // Stages in shared memory between warps that fill them and warps that use them. Each stage has a barrier `full` and a
-// barrier `empty`; both sides walk the stages in the same order and count for themselves.
+// barrier `empty`; both sides walk the stages in the same order, and each keeps its own count.
 #pragma once
 
 #include "cuda/ptx.cuh"
 
 namespace rapt::cuda {
 
-// Where one side stands in a ring of stages.
+// The position of one side in a ring of stages.
 template <int kStages>
 struct Cursor {
   int stage = 0;
-  std::uint32_t round = 0;  // parity of the number of times that the ring was walked
+  std::uint32_t round = 0;  // parity of the number of completed rounds
 
   RAPT_DEVICE void advance() {
     if (++stage == kStages) {

@@ -1,8 +1,8 @@
 // The plain kernels: every option in every type on CUDA cores, for any GPU since Turing and any head size.
 //
-// They are the definition in f32 and as simple as it: one warp a row, no tensor cores, nothing tuned. Fast kernels are
-// debugged against them, and calls that no fast kernel serves are theirs. They read k and v of f32, bf16, f16 and i8,
-// whatever the type of q; masks of bool and any float type; and any strides.
+// They compute the definition in f32 and are as simple as it is: one warp per row, no tensor cores, no tuning. Fast
+// kernels are debugged against them, and they run every call that no fast kernel supports. They read k and v of f32,
+// bf16, f16 and i8, whatever the type of q; masks of bool and any float type; and any strides.
 //
 // The bits of a row depend only on its own inputs and on the options, not on the batch, on how queries are split into
 // calls, or on the location of memory (cuda/contract.h). No launch needs initialized memory.
@@ -46,8 +46,8 @@ struct Selected {
 
 // ---------------------------------------------------------------- captures
 
-// Writes each of `captures`. Does not depend on which kernels forward takes: what it needs of each row it makes itself,
-// in the workspace.
+// Writes each of `captures`. Does not depend on which kernels forward uses: it computes what it needs of each row
+// itself, in the workspace.
 std::size_t plain_captures_bytes(const Arguments& arguments, std::span<const Selected> captures);
 void plain_captures(const Arguments& arguments, std::span<const Selected> captures, const Launch& launch);
 
@@ -65,8 +65,8 @@ struct Gradients {
   DeviceTensor dsinks;  // (Hq): its stride is `head`
 };
 
-// The gradient of one Mask::add, in the shape of that mask: which dimensions are broadcast, that is of size 1 or not
-// there; their strides are not used.
+// The gradient of one Mask::add, in the shape of that mask. The flags say which dimensions are broadcast (absent, or of
+// size 1); the strides of those are not used.
 struct MaskGradientTerm {
   DeviceTensor to;
   bool one_batch = false, one_head = false, one_query = false, one_key = false;

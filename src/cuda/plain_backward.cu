@@ -8,7 +8,7 @@ namespace rapt::RAPT_KERNELS {
 
 namespace {
 
-// A row with a factor of 0 is skipped, not multiplied by it: the row may be infinite.
+// A row with a factor of 0 is skipped instead of multiplied, because it may hold infinities.
 struct NotZero {
   RAPT_HOST_DEVICE bool operator()(float w) const { return w != 0.0F; }
 };
@@ -135,7 +135,8 @@ struct KeyGradients {
   }
 };
 
-// dsink_h = −Σ of the sink's weight times delta, over b ascending of the sum over queries ascending.
+// dsink_h = −Σ of the sink's weight times delta: for each b a sum over queries, ascending; these sums are added, b
+// ascending.
 struct SinkGradients {
   Arguments call;
   Gradients gradients;

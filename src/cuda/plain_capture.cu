@@ -43,8 +43,8 @@ struct CaptureRows {
     });
   }
 
-  // The number of head `h` of the capture, or the mean: heads ascending, in f64, since scores may be as low as −3.4e38,
-  // whose sum f32 does not hold.
+  // The number for head `h` of the capture, or the mean: heads ascending, in f64, since f32 cannot hold the sum of
+  // scores that are as low as −3.4e38.
   RAPT_HOST_DEVICE float number(const Sequence& sequence, std::int32_t h, std::int32_t query, std::int32_t j) const {
     const bool mean = capture.mean_over_heads;
     const std::int32_t first = mean ? 0 : chosen_at(call, capture.heads, h);

@@ -1,10 +1,10 @@
 // The gradient of one score, for the plain backward kernels: the steps of src/reference/backward.cc.
 //
-//   8.  g'_j = dout · v_j + what arrives at p'_j
-//   7.  g_j  = g'_j · keep / (1 − rate) + what arrives at p_j
+//   8.  g'_j = dout · v_j + the upstream gradient of p'_j
+//   7.  g_j  = g'_j · keep / (1 − rate) + the upstream gradient of p_j
 //   6.  ds_j = p_j · (g_j − delta)       delta = Σ_k p_k g_k − dlse
-//   5.  a hidden key passes nothing on, nor does a weight of 0, whatever its v and the row's delta are
-//   4.  nor does a filled score
+//   5.  ds_j = 0 for a hidden key and for a weight of 0, even if its v or the row's delta is NaN
+//   4.  ds_j = 0 for a filled score
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace rapt::RAPT_KERNELS {
 
-// What backward knows of each row, in number order.
+// What backward knows of each row, in the order of Row::number.
 struct RowSums {
   RowState* states = nullptr;
   float* deltas = nullptr;
@@ -40,7 +40,7 @@ RAPT_HOST_DEVICE Weight weight_of(const Arguments& call, const Row& row, const R
   return weight;
 }
 
-// The sum of what arrives at the weight of key j from one upstream gradient of weights.
+// The sum of what one upstream gradient of weights holds for the weight of key j.
 RAPT_HOST_DEVICE float arriving(const Arguments& call, const Selected& from, const Row& row, std::int32_t j) {
   float sum = 0.0F;
   for_each_place(call, from.heads, row.head, [&](std::int32_t head) {

@@ -1,8 +1,9 @@
 // The gradient of an additive mask: ds summed over the dimensions that the mask is broadcast along, in nested sums:
 // over b, over h within b, over i within h and over j within i, each starting at 0 and ascending.
 //
-// A mask with all queries and keys needs no memory: each of its elements is one sum. Otherwise sums over keys, or over
-// queries, go to the workspace first, for each row or each key of each head, and are then added.
+// A mask that is broadcast over neither queries nor keys needs no memory: each of its elements is one sum. Otherwise
+// sums over keys, or over queries, go to the workspace first, one for each row or for each key of each head, and are
+// then added.
 #include "cuda/plain_mask_gradient.cuh"
 
 namespace rapt::RAPT_KERNELS {
@@ -19,11 +20,11 @@ struct MaskGradient {
   RAPT_HOST_DEVICE std::int32_t batches() const { return mask.one_batch ? 1 : call.batch; }
   RAPT_HOST_DEVICE std::int32_t heads() const { return mask.one_head ? 1 : call.query_heads; }
   RAPT_HOST_DEVICE std::int32_t key_tiles() const { return (call.keys + kLanes - 1) / kLanes; }
-  // For each head: the partial sums, and those that belong to separate elements.
+  // For each head, the number of partial sums, and of elements of the mask that they are added to.
   RAPT_HOST_DEVICE std::int32_t partials() const { return mask.one_key ? call.queries : call.keys; }
   RAPT_HOST_DEVICE std::int32_t elements() const { return mask.one_key && mask.one_query ? 1 : partials(); }
 
-  // The sum over b and h of what each contributes to one element: all of them, or these.
+  // The sum of term(b, h) over all b and h that the mask is broadcast over, otherwise for this b or this h only.
   template <class Term>
   RAPT_HOST_DEVICE float sum_over(std::int32_t b, std::int32_t h, const Term& term) const {
     float total = 0.0F;
@@ -42,14 +43,14 @@ struct MaskGradient {
         value);
   }
 
-  // Of a key given as a row of k, which need not belong to the sequence.
+  // `key` is a row of k, which need not belong to the row's sequence.
   RAPT_HOST_DEVICE float gradient(const Row& row, std::int32_t key) const {
     const std::int32_t j = key - row.sequence.key_begin;
     return j < 0 ? 0.0F : score_gradient(call, gradients, row, sums, j, false);
   }
 };
 
-// A mask with all queries and keys: an item is 32 keys of one of its rows.
+// A mask that is broadcast over neither: an item is 32 keys of one of its rows.
 struct MaskElements : MaskGradient {
   RAPT_DEVICE void operator()(std::int64_t item, WarpMemory& /*memory*/) const {
     const std::int64_t row = item / key_tiles();
@@ -66,7 +67,7 @@ struct MaskElements : MaskGradient {
   }
 };
 
-// Sums over the keys of each row. A sum is that of 32 partial ones, as in cuda/contract.h.
+// Sums over the keys of each row. A sum is made of 32 partial sums, as in cuda/contract.h.
 struct MaskSumsOverKeys : MaskGradient {
   RAPT_DEVICE void operator()(std::int64_t item, WarpMemory& /*memory*/) const {
     const Row row = row_at(call, item);

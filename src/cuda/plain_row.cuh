@@ -74,7 +74,8 @@ RAPT_HOST_DEVICE float dropout_factor(const Arguments& call, const Row& row, std
   return dropout_factor(call.dropout, row.sequence.index, row.head, row.i, j);
 }
 
-// Merges the sink of a head, which has a score and no value, and returns the factor of what was summed with weights.
+// Merges the sink of a head, which has a score but no value. Returns the factor that earlier weighted sums must be
+// multiplied by.
 RAPT_HOST_DEVICE float merge_sink(const Arguments& call, std::int32_t head, RowState& state) {
   if (call.sinks.data == nullptr) return 1.0F;
   const float sink = load_float(call.sinks.data, call.sinks.dtype, head * call.sinks.head);
@@ -94,7 +95,7 @@ RAPT_DEVICE float score_chunk(const Arguments& call, const Row& row, std::int32_
   return reduce(maximum, [](float a, float b) { return maximum_of(a, b); });
 }
 
-// The softmax of each row, in number order.
+// The softmax of each row, in the order of Row::number.
 struct SumRows {
   Arguments call;
   RowState* states = nullptr;
@@ -120,7 +121,7 @@ struct SumRows {
   }
 };
 
-// Columns of a result, kColumns to a lane: what a warp sums at once. Wider results are summed in several items.
+// The columns of a result that a warp sums at once, kColumns per lane. Wider results are summed in several items.
 inline constexpr std::int32_t kSegment = kLanes * kColumns;
 
 RAPT_HOST_DEVICE std::int32_t segment_count(std::int32_t size) { return (size + kSegment - 1) / kSegment; }

@@ -45,10 +45,10 @@ struct Barrier {
 // After Barrier::init: other threads and the copy engine see the barriers.
 RAPT_DEVICE void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-// Between ordinary stores to shared memory and tensor cores or the copy engine that read it.
+// Between ordinary stores to shared memory and tensor cores or a copy engine that read what was stored.
 RAPT_DEVICE void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// Copies a box of a 4-D tensor to shared memory; its bytes count for `barrier`. What lies outside the tensor becomes 0.
+// Copies a box of a 4-D tensor to shared memory; its bytes count for `barrier`. Elements outside the tensor become 0.
 RAPT_DEVICE void copy_box(void* to, const CUtensorMap& map, Barrier& barrier, int x, int y, int z, int w) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], "
@@ -56,7 +56,7 @@ RAPT_DEVICE void copy_box(void* to, const CUtensorMap& map, Barrier& barrier, in
       "l"(&map), "r"(shared_address(&barrier.state)), "r"(x), "r"(y), "r"(z), "r"(w)
       : "memory");
 }
-// Brings a box to the L2 cache.
+// Prefetches a box into the L2 cache.
 RAPT_DEVICE void prefetch_box(const CUtensorMap& map, int x, int y, int z, int w) {
   asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global [%0, {%1, %2, %3, %4}];" ::"l"(&map), "r"(x), "r"(y), "r"(z),
                "r"(w)
@@ -74,14 +74,15 @@ RAPT_DEVICE void named_arrive(int barrier, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-// The thread's index, read anew. What is computed from it is not kept in registers across a loop that uses it rarely.
+// The thread's index, read again, so that values computed from it are not kept in registers across a loop that rarely
+// uses them.
 RAPT_DEVICE int reread_thread() {
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
   return thread;
 }
 
-// The registers of each thread of a warpgroup: fewer, or more from those that others gave up.
+// Changes the number of registers of each thread of a warpgroup: gives some up, or takes some that others gave up.
 template <int kRegisters>
 RAPT_DEVICE void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));

@@ -17,14 +17,14 @@ enum class DotKind : std::uint8_t {
   denormal,            // denormal factors and accumulators
   cancelling,          // products that cancel in pairs, or with the accumulator
   one_large,           // one large product among 15 small ones
-  large_accumulator,   // the accumulator cuts most of the products off
-  softmax,             // weights in [0, 1], many of them 0, by normally distributed values
+  large_accumulator,   // so large an accumulator that most products are cut off
+  softmax,             // weights in [0, 1], many of them 0, times normally distributed values
   near_overflow,       // sums around the largest number
-  zero_by_huge,        // zeros by huge numbers, beside small products
+  zero_by_huge,        // zeros times huge numbers, beside small products
   not_finite,          // infinities and NaN
   one_product,         // 15 zeros
-  zeros,               // zeros by any finite number: the accumulator stays
-  zeros_and_denormal,  // zeros by any finite number, and an accumulator of ±0 or a denormal number
+  zeros,               // zeros times any finite numbers: the accumulator stays as it is
+  zeros_and_denormal,  // zeros times any finite numbers; the accumulator is ±0 or a denormal number
   underflow,           // sums around the smallest denormal number
 };
 inline constexpr int kDotKinds = 16;
@@ -79,7 +79,8 @@ class DotRandom {
   std::uint64_t state_;
 };
 
-// A number with a random sign and mantissa; a mantissa of all zeros or all ones is as frequent as it is in trouble.
+// A number with a random sign and mantissa. Half of the mantissas are all zeros or all ones, which are the likeliest to
+// go wrong.
 RAPT_HOST_DEVICE std::uint32_t random_number(FloatFormat format, DotRandom& random, int first_field, int last_field) {
   const int shift = 32 - 1 - bit_width(static_cast<unsigned>(2 * format.bias + 1)) -
                     format.fraction;  // 0 for f32, 16 for 16-bit formats
@@ -92,7 +93,7 @@ RAPT_HOST_DEVICE std::uint32_t random_number(FloatFormat format, DotRandom& rand
   return sign | static_cast<std::uint32_t>(field) << format.fraction | mantissa;
 }
 
-// Exponents first … last, as far as the format has them as normal numbers.
+// Numbers with exponents first … last, limited to the normal numbers of the format.
 RAPT_HOST_DEVICE std::uint32_t random_exponent(FloatFormat format, DotRandom& random, int first, int last) {
   const int field = first + format.bias;
   return random_number(format, random, field < 1 ? 1 : field, last + format.bias);
@@ -115,7 +116,7 @@ RAPT_HOST_DEVICE void random_side(DotKind kind, DType type, bool left, DotRandom
       case DotKind::any_finite: number = random_number(format, random, 0, top); break;
       case DotKind::near_one: number = exponents(-6, 6); break;
       case DotKind::far_from_one: number = exponents(-14, 14); break;
-      case DotKind::denormal:  // bf16: products of denormal numbers alone would vanish
+      case DotKind::denormal:  // bf16: products of two denormal numbers would vanish
         number = wide && !left ? random_number(format, random, 90, 134)
                                : random_number(format, random, 0, random.one_in(2) ? 0 : 12);
         break;
@@ -173,7 +174,7 @@ RAPT_HOST_DEVICE std::uint32_t random_accumulator(DotKind kind, DType type, std:
     case DotKind::near_one: return exponents(-14, 14);
     case DotKind::far_from_one: return exponents(-28, 28);
     case DotKind::denormal: return random_number(f32, random, 0, random.one_in(3) ? 0 : wide ? 29 : 99);
-    case DotKind::cancelling:  // the opposite of the sum, also one unit beside it
+    case DotKind::cancelling:  // the negated sum, sometimes one unit off
       return choice < 4 ? opposite : choice == 4 ? opposite + 1 : choice == 5 ? 0 : exponents(-20, 4);
     case DotKind::one_large: return exponents(-20, 19);
     case DotKind::large_accumulator: return exponents(4, 33);

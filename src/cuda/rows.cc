@@ -22,8 +22,9 @@ std::span<const Sequence> sequences_of(const Arguments& call, const Launch& laun
           static_cast<std::size_t>(call.sequence_count)};
 }
 
-// Whether a call needs more of a score than multiplying and hiding ranges of keys. A scale that is not positive turns
-// the order of scores around, which the clean variant does not expect.
+// Whether a call needs the general variant, because it does more with scores than multiplying them and hiding ranges of
+// keys. A scale that is not positive needs it too: it reverses the order of scores, which the other variant does not
+// support.
 bool needs_general(const Arguments& call) {
   const float scale = call.scale * kLog2E;
   return call.mask_count > 0 || call.has_alibi || call.softcap > 0.0F || call.dropout.on ||
@@ -48,7 +49,7 @@ bool can(const Arguments& call, const Launch& /*launch*/) {
          fits(call.value_size);
 }
 
-// A tensor that the copy engine reads, packed first if it cannot do so in place.
+// A tensor for the copy engine (TMA), packed first if the copy engine cannot read it in place.
 struct Input {
   DeviceTensor view;
   TensorSizes sizes;
@@ -61,7 +62,7 @@ struct Input {
 
 std::array<Input, 3> inputs_of(const Arguments& call) {
   const Input query{call.query, {call.batch, call.query_heads, call.queries, call.head_size}};
-  if (call.keys == 0) return {query, query, query};  // nothing is read, but a map cannot be of nothing
+  if (call.keys == 0) return {query, query, query};  // nothing is read, but a map needs some tensor
   return {query, Input{call.key, {call.batch, call.kv_heads, call.keys, call.head_size}},
           Input{call.value, {call.batch, call.kv_heads, call.keys, call.value_size}}};
 }
@@ -105,7 +106,7 @@ bool rows_are_aligned(const DeviceTensor& out, const Arguments& call) {
          fits(out.batch, call.batch) && fits(out.head, call.query_heads) && fits(out.row, call.queries);
 }
 
-// More than 48 KB of shared memory has to be asked for once per kernel and device.
+// More than 48 KB of shared memory must be requested once per kernel and device.
 void allow_shared_memory(const RowsKernel& kernel, const Launch& launch) {
   require(cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.shared_bytes),
           "cudaFuncSetAttribute", launch.device);

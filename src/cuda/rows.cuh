@@ -1,10 +1,11 @@
 // Forward attention on Hopper's tensor cores: the loop.
 //
-// A block is persistent: its tiles follow each other as one sequence of steps. In a step, the next scores (q·kᵀ) and
-// the output of the step before (p·v) are multiplied at once, and while p·v runs, the softmax of the new scores does.
-// Two consumers take turns with their products, so that one's exponentials hide under the other's products. A new tile
-// or chunk changes only what happens to o after p·v. Only the first scores are peeled. The end of the sequence is a
-// step as any other, whose scores nobody uses: a branch around products would make the compiler serialize them.
+// A block is persistent: it processes its tiles as one sequence of steps. Each iteration issues two products together:
+// the scores of the next step (q·kᵀ) and the output of the current one (p·v). While p·v runs, the softmax of the new
+// scores is computed. Two consumers take turns issuing their products, so that one's exponentials overlap with the
+// other's products. A new tile or chunk changes only what happens to o after p·v. Only the first scores are computed
+// outside the loop. The end of the sequence is a step like any other, whose scores are not used: a branch around
+// products would make the compiler serialize them.
 #pragma once
 
 #include "cuda/rows_output.cuh"
@@ -13,8 +14,8 @@
 
 namespace rapt::cuda {
 
-// Hides keys from the thread's two rows: their scores become −inf. `window`: some rows may have keys hidden on the left
-// or initial keys; else only those at the end are hidden.
+// Hides keys from the thread's two rows: their scores become −inf. With `window`, keys before the window may be hidden
+// too, except initial keys; otherwise only keys at the end are hidden.
 template <int kKeys>
 RAPT_DEVICE void hide_keys(float (&s)[kKeys / 2], int first_column, const VisibleKeys (&rows)[2], bool window) {
   if (window) {
@@ -33,7 +34,7 @@ RAPT_DEVICE void hide_keys(float (&s)[kKeys / 2], int first_column, const Visibl
   }
 }
 
-// The keys of a row of the tile; rows that do not exist repeat the last that does.
+// The keys of a row of the tile; rows that do not exist repeat the last one that does.
 RAPT_DEVICE VisibleKeys visible_keys_of(const RowsArguments& a, const Tile& tile, int row) {
   const std::int32_t query = tile_row(a.plan, tile, row).query;
   const std::int32_t last = tile.queries - 1;
@@ -90,8 +91,9 @@ RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile,
   }
 }
 
-// The next p becomes the one that products read. Those registers must not be written while products are under way, so
-// the new p waits in others; a plain copy would be removed by the compiler, an addition of −0 from memory is not.
+// Copies the new p to the registers that products read. Those must not be written while products run, so the new p
+// waits in other registers. The compiler would remove a plain copy, but not the addition of a −0 that is read from
+// memory.
 template <int kKeys>
 RAPT_DEVICE void hand_over(const std::uint32_t (&from)[kKeys / 16][4], std::uint32_t (&to)[kKeys / 16][4],
                            float minus_zero) {
@@ -109,8 +111,8 @@ RAPT_DEVICE void fetch_totals(const float4* totals, float4 (&batch)[kBatch]) {
   for (int i = 0; i < kBatch; ++i) batch[i] = totals[i * 128];
 }
 
-// o becomes the total merged with o. The first batch has been fetched; others are fetched one at a time, so that they
-// fit in the registers of the first.
+// o becomes the total merged with o. The first batch has been fetched; the others are fetched one at a time, into the
+// registers of the first.
 template <int kSize, int kBatch>
 RAPT_DEVICE void merge_totals(const float4* totals, float4 (&batch)[kBatch], float (&o)[kSize / 2],
                               const MergeWeights& w) {
@@ -132,9 +134,9 @@ RAPT_DEVICE void merge_totals(const float4* totals, float4 (&batch)[kBatch], flo
 template <class Type, class Shape>
 RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int group) {
   constexpr int kKeys = Shape::kKeys, kSize = Shape::kSize;
-  // Totals of chunks are fetched under p·v, in the registers of s.
+  // Totals of chunks are fetched while p·v runs, into the registers of s.
   constexpr int kBatch = kSize / 8 < kKeys / 8 ? kSize / 8 : kKeys / 8;
-  constexpr bool kTermsEarly = kSize <= 128;  // what terms need is read while scores are multiplied
+  constexpr bool kTermsEarly = kSize <= 128;  // inputs of the terms are read while the scores are computed
   constexpr int kTurn = 1;                    // named barriers kTurn, kTurn + 1
   constexpr int kStageUnits = RowsShared<Shape>::kTileElements * 2 / 16;
   const bool first_lane = (threadIdx.x & 31) == 0;
@@ -155,7 +157,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   bool has_total = false;
   int add_output = 0;
   Cursor<Shape::kStages> k, v;  // of the next step, and of the step whose p is ready
-  int tile = 0;                 // how many tiles came before the one that o belongs to
+  int tile = 0;                 // index, in this block, of the tile that o belongs to
   const auto tile_at = [&](int number) -> const Tile& { return shared.tiles[number % kTileSlots]; };
 
   const auto release = [&](Barrier& barrier) {

@@ -1,4 +1,4 @@
-// What leaves the rows kernel: rows of out, and lse.
+// The outputs of the rows kernel: rows of out, and lse.
 #pragma once
 
 #include "cuda/lazy_softmax.cuh"
@@ -20,7 +20,7 @@ RAPT_DEVICE TileRow tile_row(const RowsPlan& plan, const Tile& tile, int row) {
 }
 
 // 32 columns of a row, 8 in each lane of a quad as pairs (2 · lane, 8 + 2 · lane, …), exchanged so that each lane has 8
-// neighbours: lane 0 columns 0 … 7, lane 1 columns 8 … 15, and so on.
+// adjacent ones: lane 0 columns 0 … 7, lane 1 columns 8 … 15, and so on.
 RAPT_DEVICE uint4 gather_columns(std::uint32_t (&w)[4], int lane) {
 #pragma unroll
   for (int i = 0; i < 4; i += 2) {
@@ -43,8 +43,9 @@ RAPT_DEVICE uint4 gather_columns(std::uint32_t (&w)[4], int lane) {
   return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-// Rows of out in 16 bytes; `x` is the thread's first or second row. `to` is null where the row does not exist. Adding 0
-// makes every zero positive: whether a −0 lived through a rescaling depends on which hidden tiles were skipped.
+// Writes a row of out, 16 bytes at a time; `x` selects the thread's first or second row. `to` is null if the row does
+// not exist. Adding 0 makes every zero positive: whether a −0 survives a rescaling depends on which hidden tiles were
+// skipped.
 template <class Type, int kSize>
 RAPT_DEVICE void store_vectors(std::uint16_t* to, const float (&o)[kSize / 2], int x, float scale, int lane, int size) {
 #pragma unroll
@@ -61,7 +62,7 @@ RAPT_DEVICE void store_vectors(std::uint16_t* to, const float (&o)[kSize / 2], i
   }
 }
 
-// Rows of out with any strides.
+// Writes a row of out with any strides.
 template <class Type, int kSize>
 RAPT_DEVICE void store_elements(std::uint16_t* to, std::int64_t stride, const float (&o)[kSize / 2], int x, float scale,
                                 int lane, int size) {

@@ -6,8 +6,8 @@ namespace rapt::cuda {
 
 namespace {
 
-// Keys and values of a section: more than the L2 cache holds (50 MB), because the tiles of a section read the same part
-// of them at a time; less for short sequences, whose tiles differ more in length.
+// The size of a section's keys and values. It may exceed the L2 cache (50 MB), because the tiles of a section read the
+// same part of them at about the same time. For short sequences, whose tiles differ more in length, it is smaller.
 constexpr std::int64_t kLongSection = 64 << 20, kShortSection = 32 << 20;
 constexpr std::int32_t kLongKeys = 2048;
 
@@ -55,7 +55,7 @@ RowsPlan plan_rows(const Arguments& call, std::span<const Sequence> sequences, b
     plan.columns *= static_cast<std::int32_t>(sequences.size());
     plan.tiles_per_column = parts_of(sequences.front(), plan);
   }
-  // Tiles of one length: a column after another.
+  // If all tiles have the same length, one column follows another.
   const bool one_length = !plan.listed && !tiles_differ_in_length(call);
   plan.section = one_length ? 1 : static_cast<std::int32_t>(std::min<std::int64_t>(section, plan.columns));
   return plan;

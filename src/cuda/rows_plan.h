@@ -26,7 +26,7 @@ constexpr int padded_head_size(int head_size, int value_size) {
   return larger <= 64 ? 64 : larger <= 128 ? 128 : 256;
 }
 
-// Keys in a step. It is part of the arithmetic: p is rounded beside the maximum of its step.
+// Keys in a step. It is part of the arithmetic: p is rounded relative to the maximum at its step.
 constexpr int step_keys(int padded_size, bool general) { return padded_size > 128 || general ? 64 : 128; }
 
 // The steps of a tile: 0 … initial_end − 1, then begin … end − 1. Of these, steps within full_begin … full_end − 1 and
@@ -44,8 +44,9 @@ struct StepRange {
   RAPT_HOST_DEVICE std::int32_t count() const { return initial_end + end - begin; }
 };
 
-// For queries `lowest` … `highest` of a sequence. A tile that sees nothing still visits one step, so that its rows are
-// written. Ranges come from positions, not from visible_keys of the two queries: one of them may see nothing.
+// The steps for queries `lowest` … `highest` of a sequence. A tile that sees nothing still visits one step, so that its
+// rows are written. The ranges are computed from positions, not from visible_keys of the two queries, either of which
+// may see nothing.
 RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, const Sequence& sequence, std::int32_t lowest,
                                          std::int32_t highest, std::int32_t step) {
   const std::int32_t keys = sequence.key_count;
@@ -61,8 +62,8 @@ RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, const Sequence& 
   range.begin = window_begin(low) / step;
   range.end = steps_to(window_end(high));
   range.initial_end = steps_to(first_end(high));
-  if (window_end(high) <= window_begin(low)) range.begin = range.end = range.initial_end;  // no row has a window
-  if (range.initial_end > 0 && range.initial_end >= range.begin) {                         // they meet: one is enough
+  if (window_end(high) <= window_begin(low)) range.begin = range.end = range.initial_end;  // no window holds a key
+  if (range.initial_end > 0 && range.initial_end >= range.begin) {                         // they meet and become one
     range.end = range.end > range.initial_end ? range.end : range.initial_end;
     range.begin = 0;
     range.initial_end = 0;
@@ -78,8 +79,8 @@ RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, const Sequence& 
 }
 
 // How tiles are numbered, in the order in which they are handed out. A column is a head of a sequence, or several heads
-// where a tile holds those of a group; its tiles differ in their queries. Columns form sections whose k and v fit in
-// the L2 cache together; inside a section the longest tiles of all columns come first.
+// where a tile holds those of a group; its tiles differ in their queries. Columns form sections, limited in size so
+// that k and v are read from the L2 cache; inside a section the longest tiles of all columns come first.
 struct RowsPlan {
   std::int32_t step = 128;         // keys
   std::int32_t query_shift = 7;    // a tile holds 2^query_shift queries of 128 / 2^query_shift heads
@@ -88,14 +89,14 @@ struct RowsPlan {
   std::int32_t columns = 0;        // of all sequences; listed: of one
   std::int32_t tiles_per_column = 0;
   std::int32_t section = 1;  // columns
-  bool listed = false;       // sequences differ: the tiles of a column are those of a list
+  bool listed = false;       // sequences differ: the tiles of a column come from a list
 
   RAPT_HOST_DEVICE std::int32_t columns_per_sequence(const Arguments& call) const {
     return call.kv_heads * group_columns;
   }
 };
 
-// `sequences`: those of the call, in host memory.
+// `sequences` are those of the call, in host memory.
 RowsPlan plan_rows(const Arguments& call, std::span<const Sequence> sequences, bool general);
 
 // A tile of a listed call: part `part` of sequence `sequence`.

@@ -1,4 +1,4 @@
-// The producing warps of the rows kernel: tiles and q; k and v; and the look through v.
+// The producer warps of the rows kernel: one hands out tiles, one loads q, k and v, and two check v.
 #pragma once
 
 #include "cuda/rows_shared.cuh"
@@ -17,7 +17,7 @@ RAPT_DEVICE Tile tile_number(const RowsArguments& a, std::int32_t number) {
                    a.plan.tiles_per_column - 1 - place.rank);
 }
 
-// One thread: hands out tiles, by a counter in device memory.
+// One thread: hands out tiles, using a counter in device memory.
 template <class Shape>
 RAPT_DEVICE void produce_tiles(const RowsArguments& a, RowsShared<Shape>& shared) {
   const std::int32_t tiles = a.plan.columns * a.plan.tiles_per_column;
@@ -35,15 +35,15 @@ RAPT_DEVICE void produce_tiles(const RowsArguments& a, RowsShared<Shape>& shared
   }
 }
 
-// Where the k and v of a step lie in their tensors.
+// The location of a step's k and v in their tensors.
 struct StepPlace {
   std::int32_t first_key, row, head, batch;
   std::int32_t query_row, query_head;  // of its tile
   StepFlags flags;
 };
 
-// Loads or prefetches boxes of q: two halves of a tile, for the two consumers. The second half is 64 queries further,
-// or as many heads as fill 64 rows.
+// Loads or prefetches boxes of q: two halves of a tile, for the two consumers. The second half begins 64 queries
+// further on, or as many heads further on as fill 64 rows.
 RAPT_DEVICE std::int32_t second_half_queries(const RowsPlan& plan) { return plan.query_shift == 7 ? kGroupRows : 0; }
 RAPT_DEVICE std::int32_t second_half_heads(const RowsPlan& plan) {
   return plan.query_shift == 7 ? 0 : kGroupRows >> plan.query_shift;
@@ -111,14 +111,14 @@ class StepSequence {
   const RowsArguments& a_;
   RowsShared<Shape>& shared_;
   Cursor<kTileSlots> slot_;
-  std::int32_t step_ = -1, chunk_ = -1;  // step −1: of the next tile
+  std::int32_t step_ = -1, chunk_ = -1;  // step −1: the next one begins a tile
 };
 
 template <class Shape>
 RAPT_DEVICE void bring_value(const RowsArguments& a, RowsShared<Shape>& shared, Cursor<Shape::kStages>& v,
                              const StepPlace& place) {
   shared.v.wait_empty(v);
-  // A masked step's v is looked through before it is full.
+  // The v of a masked step is checked before its stage is full.
   Barrier& announced = shared.value_loaded[v.stage];
   Barrier& loaded = place.flags.masked() ? announced : shared.v.full[v.stage];
   shared.value_flags[v.stage] = place.flags;
@@ -126,7 +126,7 @@ RAPT_DEVICE void bring_value(const RowsArguments& a, RowsShared<Shape>& shared, 
   loaded.arrive_and_expect(RowsShared<Shape>::kTileElements * 2);
   if (!place.flags.masked()) {
     announced.arrive();
-    loaded.arrive();  // in place of the second checking warp
+    loaded.arrive();  // in place of the second warp that checks
   }
   for (int panel = 0; panel < Shape::kPanels; ++panel) {
     copy_box(shared.value[v.stage] + panel * Shape::kKeys * 64, a.value, loaded, panel * 64, place.row, place.head,
@@ -135,8 +135,8 @@ RAPT_DEVICE void bring_value(const RowsArguments& a, RowsShared<Shape>& shared, 
   v.advance();
 }
 
-// One thread: brings k of each step, and announces it; v comes one step later, when it is needed. The q of a tile comes
-// after its first k: it waits for the last scores of the tile before, as the next k does.
+// One thread: loads k of each step and announces the step; v is loaded one step later, when it is needed. The q of a
+// tile is loaded after its first k, because it has to wait for the last scores of the previous tile.
 template <class Shape>
 RAPT_DEVICE void produce_steps(const RowsArguments& a, RowsShared<Shape>& shared) {
   StepSequence<Shape> steps(a, shared);
@@ -169,13 +169,13 @@ RAPT_DEVICE void produce_steps(const RowsArguments& a, RowsShared<Shape>& shared
     before = now;
     now = next;
   }
-  // The end, for the check.
+  // Announces the end to the warps that check v.
   shared.v.wait_empty(v);
   shared.value_flags[v.stage] = now.flags;
   shared.value_loaded[v.stage].arrive();
 }
 
-// Whether some number of four pairs is not finite; `largest` collects magnitudes.
+// Finds numbers that are not finite: `largest` collects the largest magnitudes of pairs, and is_finite tests them.
 RAPT_DEVICE std::uint32_t largest_magnitude(std::uint32_t largest, const uint4& x) {
   constexpr std::uint32_t kMagnitude = 0x7FFF7FFF;
   largest = max_pair(max_pair(largest, x.x & kMagnitude), x.y & kMagnitude);
@@ -186,16 +186,16 @@ RAPT_DEVICE bool is_finite(std::uint32_t magnitudes) {
   return (magnitudes & 0xFFFF) < Type::kInfinity && (magnitudes >> 16) < Type::kInfinity;
 }
 
-// A pair of which numbers that are not finite are 0.
+// A pair with 0 in place of numbers that are not finite.
 template <class Type>
 RAPT_DEVICE std::uint32_t only_finite(std::uint32_t pair) {
   const std::uint32_t low = (pair & 0x7FFF) < Type::kInfinity ? pair & 0xFFFF : 0;
   return low | ((pair >> 16 & 0x7FFF) < Type::kInfinity ? pair & 0xFFFF0000 : 0);
 }
 
-// Two warps, each half of the keys. A hidden key has p = 0, but 0 · inf is NaN: in steps with hidden keys every v that
-// is not finite becomes 0, and its key is marked. Rows that do see such a key add it themselves
-// (restore_marked_values).
+// Two warps, each for half of the keys. A hidden key has p = 0, but 0 · inf is NaN. So in steps with hidden keys every
+// number of v that is not finite is set to 0, and its key is marked; restore_marked_values adds it for rows that do see
+// the key.
 template <class Type, class Shape>
 RAPT_DEVICE void check_values(RowsShared<Shape>& shared, int warp, int lane) {
   constexpr int kHalf = Shape::kKeys / kCheckWarps;  // keys of a warp; 8 lanes read 128 bytes of a key

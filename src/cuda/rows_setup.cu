@@ -19,7 +19,7 @@ __global__ void store_tiles(const __grid_constant__ TileEntries list, TileEntry*
   for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) to[i] = list.entries[i];
 }
 
-// A thread per 8 elements of a row.
+// One thread per 8 elements of a row.
 __global__ void pack(DeviceTensor view, TensorSizes sizes, std::uint16_t* to) {
   const std::int64_t row_parts = packed_row(sizes.elements) / 8;
   const std::int64_t item = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;

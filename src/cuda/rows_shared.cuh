@@ -1,7 +1,7 @@
 // What the warps of the rows kernel share: its parameters, its shared memory, and the messages in it.
 //
-// A block has three warpgroups. Two consume: each owns 64 rows of a tile. The third produces: a warp brings
-// q, k and v, one hands out tiles, and two look through tiles of v of which some keys are hidden.
+// A block has three warpgroups. Two consume: each owns 64 rows of a tile. The third produces: one warp loads q, k and
+// v, one hands out tiles, and two check v in steps where some keys are hidden.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,13 @@ struct RowsShape {
   static constexpr int kTotals = kTotalsInShared ? kTileRows * kSize / 4 : 1;  // float4
 };
 
-// What a step of keys is to its tile.
+// The role of a step of keys in its tile.
 struct StepFlags {
   static constexpr std::uint32_t kMasked = 1;       // some keys are hidden from some rows
-  static constexpr std::uint32_t kBeginsChunk = 2;  // chunk or tile
+  static constexpr std::uint32_t kBeginsChunk = 2;  // begins a chunk or a tile
   static constexpr std::uint32_t kBeginsTile = 4;
   static constexpr std::uint32_t kEndsTile = 8;
-  static constexpr std::uint32_t kEnd = 16;  // no step: all tiles are done; it begins a tile that does not exist
+  static constexpr std::uint32_t kEnd = 16;  // no step: all tiles are done; it also has kBeginsTile
 
   std::uint32_t bits;
 
@@ -46,8 +46,8 @@ struct StepFlags {
   RAPT_DEVICE bool end() const { return (bits & kEnd) != 0; }
 };
 
-// A step as the warp that brings k announces it with the stage of k. It also says what comes next, so that consumers
-// need not wait for the next stage to know.
+// A step, as announced with its stage of k by the warp that loads k. It includes the flags of the next step, so that
+// consumers need not wait for the next stage to know them.
 struct Step {
   std::int32_t first_key;
   StepFlags next, flags;
@@ -67,11 +67,11 @@ struct RowsShared {
   Step steps[Shape::kStages];                 // of the stages of k
   StepFlags value_flags[Shape::kStages];      // of the stages of v
   std::int32_t value_keys[Shape::kStages];    // their first keys
-  std::uint32_t bad_keys[Shape::kStages][4];  // a bit per key of which v is not finite, masked steps only
+  std::uint32_t bad_keys[Shape::kStages][4];  // a bit for each key whose v is not finite; masked steps only
 
   Ring<kTileSlots> tile;
   Ring<Shape::kStages> k, v;
-  Barrier value_loaded[Shape::kStages];  // what is announced of v is there, and the v of a masked step
+  Barrier value_loaded[Shape::kStages];  // a stage's value_flags are set and, if masked, its v is loaded
   Barrier query_full[2], query_empty[2];
 };
 

@@ -1,5 +1,6 @@
-// The general variant: what happens to the scores of a step beside hiding ranges of keys, in the registers of a thread.
-// Softcap, additive masks, ALiBi, fill, keep and drop, in the order of rapt/attention.h, and dropout.
+// The general variant: everything that happens to the scores of a step besides hiding ranges of keys, in the registers
+// of a thread. These terms are softcap, additive masks, ALiBi, fill, keep and drop, in the order of rapt/attention.h,
+// and dropout.
 //
 // A step has 64 keys here. Score i of a thread belongs to its row i / 2 % 2 (rows r and r + 8 of the fragment) and to
 // key 8 (i / 4) + 2 · lane + i % 2 of the step, `lane` within the quad.
@@ -30,7 +31,7 @@ struct TermRows {
   RAPT_DEVICE TermRows(const RowsArguments& a, const Tile& of, std::int32_t key, int thread)
       : tile(&of), first_key(key), lane(thread % 4), whole(key + kTermKeys <= of.sequence.key_count) {
 #pragma unroll
-    for (int x = 0; x < 2; ++x) {  // rows that do not exist repeat the last that does
+    for (int x = 0; x < 2; ++x) {  // rows that do not exist repeat the last one that does
       const TileRow at = tile_row(a.plan, of, thread_row(thread) + 8 * x);
       query[x] = of.first_query + (at.query < of.queries ? at.query : of.queries - 1);
       head[x] = of.head + (at.head < of.heads ? at.head : of.heads - 1);
@@ -43,15 +44,15 @@ struct TermRows {
     return row_offset(mask, tile->sequence, x == 0 ? head[0] : head[1], x == 0 ? query[0] : query[1]) +
            first_key * mask.view.element;
   }
-  // The element of score i; of a key that does not exist, the last that does: its score is hidden anyway.
+  // The mask element for score i. A key that does not exist uses the last one that does: its score is hidden anyway.
   RAPT_DEVICE std::int64_t offset_of_score(const MaskTerm& mask, int i) const {
     const std::int32_t key = i / 4 * 8 + 2 * lane + i % 2, last = tile->sequence.key_count - 1 - first_key;
     return offset(mask, i / 2 % 2) + (key < last ? key : last) * mask.view.element;
   }
 };
 
-// Parts of two rows of a mask, 16 bytes at a time, so that a warp reads whole sectors; each lane has what is next to
-// others' keys, until gather_columns or truth_of_bytes gives it its own. `fast`: 16-byte reads are possible.
+// Parts of two rows of a mask, read 16 bytes at a time, so that a warp reads whole sectors. A lane thus holds elements
+// for other lanes' keys too, until gather_columns or own_bits exchanges them. `fast`: 16-byte reads are possible.
 struct MaskRows {
   uint4 parts[4];
   bool fast;
@@ -81,7 +82,7 @@ RAPT_DEVICE MaskRows load_mask_rows(const MaskTerm& mask, const TermRows& rows) 
   return loaded;
 }
 
-// A bit for each of 16 bytes that is not 0.
+// One bit for each of 16 bytes: whether the byte is not 0.
 RAPT_DEVICE std::uint32_t truth_of_bytes(const uint4& bytes) {
   const auto nibble = [](std::uint32_t w) {
     const std::uint32_t high = (((w & 0x7F7F7F7F) + 0x7F7F7F7F) | w) >> 7 & 0x01010101;
@@ -148,7 +149,7 @@ RAPT_DEVICE void add_mask_to(float (&s)[kTermScores], const MaskTerm& mask, cons
     }
     return;
   }
-  // Few steps come here, and code is to be short: one score after another, found among the registers.
+  // Few steps come here, so the code is short rather than fast: one score at a time, selected from the registers.
 #pragma unroll 1
   for (int i = 0; i < kTermScores; ++i) {
     float score = s[0];
@@ -160,14 +161,14 @@ RAPT_DEVICE void add_mask_to(float (&s)[kTermScores], const MaskTerm& mask, cons
   }
 }
 
-// softcap · tanh(s / softcap), by tanh(x) = 1 − 2 / (1 + e^2x): its absolute error is that of f32.
+// softcap · tanh(s / softcap), with tanh(x) = 1 − 2 / (1 + e^2x), whose absolute error is that of f32.
 RAPT_DEVICE float capped(float s, float to_exponent, float cap) {
   const float e = exp2_approx(__fmul_rn(s, to_exponent));
   return __fmaf_rn(-2.0F * cap, reciprocal_approx(__fadd_rn(1.0F, e)), cap);
 }
 
-// Steps 1 to 5 for the scores of a step, except for keys hidden by causal mask, window and length. `early` has the
-// first mask.
+// Steps 1 to 5 for the scores of a step, except for keys hidden by causal mask, window and length. `early` holds the
+// first mask if kEarly.
 template <bool kEarly>
 RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores], const TermRows& rows,
                                 const MaskRows& early) {
@@ -222,8 +223,8 @@ RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores],
 }
 
 // Which weights of the thread's rows dropout keeps: bits 4 j + 2 (lane % 2) and the next for keys 8 j + 2 · lane and
-// the next. Four keys share one call of Philox, and two lanes have them: the even lane calls it for its first row, the
-// odd one for the second.
+// the next. Four keys share one call of Philox, and two lanes share these keys: the even lane calls it for their first
+// row, the odd lane for their second.
 struct KeptWeights {
   std::uint32_t bits[2];
 };
@@ -243,7 +244,7 @@ RAPT_DEVICE KeptWeights kept_weights(const RowsArguments& a, const TermRows& row
   return {{second ? other : mine, second ? mine : other}};
 }
 
-// p of a dropped weight becomes 0; those kept are scaled with the row, at the end.
+// Sets p of dropped weights to 0; the weights kept are scaled with the row, at the end.
 RAPT_DEVICE void drop_weights(std::uint32_t (&p)[kTermKeys / 16][4], const KeptWeights& kept, int lane) {
 #pragma unroll
   for (int x = 0; x < 2; ++x) {
@@ -258,7 +259,7 @@ RAPT_DEVICE void drop_weights(std::uint32_t (&p)[kTermKeys / 16][4], const KeptW
 }
 
 // The terms of one step: begin makes its random numbers and, if kEarly, reads its first mask; apply and drop use them.
-// In the clean variant there are none.
+// The other variant has no terms.
 template <bool kGeneral>
 class StepTerms {
  public:

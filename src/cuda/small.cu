@@ -64,7 +64,7 @@ __device__ __forceinline__ double load(const void* data, DType dtype, std::int64
   return static_cast<const std::uint8_t*>(data)[offset] != 0 ? 1.0 : 0.0;
 }
 
-// The value's bits in a type, rounded once, in the low bytes.
+// The bits of `value` in a type, rounded once, in the low bytes.
 RAPT_HOST_DEVICE std::uint64_t bits_as(DType dtype, double value) {
   switch (dtype) {
     case DType::f32: return std::bit_cast<std::uint32_t>(static_cast<float>(value));
@@ -115,7 +115,7 @@ __global__ void fill(const __grid_constant__ Walk walk, void* to, std::size_t si
   }
 }
 
-// As many bytes as a launch takes as parameters on every GPU since Turing, beside the rest.
+// As many bytes as one launch can pass as parameters, besides its others, on every GPU since Turing.
 struct Parcel {
   static constexpr std::size_t kBytes = 3584;
   alignas(16) std::byte bytes[kBytes];

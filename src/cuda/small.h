@@ -1,4 +1,4 @@
-// Small kernels: copies with conversion, fills, and lists on their way to the device.
+// Small kernels: copies with conversion, fills, and uploads of lists to the device.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace rapt::cuda {
 
-// Element by element, any strides and types, rounded once. The two must not overlap and have the same shape.
+// Element by element, any strides and types, rounded once. The two have the same shape and must not overlap.
 void launch_copy(const ConstTensorView& from, const TensorView& to, const Launch& launch);
 
 void launch_fill(const TensorView& to, double value, const Launch& launch);
 
-// Writes host memory to device memory that is aligned to 16 bytes, in stream order, as parameters of a few launches:
-// the host memory is read before this returns, also while the stream is captured.
+// Writes host memory to device memory that is aligned to 16 bytes, in stream order, as parameters of a few launches. So
+// the host memory is read before this returns, even while the stream is captured.
 void launch_upload(std::span<const std::byte> from, std::byte* to, const Launch& launch);
 
 }  // namespace rapt::cuda

@@ -3,10 +3,10 @@
 // mma.sync m16n8k16 and wgmma m64nNk16 add 16 products of bf16 or f16 numbers to an f32 accumulator in one sum, which
 // does not depend on the order of the products, the place in the tile, N, or where A and B come from:
 //
-// - The products are exact. Their exponent is the sum of the factors' exponents: it is not normalized. A denormal
+// - The products are exact. Their exponent is the sum of the factors' exponents and is not normalized. A denormal
 //   factor has the exponent of the smallest normal number.
 // - Every term, the accumulator included, is cut (towards zero) at 2^(largest exponent − 25). Zeros take no part in
-//   the largest exponent, which is never less than −133: products of bf16 far below f32's range lose bits to that.
+//   the largest exponent, which is never less than −133, so bf16 products far below the range of f32 lose bits.
 // - The sum is cut to f32, denormals included. Beyond the largest number it is infinite; what is cut to 0 is +0.
 // - A NaN, inf · 0 or inf − inf gives the NaN 7fffffff.
 //

@@ -1,4 +1,4 @@
-// One tensor-core instruction per function, for `rapt check --tensor-core`: every product that the model
+// One tensor-core instruction per function, for `rapt check --tensor-core`: every instruction that the model
 // (tensor_core.h) is compared with. The kernels have their own (wgmma.cuh), in the shapes and layouts that they need.
 #pragma once
 
@@ -39,7 +39,8 @@ __device__ __forceinline__ std::uint64_t matrix_descriptor(const void* begin, in
 template <int kN>
 struct Wgmma;
 
-// The accumulators' registers and operands, and the numbers of the six operands behind them.
+// The accumulators as registers and as asm operands. The macros below take the numbers of the operands that follow
+// them.
 #define RAPT_REGISTERS_4 "%0,%1,%2,%3"
 #define RAPT_REGISTERS_32                                      \
   RAPT_REGISTERS_4                                             \
@@ -61,7 +62,7 @@ struct Wgmma;
 #define RAPT_SUMS_64(n) RAPT_SUMS_32(n), RAPT_SUMS_32(n + 32)
 #define RAPT_SUMS_128(n) RAPT_SUMS_64(n), RAPT_SUMS_64(n + 64)
 
-// The predicate says that the accumulators' values are added; 1, 1: no operand is negated.
+// The predicate says that the accumulators' values are added; "1, 1" that no operand is negated.
 #define RAPT_WGMMA_FROM_SHARED(type, n, count, o0, o1, o2)                                                         \
   asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type \
                " {" RAPT_REGISTERS_##count "}, %" #o0 ", %" #o1 ", p, 1, 1, 0, %" #o2 ";}"                         \

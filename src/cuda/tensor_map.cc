@@ -17,7 +17,7 @@ bool stride_fits(std::int64_t stride, std::int64_t size) {
   return size <= 1 || (stride > 0 && stride * kElement % kAlignment == 0 && stride * kElement < kLargestStride);
 }
 
-// Through the runtime's entry points, so that the library does not link libcuda.
+// Obtained through the runtime, so that the library does not link libcuda.
 PFN_cuTensorMapEncodeTiled_v12000 encoder(int device) {
   static const PFN_cuTensorMapEncodeTiled_v12000 encode = [device] {
     void* function = nullptr;

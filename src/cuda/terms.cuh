@@ -1,7 +1,7 @@
 // Steps 2 to 5 of attention (rapt/attention.h) for one score: softcap, additive terms, fill, hide.
 //
-// A score belongs to query i and key j of a sequence. Sums are in f32 as the definition has it: −1e9 + s is −1e9, an
-// ordinary number, and only −inf hides.
+// A score belongs to query i and key j of a sequence. Sums are in f32, as in the definition: −1e9 + s is −1e9, an
+// ordinary number, and only −inf hides a key.
 #pragma once
 
 #include <cmath>

@@ -52,8 +52,8 @@ RAPT_HOST_DEVICE VisibleKeys visible_keys(const Arguments& call, const Sequence&
   return keys;
 }
 
-// The shortest range of queries of a sequence outside which no query sees any of keys from … to − 1. Queries inside may
-// see none of them either: ask visible_keys.
+// The shortest range of queries of a sequence outside which no query sees any of keys from … to − 1. A query inside may
+// see none of them either; visible_keys says.
 RAPT_HOST_DEVICE QueryRange visible_queries(const Arguments& call, const Sequence& sequence, std::int32_t from,
                                             std::int32_t to) {
   if (to > sequence.key_count) to = sequence.key_count;
@@ -69,8 +69,8 @@ RAPT_HOST_DEVICE QueryRange visible_queries(const Arguments& call, const Sequenc
   return {clamp_to(begin, last), last};
 }
 
-// Sequences are in the order of their rows; empty ones may begin where the next does. The last that does not begin
-// after row `l`, by its `begin`: the number of the sequence, or 0.
+// The number of the last sequence whose `begin` is not after row `l` of this batch row, or 0. Sequences are in the
+// order of their rows; an empty one may begin where the next one does.
 RAPT_HOST_DEVICE std::int32_t last_begun(const Arguments& call, std::int32_t batch, std::int32_t l,
                                          std::int32_t Sequence::*begin) {
   std::int32_t low = 0, high = call.sequence_count - 1;

@@ -1,8 +1,8 @@
-// Work for warps: a function object that a kernel calls for each item, one warp an item.
+// Work for warps: a function object that a kernel calls for each item, one warp per item.
 //
-// Such a function is written for the warp, not for the thread: what differs between lanes is in PerLane, what lanes do
-// is in for_each_lane, and everything else is the same in all of them. So the same source runs without a GPU, with a
-// loop over 32 lanes in place of 32 threads, and tests run every kernel of this kind that way.
+// Such a function is written for the warp, not for the thread: values that differ between lanes are in PerLane, work of
+// single lanes is in for_each_lane, and everything else is the same in all lanes. So the same source runs without a
+// GPU, with a loop over 32 lanes in place of 32 threads, and tests run every kernel of this kind that way.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ class PerLane {
   T value_{};
 };
 
-// Calls work(lane) in each lane. What lanes write to the warp's memory may be read after it, not within.
+// Calls work(lane) in each lane. What lanes write to the warp's memory may be read after the call, not during it.
 template <class F>
 RAPT_DEVICE void for_each_lane(const F& work) {
   work(static_cast<int>(threadIdx.x % kLanes));
@@ -52,7 +52,7 @@ RAPT_DEVICE float from_lane(const PerLane<float>& values, int lane) {
   return __shfl_sync(0xFFFFFFFFU, values[lane], lane);
 }
 
-// All lanes' values as one: pairs 16 apart, then 8, 4, 2 and 1. `combine` must be commutative.
+// Combines all lanes' values: pairs 16 apart, then 8, 4, 2 and 1. `combine` must be commutative.
 template <class F>
 RAPT_DEVICE float reduce(const PerLane<float>& values, const F& combine) {
   float value = values[0];

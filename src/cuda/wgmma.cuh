@@ -25,11 +25,11 @@ RAPT_DEVICE std::uint32_t descriptor(const void* tile, int leading_bytes) {
 // 128-byte swizzle; 1024 bytes from 8 rows to the next 8.
 RAPT_DEVICE std::uint64_t whole_descriptor(std::uint32_t low) { return low | (std::uint64_t{0x40000040} << 32); }
 
-// Before the first product, and after registers of a product were written.
+// Call before the first product, and after writing to registers of a product.
 RAPT_DEVICE void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 // Ends a group of products.
 RAPT_DEVICE void products_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Waits until at most kGroups groups are under way.
+// Waits until at most kGroups groups are unfinished.
 template <int kGroups>
 RAPT_DEVICE void products_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
@@ -68,7 +68,7 @@ RAPT_DEVICE void products_wait() {
                : RAPT_REG##R(d, 0) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add))
 // clang-format on
 
-// One step of 16 of the sum; D is replaced where `add` is 0. N is twice the number of registers of D.
+// One step of the product, 16 terms of each sum; D is replaced if `add` is 0. N is twice the number of registers of D.
 template <class Type>
 RAPT_DEVICE void product_shared(float (&d)[32], std::uint64_t a, std::uint64_t b, int add) {
   if constexpr (Type::kType == DType::bf16) {

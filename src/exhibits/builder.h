@@ -41,7 +41,8 @@ std::string brief(double number);  // two significant digits: "3.1e-17"
 std::string fill(std::string text, const Texts& values);
 Texts counted(std::int64_t count, std::string_view prefix = "");  // "k0", "k1", …
 
-// Sentences with the same number of words in both languages and the same repetitions, so that the numbers are equal.
+// Sentences with the same number of words and the same repetitions in both languages, so that both give the same
+// numbers.
 inline constexpr Both kThreeWords{"I love you", "我爱你"};
 inline constexpr Both kFourWords{"I love you too", "我也爱你"};
 inline constexpr Both kFiveWords{"the cat and the dog", "有猫也有狗"};

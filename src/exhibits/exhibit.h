@@ -1,5 +1,5 @@
 // An exhibit answers one question about attention with numbers that the engine computes live. It is a page of blocks,
-// in one language. The terminal (`rapt explain --question N`) and the explorer draw the same one.
+// in one language. The terminal (`rapt explain --question N`) and the explorer draw the same exhibit.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ struct Table {
   std::string title;
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
-  bool measured = false;  // contains times or sizes of this machine: they vary between runs
+  bool measured = false;  // contains times or sizes of this machine, which vary between runs
 };
 
 struct Series {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kLength = 3, kHeads = 2, kHeadSize = 4, kSize = kHeads * kHeadSize;
 
-// (1, H, L, D) of (1, L, E): both have this shape.
+// (1, L, E) as (1, H, L, D), a shape that both the right and the wrong split have.
 ConstTensorView split(const ConstTensorView& x, bool wrongly) {
   return wrongly ? x.reshape({1, kHeads, kLength, kHeadSize}) : split_heads(x, kHeads);
 }

@@ -22,7 +22,7 @@ struct Inputs {
   Seen attend(const std::vector<Mask>& masks) const { return see(q, k, v, {.masks = masks}); }
 };
 
-// (1, 1, 1, L): one row of numbers, for the keys.
+// (1, 1, 1, L): one number per key, the same for all queries.
 Tensor about_keys(const std::vector<double>& values) {
   return Tensor::from<double>({1, 1, 1, std::ssize(values)}, std::span<const double>(values));
 }
@@ -54,7 +54,7 @@ void build_mask_meaning(Builder& b) {
   b.prose({"The last word is padding and must be ignored. Two conventions store that in opposite ways.",
            "最后一个词是填充，不应被关注。有两种约定，写法正好相反。"});
 
-  // 1 means keep. Read the other way round, the keys to keep are filled.
+  // 1 means keep. With the opposite reading, the keys to keep are filled.
   const Tensor keeps = about_keys({1, 1, 1, 0}), is_zero = about_keys({0, 0, 0, 1});
   b.code("scores.masked_fill(mask == 0, -1e9)");
   b.add(mask_matrix(b.say({"1 means keep (most tutorials)", "1 表示保留（多数教程的写法）"}), as_row(keeps), one_row));
@@ -62,7 +62,7 @@ void build_mask_meaning(Builder& b) {
   const Seen filled = inputs.attend({Mask::fill(fill_where, -1e9)});
   b.add(weights_matrix(b.say({"weights", "权重"}), filled, mood));
 
-  // 1 means masked: it is multiplied by −1e9 and added.
+  // 1 means masked: the mask is multiplied by −1e9 and added.
   b.code("scores + mask * -1e9");
   b.add(
       mask_matrix(b.say({"1 means ignore (TensorFlow)", "1 表示忽略（TensorFlow 的写法）"}), as_row(is_zero), one_row));

@@ -23,7 +23,7 @@ struct Spread {
   double gradient = 0;       // the mean norm of the gradient that reaches a row of scores
 };
 
-// q and k are normally distributed, as in a new layer. The gradient of an additive mask is that of the scores.
+// q and k are normally distributed, as in a new layer. The gradient of the scores is read as that of an additive mask.
 Spread spread(std::int64_t size, double scale) {
   const Tensor q = noise({1, 1, kQueries, size}, 51), k = noise({1, 1, kKeys, size}, 52);
   const Tensor v = noise({1, 1, kKeys, kValueSize}, 53), dout = noise({1, 1, kQueries, kValueSize}, 54);

@@ -26,8 +26,7 @@ std::vector<std::int64_t> different(const Sentence& sentence) {
   return first;
 }
 
-// y, compared with the embedding of each word: softmax over the vocabulary. The output matrix is that of the
-// embeddings.
+// y, compared with the embedding of each word by softmax over the vocabulary. The output matrix is the embedding table.
 void show_vocabulary(Builder& b, const Walk& walk, const Texts& words, const ConstTensorView& y) {
   const std::vector<std::int64_t> vocabulary = different(walk.sentence);
   const auto count = static_cast<std::int64_t>(vocabulary.size());

@@ -113,7 +113,7 @@ std::vector<std::string> wrap(std::string_view text, int width) {
   std::vector<Piece> pieces;
   bool space = false;
   bool open = false;   // may the next character join the last piece?
-  bool holds = false;  // must it?
+  bool holds = false;  // must the next character join it?
   for (std::size_t at = 0; at < text.size();) {
     const char32_t c = next_code_point(text, at);
     if (c == ' ') {

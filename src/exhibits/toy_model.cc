@@ -14,10 +14,10 @@ constexpr std::int64_t kNearness = 13;  // … 1 / (1 + position) …
 constexpr std::int64_t kWaves = 14;     // … and cos, sin of position times each frequency
 
 // The sum of the first three waves peaks where two positions are equal and stays under 0.29 of the peak for distances 1
-// … 15. The other two are unused, as some dimensions are in any position code.
+// … 15. The other two are unused, like some dimensions of any position code.
 constexpr std::array<double, 5> kFrequencies{2.0, 1.3, 0.3, 0.8, 0.15};
 
-// Gains, so that after 1/sqrt(6) a head prefers its key clearly but not absolutely.
+// Gains such that, after the scale of 1/sqrt(6), a head clearly prefers its key, but not exclusively.
 constexpr double kPositionGain = 1.75;
 constexpr double kWordGain = 1.35;
 constexpr double kFirstGain = 2.8;
@@ -25,7 +25,7 @@ constexpr double kNoise = 0.04;
 
 enum Stream : std::uint32_t { kMeaning, kRareCode, kNoiseQ, kNoiseK, kNoiseV, kNoiseO };
 
-// An approximately normal number: the sum of the four uniforms of a Philox block. A pure function of the three
+// An approximately normal number: the sum of the four uniforms of a Philox block. It depends only on the three
 // arguments.
 double random_number(Stream stream, std::int64_t row, std::int64_t column) {
   const PhiloxCounter block =

@@ -28,7 +28,7 @@ void attend(Walk& walk) {
                       {.stage = Stage::weights, .to = walk.weights.view()}};
   attention(outputs, q, k, v, options);
 
-  // The same call without the scale shows q·kᵀ itself.
+  // The same call with a scale of 1 shows q·kᵀ itself.
   AttentionOptions unscaled = options;
   unscaled.scale = 1.0;
   Tensor ignored(walk.heads_out.shape(), DType::f64);

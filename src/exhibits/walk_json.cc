@@ -22,7 +22,7 @@
 //     "wrong_split": {…}                                            with --wrong-split only
 //   }
 //
-// `values` nest as `shape` says. A hidden score is −inf, which JSON lacks: it is written null.
+// `values` nest as `shape` says. A hidden score is −inf, which JSON lacks; it is written as null.
 #include "exhibits/walk_json.h"
 
 #include <cmath>

@@ -10,7 +10,7 @@
 
 namespace rapt::exhibits {
 
-// The numbers in row `row` of head `head` under the wrong view: D numbers of which token, starting at `first`.
+// What row `row` of head `head` holds under the wrong view: D numbers of a token, starting at its number `first`.
 struct Piece {
   std::int64_t token = 0;
   std::int64_t first = 0;

@@ -174,7 +174,7 @@ std::int64_t JsonReader::whole_number() {
   return value;
 }
 
-// A number of any kind: its syntax is checked, its value is ignored.
+// A number of any kind. Its syntax is checked; its value is ignored.
 void JsonReader::number() {
   const auto at = [&] { return offset_ < text_.size() ? text_[offset_] : '\0'; };
   const auto digits = [&] {

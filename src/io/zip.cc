@@ -62,7 +62,7 @@ Directory find_directory(Bytes file, const FileChecks& checks) {
   return directory;
 }
 
-// zip64: each number that does not fit its 32 bits is stored in the extra field instead, in this order.
+// zip64: each number that does not fit into 32 bits is stored in the extra field instead, in this order.
 void read_long_numbers(Bytes extra, ZipMember& member, const FileChecks& checks) {
   const bool any =
       member.full_size == kInLongField || member.size == kInLongField || member.local_begin == kInLongField;

@@ -13,7 +13,7 @@
 
 namespace rapt::nn {
 
-// Intermediate tensors are f32 for the 16-bit types too: each number is rounded once, at the end.
+// Intermediate tensors are f32 for the 16-bit types too, so that each number is rounded once, at the end.
 inline DType type_between_steps(const MultiHeadAttentionConfig& config) {
   return config.dtype == DType::f64 ? DType::f64 : DType::f32;
 }

@@ -15,8 +15,8 @@ namespace rapt::nn {
 void write_added_keys(const MultiHeadAttentionConfig& config, const Parameters& parameters, const TensorView& k,
                       const TensorView& v, const Workers& workers);
 
-// Shifts the key-related `options` by the number of added keys. Masks get columns that hide nothing and add nothing:
-// copies, stored in `wide_masks`.
+// Shifts the key-related `options` by the number of added keys. The masks are copied to `wide_masks`, with additional
+// columns that hide nothing and add nothing.
 void make_room_for_added_keys(const LayerCall& call, std::vector<Tensor>& wide_masks, AttentionOptions& options,
                               const Workers& workers);
 

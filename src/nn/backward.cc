@@ -119,7 +119,7 @@ class Backward : LayerSteps {
     multiply_back(Projection::v, d_.given(d_.v), dvalue, /*add=*/!backward_.value_given);
   }
 
-  // y = x · Wᵀ: dx = dy · W, or dx += it.
+  // For y = x · Wᵀ: dx = dy · W, or dx += dy · W if `add`.
   void multiply_back(Projection which, const ConstTensorView& dy, const TensorView& dx, bool add) {
     if (!dx.defined()) return;
     const EngineMatrix& matrix = layer_.projections.transposed(which, call_.options.attention.engine, workers_);
@@ -133,7 +133,7 @@ class Backward : LayerSteps {
     if (call_.config.bias) add_bias(bias.name, bias.rows, dy);
   }
 
-  // y = x · Wᵀ: dW += dyᵀ · x, batch rows and tokens ascending. `rows` of the parameter; none: all.
+  // For y = x · Wᵀ: dW += dyᵀ · x, batch rows and tokens ascending. `rows` are those of the parameter; none: all.
   void add_product(std::string_view name, const std::optional<Rows>& rows, const ConstTensorView& dy,
                    const ConstTensorView& x) {
     const TensorView dw = gradient(name, rows);

@@ -151,7 +151,7 @@ void set_heads(const Checks& checks, const FoundLayer& found, const LoadOptions&
                  found.key_width, ", which is ", config.kv_heads, " heads");
 }
 
-// The destination of the data of each role.
+// Where the data of each role goes.
 struct Filling {
   const char* parameter;
   Role role;

@@ -128,7 +128,7 @@ class Forward : nn::LayerSteps {
     if (call_.added_keys == 0) return;
     for (const Capture& capture : outputs.captures) nn::put_added_keys_last(call_.added_keys, capture.to, workers_);
   }
-  // The caller's captures first and in order, so that error messages count as the caller does; then the weights.
+  // The caller's captures come first and in order, so that error messages use the caller's indices; then the weights.
   void list_captures(std::vector<Capture>& list) const {
     list.resize(call_.captures.size() + (call_.weights.defined() ? 1 : 0));
     for (std::size_t n = 0; n < call_.captures.size(); ++n) {

@@ -48,7 +48,7 @@ class Projections {
     return biases_[static_cast<std::size_t>(which)];
   }  // or undefined
 
-  // The location of its weights among the parameters.
+  // The location of a projection's weights among the parameters.
   ParameterRows weight_rows(Projection which) const;
   ParameterRows bias_rows(Projection which) const;
 

@@ -34,8 +34,8 @@ TransformerConfig checked(const TransformerConfig& config) {
   return config;
 }
 
-// Numbers from a normal distribution with the given standard deviation, a pure function of seed and name: the order in
-// which parameters are drawn does not matter.
+// Numbers from a normal distribution with the given standard deviation. They depend only on seed and stream, so the
+// order in which parameters are drawn does not matter.
 void draw_normal(std::uint64_t seed, std::uint32_t stream, double deviation, Tensor& to) {
   const PhiloxKey key = philox_key(seed);
   for (std::int64_t n = 0; n < to.count(); n += 2) {

@@ -1,12 +1,12 @@
 // Attention backward: the steps of forward.cc in reverse, for one row at a time.
 //
-// With g a gradient, p the weights before dropout and p' those after it:
+// g is a gradient, p the weights before dropout and p' those after it; "upstream" is the caller's gradient, if given:
 //
-//   8.  dv_j += p'_j · dout            g'_j = dout · v_j + what arrives at p'_j
-//   7.  g_j  = g'_j · keep / (1 − rate) + what arrives at p_j
+//   8.  dv_j += p'_j · dout            g'_j = dout · v_j + upstream of p'_j
+//   7.  g_j  = g'_j · keep / (1 − rate) + upstream of p_j
 //   6.  ds_j = p_j · (g_j − Σ_k p_k g_k + dlse)       the sink: the same with g = 0
 //   5.  a hidden key has p_j = 0 and so ds_j = 0
-//   4.  a filled score passes nothing on
+//   4.  a filled score has ds_j = 0
 //   3.  every additive mask receives ds_j
 //   2.  ds_j = ds_j · (1 − tanh²)
 //   1.  dq += scale · ds_j · k_j       dk_j += scale · ds_j · q
@@ -132,14 +132,14 @@ void attend_backward(const BackwardProblem& problem, const Row& row, const Works
   }
   work.dsinks[static_cast<std::size_t>(row.head)] += state.sink * (dlse - mean);
   for (std::size_t j = 0; j < keys; ++j) {
-    // 5 and 4. A weight of 0 passes nothing on either.
+    // 5 and 4. A weight of 0 passes on no gradient either.
     if (!seen[j] || p[j] == 0.0 || is_filled(row, j)) continue;
     double ds = p[j] * (g[j] - mean + dlse);
     for (const MaskSum& sum : work.dmasks) sum.at(row, j) += ds;  // 3
     if (problem.softcap != 0.0) {                                 // 2
       const double tanh = capped[j] / problem.softcap;
       ds *= 1.0 - tanh * tanh;
-      if (ds == 0.0) continue;  // capped: nothing passes, even where k is infinite
+      if (ds == 0.0) continue;  // capped: no gradient passes, even if k is infinite
     }
     const std::span<double> dq = work.dquery(row.batch(), row.head, row.query());  // 1
     const std::span<const double> q = work.inputs.query(row.batch(), row.head, row.query());

@@ -9,7 +9,8 @@ namespace rapt::reference {
 
 namespace {
 
-// One row of a capture, all Lk columns: keys that do not exist for this sequence score −inf and weigh 0.
+// One row of a capture, all Lk columns: keys that do not exist for this sequence have a score of −inf and a weight of
+// 0.
 void write_row(const Row& row, const Capture& capture, std::int64_t place, std::span<const double> values) {
   const TensorView& to = capture.to;
   const int last = to.rank() - 1;

@@ -78,7 +78,7 @@ void forward(const ForwardProblem& problem, const Plan& /*plan*/, const Buffers&
   Workspace workspace(arena, problem);
   workspace.inputs.read(problem);
 
-  // Worker w takes every query whose number is w modulo the number of workers. Rows are independent, so any division
+  // Worker w takes the queries whose number is w modulo the number of workers. Rows are independent, so any division
   // gives the same bits.
   const auto workers = static_cast<std::int64_t>(workspace.scratch.size());
   (*problem.parallel_for)(workers, [&](std::int64_t worker) {

@@ -1,4 +1,4 @@
-// A vocabulary of characters: token n is the n-th of them.
+// A vocabulary of characters: token n is the n-th character.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace rapt::train {
 
 class Characters {
  public:
-  // All different, as UTF-8; errors call the text `name`.
+  // `all` holds the characters, each once, in UTF-8; errors call it `name`.
   explicit Characters(std::string_view all, const std::string& name = "characters");
   // The characters of a text, each once, ordered by code point.
   static Characters of(std::u32string_view text);

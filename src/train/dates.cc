@@ -137,12 +137,12 @@ Evaluation Dates::evaluate(const Transformer& model) const {
   const Batch batch = batch_of(list, characters());
   std::vector<Tensor> weights;
   Score score;
-  // Each target is scored after the correct ones before it (teacher forcing). A row without errors is one that the
-  // model would also generate by greedy decoding.
+  // Each target is scored after the correct ones before it (teacher forcing). So a row without errors is what the model
+  // would generate by greedy decoding, too.
   score.add(batch, model.logits(batch.tokens, batch.rows, &weights));
 
   // For the answer characters in [first, last): the mean weight on the part of the input that they are copied from, in
-  // the head where it is largest.
+  // the head in which this mean is largest.
   const auto aligned = [&](std::int64_t first, std::int64_t last, WrittenDate::Part WrittenDate::*part) {
     const std::int64_t heads = model.config().heads;
     double best = 0.0;

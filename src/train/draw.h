@@ -1,4 +1,4 @@
-// Random numbers for batches: a pure function of a seed, a stream and a step, so that any batch can be reproduced, in
+// Random numbers for batches. They depend only on a seed, a stream and a step, so that any batch can be reproduced, in
 // any order.
 #pragma once
 

@@ -38,13 +38,13 @@ std::vector<Induction::Row> rows_of(Draw draw, std::int64_t count) {
 
 Induction::Induction()
     : Task(Characters(kTokens), {.model = {.context = kLength, .width = 64, .layers = 2, .heads = 1},
-                                 // A small beta2 and strong weight decay: otherwise some seeds spend a thousand steps
+                                 // A small beta2 and strong weight decay, or else some seeds spend a thousand steps
                                  // on a positional guess, which is sometimes right.
                                  .beta2 = 0.95,
                                  .weight_decay = 0.3}) {}
 
 Induction::Row Induction::row(Draw& draw) {
-  // Only the block is repeated: otherwise several positions would match.
+  // Only the block is repeated; otherwise several positions would match.
   std::vector<std::int32_t> tokens(kTokens.size());
   std::iota(tokens.begin(), tokens.end(), 0);
   for (std::int64_t n = 0; n < kLength; ++n) {
@@ -77,9 +77,10 @@ Evaluation Induction::evaluate(const Transformer& model) const {
   for (std::size_t n = 0; n < rows.size(); ++n) {
     for (std::int64_t i = 1; i < kLength; ++i) on_previous += weight(0, n, i, i - 1) / (kLength - 1);
     for (std::int64_t i = 1; i < kBlock; ++i) {
-      // The query is token i − 1 of the repeat; at its first occurrence it was followed by `match`. There layer 1 must
-      // attend to the previous token, or layer 2 could not find it. The last tokens of a row are never a match, so
-      // layer 1 is not trained to attend back from those: its mean over all tokens is lower.
+      // The query is token i − 1 of the repeat; at its first occurrence it was followed by the token at `match`. From
+      // `match`, layer 1 must attend to the previous token, or layer 2 could not find the match. The last tokens of a
+      // row are never a match, so layer 1 is not trained to attend to the previous token from there, and its mean over
+      // all tokens is lower.
       const std::int64_t match = rows[n].block + i;
       on_match += weight(1, n, match + rows[n].distance - 1, match) / (kBlock - 1);
       on_previous_of_match += weight(0, n, match, match - 1) / (kBlock - 1);

@@ -45,7 +45,7 @@ std::int64_t rest_of_block(const std::vector<std::int32_t>& tokens) {
   return std::max<std::int64_t>(1, std::min(distance, Induction::kBlock) - run);
 }
 
-// `text` with `mark` at its end, once.
+// `text` with `mark` at its end, added unless it is already there.
 std::string ended(std::string text, char mark) {
   if (!text.ends_with(mark)) text += mark;
   return text;
@@ -76,7 +76,7 @@ Prompt prompt_for(const ModelCard& card, const TransformerConfig& model, const s
   prompt.answer = card.task == "reverse" ? Reverse::kLetters
                   : card.task == "dates" ? Dates::kAnswer
                                          : rest_of_block(prompt.tokens);
-  // The last token is generated but never read, so one more than the context fits.
+  // The last token is generated but never read, so one token more than the context fits.
   prompt.answer = std::min(prompt.answer, model.context - length + 1);
   return prompt;
 }

@@ -19,8 +19,8 @@ struct Prompt {
   double temperature = 0.0;  // a suitable one for the task
 };
 
-// Without a text, an example of the task: `seed` selects it. Throws if the task does not support the prompt, with what
-// would work.
+// Without a text, an example of the task: `seed` selects it. Throws if the task does not support the prompt, and says
+// what would work.
 Prompt prompt_for(const ModelCard& card, const TransformerConfig& model, const std::optional<std::string>& text,
                   std::uint64_t seed);
 

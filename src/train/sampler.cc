@@ -44,7 +44,7 @@ Sampled Sampler::choose(const Tensor& logits) {
   std::vector<std::size_t> order(row.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (options_.top_k > 0 && options_.top_k < std::ssize(row)) {
-    // Ties go to the lower index: the result must not depend on the standard library's sort.
+    // Ties go to the lower index, so that the result does not depend on the standard library's sort.
     const auto last = order.begin() + options_.top_k;
     std::partial_sort(order.begin(), last, order.end(),
                       [&](std::size_t a, std::size_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });

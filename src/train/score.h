@@ -8,7 +8,7 @@
 
 namespace rapt::train {
 
-// Sums over the targets of one or more batches.
+// Totals over the targets of one or more batches.
 struct Score {
   double loss = 0.0;  // sum of −log p(target)
   std::int64_t right = 0, targets = 0;

@@ -62,7 +62,7 @@ class Task {
   void set_every(std::int64_t every) { recipe_.every = every; }
   void set_causal(bool causal) { recipe_.model.causal = causal; }  // false: the model can see the answer
 
-  // A pure function of its arguments: a resumed run gets the same batches.
+  // Depends only on its arguments, so that a resumed run gets the same batches.
   virtual Batch batch(std::uint64_t seed, std::int64_t step) const = 0;
   // On data that is in no training batch.
   virtual Evaluation evaluate(const Transformer& model) const = 0;

@@ -138,7 +138,7 @@ void Trainer::read(const std::string& path) {
   for (const auto& [name, value] : settings()) {
     if (name != kMask) require_same(name, found(metadata, setting_key(name), path), value);
   }
-  // A causal mask that is on is not recorded in files.
+  // Files record the causal mask only if it is off.
   const auto mask = metadata.find(setting_key(kMask));
   require_same(kMask, mask == metadata.end() ? "on" : mask->second, model_.config().causal ? "on" : "off");
   steps_ = whole_of(found(metadata, kStep, path), path);
@@ -150,7 +150,8 @@ void Trainer::read(const std::string& path) {
     throw Error(path + " is at step " + std::to_string(steps_) + ", and its optimizer at step " +
                 found(metadata, "steps", path) + ": the checkpoint is incomplete");
   }
-  // The run may have ended here because it reached its goals; the same model reaches them again.
+  // The run may have ended here because it reached its goals. The same model reaches them again, so it is evaluated
+  // here.
   if (!curve_.empty() && curve_.back().step == steps_) reached_ = all_reached(evaluate());
 }
 

@@ -2,12 +2,12 @@
 //
 //   Trainer trainer(task, seed);
 //   while (!trainer.done()) {
-//     if (trainer.step()) trainer.save("m.safetensors.checkpoint");   // true: it has evaluated
+//     if (trainer.step()) trainer.save("m.safetensors.checkpoint");   // true: the step ended with an evaluation
 //   }
 //   trainer.save_model("m.safetensors");
 //
-// The state after a step is a pure function of task, seed and step: a resumed run gives the same bits as an
-// uninterrupted one.
+// The state after a step depends only on task, seed and step, so a resumed run gives the same bits as an uninterrupted
+// one.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,8 @@ class Trainer {
   // Runs one step; true if it ended with an evaluation.
   bool step();
 
-  // Applies to later steps. A saved file records learning rate and mask: a run can only be resumed with the same ones.
+  // Applies to later steps. A saved file records the learning rate and the mask, and a run can be resumed only with the
+  // same ones.
   void set_rate(double rate);
   void set_causal(bool causal) { model_.set_causal(causal); }
   double rate() const { return rate_; }
@@ -52,7 +53,7 @@ class Trainer {
   double last_loss() const { return last_loss_; }  // of the last step's batch
   const std::vector<Point>& curve() const { return curve_; }
   Evaluation evaluate() const { return task_.evaluate(model_); }  // of the current model
-  // The same under the causal mask, as in generation, where there is no future to attend to.
+  // An evaluation under the causal mask, as in generation, where there is no future to attend to.
   Evaluation evaluate_causal();
   const Transformer& model() const { return model_; }
 

@@ -1,4 +1,4 @@
-// Error against the f64 reference: at most twice PyTorch's own in f32, with scores up to ±100 too.
+// The error relative to the f64 reference is at most twice PyTorch's own error in f32, with scores up to ±100 too.
 #include <array>
 #include <cmath>
 #include <fstream>
@@ -51,7 +51,7 @@ struct Inputs {
   bool causal;
 };
 
-// The f64 results of all shapes take seconds: computed once for all instruction sets.
+// The f64 results of all shapes take seconds, so they are computed once for all instruction sets.
 const Tensor& truth(const Inputs& inputs) {
   static std::map<std::uint64_t, Tensor> known;
   Tensor& answer = known[inputs.seed];
@@ -92,8 +92,8 @@ struct Gradients {
 TEST_P(Accuracy, IsAtWorstTwiceAsFarFromTheTruthAsPyTorchInGradients) {
   for (const auto& one : measured().at("cases")) {
     const Inputs inputs(one);
-    // The f64 result takes seconds for the largest shapes. Long shapes are causal: the first rows then have the largest
-    // weights, and a chain that starts with them would round all later terms to their magnitude.
+    // The f64 result takes seconds for the largest shapes. Long shapes are causal, because then the first rows have the
+    // largest weights, and a chain that starts with them would round all later terms to their magnitude.
     if (inputs.shape[2] * inputs.shape[3] > (inputs.causal ? 1024 : 577) * 64) continue;
     const Gradients ours(inputs), exact(inputs, DType::f64);
     for (std::size_t n = 0; n < 3; ++n) {

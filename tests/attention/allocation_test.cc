@@ -30,11 +30,11 @@ class Loop {
     outputs.out = out_, outputs.lse = lse_;
   }
 
-  // The first `length` keys of the cache, as a slice.
+  // Attends to the first `length` keys of the cache, as a slice.
   void decode(std::int64_t length) const {
     attention(outputs, query_, key_.view().slice(2, 0, length), value_.view().slice(2, 0, length), options);
   }
-  // The same with a key length, on the whole cache.
+  // Attends to the same keys by a key length on the whole cache.
   void decode_by_length(std::int64_t length) {
     options.key_lengths[0] = length;
     attention(outputs, query_, key_, value_, options);
@@ -133,7 +133,7 @@ TEST_P(DecodeLoop, AllocatesNothingWithAMaskAndMeanWeights) {
   EXPECT_EQ(allocations_of([&](std::int64_t length) { loop.decode_by_length(length); }), 0);
 }
 
-// Keys in pages, and in i8: the cache in pages of 32, in reverse order.
+// The cache is in pages of 32 keys in reverse order, in every type including i8.
 TEST_P(DecodeLoop, AllocatesNothingWithPagesInAnyType) {
   for (const DType storage : {DType::f32, DType::bf16, DType::f16, DType::i8}) {
     const Tensor query({2, kHeads, 1, kSize}), pages({70, kKvHeads, 32, kSize}, storage), scales({70, kKvHeads, 32});
@@ -155,7 +155,7 @@ TEST_P(DecodeLoop, AllocatesNothingWithPagesInAnyType) {
   }
 }
 
-// The same for a whole prompt: its weights are kept in the workspace until their mean is known.
+// A whole prompt, whose weights are kept in the workspace until their mean is known.
 TEST_P(DecodeLoop, AllocatesNothingForAPromptWithMeanWeights) {
   constexpr std::int64_t kQueries = 200;
   const Tensor query({1, kHeads, kQueries, kSize}), key({1, kKvHeads, kQueries, kSize});

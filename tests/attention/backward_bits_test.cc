@@ -166,7 +166,8 @@ TEST_P(BackwardBits, ForARowAloneAndInsideABatchOfEight) {
   }
 }
 
-// Gradients that are summed over the batch: eight calls of one row, accumulated in order, as with micro-batches.
+// Gradients that are summed over the batch have the same bits if eight calls of one row, as with micro-batches, are
+// added up in order.
 TEST_P(BackwardBits, ForABatchOfEightAndItsRowsAddedUpInOrder) {
   for (const CaseSpec& spec : settings(8, 60, 290)) {
     const Case test(spec);

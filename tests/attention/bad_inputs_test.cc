@@ -1,4 +1,4 @@
-// Every error, with its exact message; nothing may be written.
+// Tests every error and its exact message; a failing call must write nothing.
 #include <algorithm>
 #include <set>
 #include <string>

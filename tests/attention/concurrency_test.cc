@@ -115,7 +115,7 @@ TEST_P(Concurrency, ACallAfterForkWorksInTheChildAndInTheParent) {
   EXPECT_TRUE(call.has_its_bits());
 }
 
-// The instruction set in use may change while calls run: each call keeps the one that it started with.
+// The instruction set in use may change while calls run; each call keeps the one that it started with.
 TEST(ConcurrencyOfInstructionSets, ACallKeepsToTheOneItBeganWith) {
   const std::string before = instruction_set_in_use();
   const std::vector<std::string> sets = instruction_sets_here();

@@ -31,8 +31,8 @@ constexpr Types kTypes[] = {{DType::f32, DType::f32},
 constexpr std::int64_t kGroups[] = {1, 4, 8};
 
 // Every option with every pair of types, in groups of 1, 4 and 8 in turn. From 512 keys on, the engine uses more than
-// one thread for one query of 16 heads. Where that would take minutes (without vectors, or under a sanitizer), one
-// combination in four: each type, group and option is still covered.
+// one thread for one query of 16 heads. Where that would take minutes (without vectors, or under a sanitizer), only one
+// combination in four runs; each type, group and option is still covered.
 std::vector<CaseSpec> decodings(std::int64_t length, const std::string& instruction_set) {
   const std::function<void(CaseSpec&)> changes[] = {
       [](CaseSpec&) {},
@@ -137,7 +137,8 @@ TEST_P(Decoding, WeightsAndScoresOfATokenAreThoseOfOneCausalPass) {
 
 // ---------------------------------------------------------------- more threads than rows
 
-// Few queries on 5000 keys: most of these have fewer blocks of rows than threads, the first only one.
+// Few queries on 5000 keys. Most of these cases have fewer blocks of rows than threads, and the first has only one
+// block.
 std::vector<CaseSpec> long_caches() {
   const std::function<void(CaseSpec&)> changes[] = {
       [](CaseSpec& s) { s.query_heads = 1; },
@@ -193,7 +194,7 @@ TEST_P(Decoding, ALongCacheHasTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-// The same without captures, which are computed in a separate pass.
+// Compares with the same calls without captures, which are computed in a separate pass.
 TEST_P(Decoding, ALongCacheHasTheSameBitsWithAndWithoutWeights) {
   for (CaseSpec& spec : long_caches()) {
     const cases::Answer with = cases::run(cases::Case(spec));
@@ -222,7 +223,8 @@ TEST_P(Decoding, ALongCacheHasTheSameBitsInAnyOrderOfTasks) {
   }
 }
 
-// The tests above would pass if threads never shared a row. Here they must: one row of one head is all the work.
+// The tests above would pass even if threads never shared a row. Here they must share one, because one row of one head
+// is all the work.
 TEST_P(Decoding, TheKeysOfOneRowGoToSeveralWorkers) {
   CaseSpec spec{.name = "OneRow", .batch = 1, .query_heads = 8, .kv_heads = 1, .queries = 1, .keys = 5000};
   spec.head_size = spec.value_size = 128;

@@ -17,7 +17,7 @@ namespace {
 
 // Which weights a call keeps, read from its dropped weights: (B, H, Lq, Lk) in row-major order.
 struct Draws {
-  // Ten million draws; fewer under a sanitizer, which is slow and checks other things.
+  // Ten million draws; fewer under a sanitizer, which is slow and has another purpose.
   std::int64_t batch = 4, heads = 5, queries = kAddressSanitizer || kThreadSanitizer ? 50 : 500, keys = 1000;
   std::vector<std::uint8_t> kept{};
 
@@ -154,8 +154,8 @@ Kept kept_in(const Part& part) {
       }
     }
   }
-  // With values of 1, g is 1 / (1 − rate) for a kept weight and 0 for a dropped one, and delta is their weighted mean:
-  // g is above it for kept weights and below it for dropped ones.
+  // With values of 1, g is 1 / (1 − rate) for a kept weight and 0 for a dropped one, and delta is their weighted mean.
+  // So g − delta is positive for kept weights and negative for dropped ones.
   attention_backward({.dquery = kept.by_dquery}, {.dout = above}, q, k, of_keys(ones), options);
   for (Tensor* each : {&kept.by_weights, &kept.by_out, &kept.by_dvalue, &kept.by_dquery}) {
     for (float& x : each->values<float>()) x = x > 0.0F ? 1.0F : 0.0F;

@@ -20,7 +20,7 @@ std::vector<CaseSpec> small_cases() {
     spec.query_type = spec.kv_type = DType::f64;
     spec.page_size = 0;
     for (auto& mask : spec.masks) {
-      // A step of 1e-6 is rounded away next to 1e9, and infinity has no derivative.
+      // Next to 1e9 a step of 1e-6 is rounded away, and at infinity there is no derivative.
       if (mask.kind == Mask::Kind::add)
         mask.dtype = DType::f64, mask.special = std::isinf(mask.special) ? mask.special : 0;
     }
@@ -108,7 +108,7 @@ class Loss {
     Tensor values;
   };
 
-  // With an lse of −1e9 the loss has no digits left for anything else, and −inf has no derivative.
+  // With an lse of −1e9 the loss has no digits left for anything else, and at −inf it has no derivative.
   void leave_out_huge_lse() {
     Tensor out(dout_.shape(), DType::f64), lse(dlse_.shape(), DType::f64);
     attention({.out = out, .lse = lse}, query_, key_, value_, options_);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kHide = -std::numeric_limits<double>::infinity();
 
-// The engines to test: the reference with f64, the cpu engine with f32 on each instruction set of this machine.
+// The engines to test: the reference engine in f64, and the CPU engine in f32 on each instruction set of this machine.
 std::vector<std::string> ways_to_compute() {
   std::vector<std::string> ways = {"f64"};
   for (const InstructionSetInfo& set : instruction_sets()) {
@@ -187,7 +187,7 @@ TEST_P(EveryWayToHide, GivesTheSinkToABlindRow) {
   }
 }
 
-// Only −inf hides: a row filled with −1e9, or with the lowest finite number, attends evenly.
+// Only −inf hides a key: a row filled with −1e9, or with the lowest finite number, attends evenly.
 TEST(FiniteFill, AttendsEvenly) {
   for (const double value : {-1e9, -3.4028234663852886e38}) {
     Setting s;
@@ -214,7 +214,7 @@ TEST(AddedBillion, SwallowsTheScoreInF32Only) {
   EXPECT_NEAR(weights_in(DType::f64).values<double>()[1], 1.0 / (1.0 + std::exp(-1.0)), 1e-6);
 }
 
-// A NaN or +inf score makes its own row NaN and no other; a hidden one has no effect.
+// A score of NaN or +inf makes its own row NaN and no other; the score of a hidden key has no effect.
 TEST(NotFinite, StaysInItsRow) {
   for (const double bad : {std::nan(""), static_cast<double>(INFINITY)}) {
     Setting s;
@@ -232,7 +232,8 @@ TEST(NotFinite, StaysInItsRow) {
   for (std::int64_t i = 0; i < 3; ++i) EXPECT_EQ(std::isnan(out.view().at<double>(0, 0, i, 0)), i == 2);
 }
 
-// The same in backward: a key that a row does not see may contain any values, and so may its gradient.
+// In backward too, a key that a row does not see may contain any values, and so may the upstream gradient of its
+// weight.
 TEST(NotFinite, StaysInItsRowInBackwardToo) {
   for (const std::string& way : ways_to_compute()) {
     SCOPED_TRACE(way);

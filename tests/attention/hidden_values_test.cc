@@ -22,7 +22,7 @@ using cases::CaseSpec;
 
 constexpr bool kSlow = kAddressSanitizer || kThreadSanitizer;
 
-// Multiply-adds of a case: slow cases test little more than fast ones.
+// The multiply-adds of a case. Slow cases test little more than fast ones, so they are skipped.
 std::int64_t work(const CaseSpec& spec) {
   return spec.batch * spec.query_heads * spec.queries * spec.keys * (spec.head_size + spec.value_size);
 }
@@ -134,7 +134,7 @@ TEST_P(HiddenValuesOnEverySet, LeaveNoTraceInAnyPath) {
   }
 }
 
-// The same between the first keys and a window: in a chunk that has keys of both, and in chunks that are skipped.
+// Masked keys between the first keys and a window, in a chunk that has keys of both, and in chunks that are skipped.
 TEST_P(HiddenValuesOnEverySet, LeaveNoTraceBetweenTheFirstKeysAndTheWindow) {
   struct Path {
     std::int64_t queries, keys;
@@ -295,7 +295,7 @@ TEST(HiddenValues, AreHiddenByAnAddedInfinityAndNotByAFill) {
   }
 }
 
-// A weight that dropout removes, or that underflows, belongs to a key that is seen.
+// A key whose weight is dropped, or underflows to 0, is still seen.
 TEST(HiddenValues, AreSeenWithAWeightOfZero) {
   const Tensor query = Tensor::from<double>({1, 1, 1, 1}, {1.0});
   const Tensor key = Tensor::from<double>({1, 1, 2, 1}, {0.0, -1e30});

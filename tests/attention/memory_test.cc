@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kLength = 131072, kSize = 64;
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// One packed copy of the keys, and 8 MiB per thread; the goal is half of that.
+// The bound is one packed copy of the keys, and 8 MiB per thread; the goal is half of that.
 constexpr std::size_t bound(int threads) {
   return kLength * kSize * sizeof(float) + static_cast<std::size_t>(threads) * 8 * kMiB;
 }

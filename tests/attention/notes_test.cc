@@ -146,7 +146,7 @@ TEST_P(Notes, Note2RowFilledThroughoutAttendsEvenly) {
 TEST_P(Notes, Note2CausalFillIsCausal) {
   const NoteRun run = note2("causal");
   const Tensor zero = is_zero(run.tensor("mask"));  // (1, 1, L, L)
-  // Every row sees its own key, so a score of -1e9 has a weight of 0: filling and hiding agree.
+  // Every row sees its own key, so a score of -1e9 gets a weight of 0, and filling and hiding agree.
   expect_separate(run, run.tensor("Q"), run.tensor("K"), run.tensor("V"), 3, {.masks = {Mask::fill(zero, -1e9)}});
   expect_separate(run, run.tensor("Q"), run.tensor("K"), run.tensor("V"), 3, {.causal = true});
 }

@@ -33,7 +33,7 @@ std::set<std::uintptr_t> all_bytes(const ConstTensorView& tensor) {
   return bytes;
 }
 
-// Strides that nest, that do not, that are negative and that are 0, in all types, at any byte.
+// Strides that nest, that do not nest, that are negative, and that are 0, in all types, at any byte.
 TEST(Overlap, IsWhatAListOfAllBytesSays) {
   constexpr DType kTypes[] = {DType::f32, DType::f64, DType::bf16, DType::boolean};
   std::vector<std::byte> memory(1 << 15);

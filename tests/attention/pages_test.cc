@@ -24,8 +24,8 @@ RAPT_ON_EVERY_INSTRUCTION_SET(PagesOnEverySet);
 
 constexpr DType kStorage[] = {DType::f32, DType::bf16, DType::f16, DType::i8};
 
-// Three rows of different length in 1024 keys: a multiple of every page size, so that a seed gives the same numbers
-// with and without pages.
+// Three rows of different lengths, within 1024 keys. This is a multiple of every page size, so that a seed gives the
+// same numbers with and without pages.
 CaseSpec three_rows(std::int64_t queries, DType storage) {
   CaseSpec spec{.name = "ThreeRows", .batch = 3, .query_heads = 4, .kv_heads = 2, .queries = queries, .keys = 1024};
   spec.head_size = 24, spec.value_size = 40, spec.kv_type = storage;
@@ -91,7 +91,7 @@ TEST_P(PagesOnEverySet, HaveTheBitsOfOnePieceWithEachOption) {
   }
 }
 
-// The whole is one causal pass on contiguous keys; each step reads pages.
+// The whole call is one causal pass on contiguous keys; each step reads pages.
 TEST_P(PagesOnEverySet, TokenByTokenHaveTheBitsOfOneCausalPass) {
   for (const DType storage : kStorage) {
     CaseSpec spec{.name = "Tokens", .batch = 1, .query_heads = 8, .kv_heads = 2, .queries = 512, .keys = 512};

@@ -1,4 +1,4 @@
-// The packed matrix product: near the reference for any shape, type and stride, and the same bits regardless of what
+// The packed matrix product: close to the reference for any shape, type and stride, and with the same bits whatever
 // surrounds a row.
 #include <algorithm>
 #include <cmath>
@@ -94,7 +94,7 @@ struct Call {
   PackedMatrix matrix;
 };
 
-// x · Wᵀ + bias in double, from the stored values; from their magnitudes, if `absolute`.
+// x · Wᵀ + bias in double, from the stored values or, if `absolute`, from their magnitudes.
 Tensor in_double(const Spec& spec, const Call& call, bool absolute) {
   const auto wide = [&](const ConstTensorView& view, DType through) {
     Tensor values = Tensor::copy_of(view, through).to(DType::f64);
@@ -129,7 +129,8 @@ void expect_near_the_reference(const Spec& spec) {
     const double error = std::abs(got.values<double>()[n] - wanted.values<double>()[n]);
     ASSERT_LE(error, sums + absolute + relative * (std::abs(wanted.values<double>()[n]) + sums)) << spec.name();
   }
-  // Nothing was written around y: if y's place is filled with the same numbers, all memory is equal.
+  // Checks that nothing was written around y: once y is filled with the same numbers in both copies, all memory is
+  // equal.
   Tensor after = before.clone();
   const auto* start = static_cast<const std::byte*>(call.y.memory.view().data());
   const auto offset = static_cast<const std::byte*>(call.y.view.data()) - start;
@@ -171,7 +172,7 @@ TEST_P(Product, IsNearTheReferenceForEveryMixOfTypes) {
   }
 }
 
-// Enough inputs that sums are kept in memory between parts of k.
+// So many inputs that sums are kept in memory between parts of k.
 TEST_P(Product, IsNearTheReferenceForManyInputs) {
   for (const DType type : kTypes) {
     for (const std::int64_t rows : {1, 9, 20}) {
@@ -231,7 +232,8 @@ TEST_P(Product, MayStartFromMemoryOfItsOwnAndOfAnyType) {
 }
 
 TEST_P(Product, RoundsWeightsOnceFromF64) {
-  // Just above a tie of bf16 and f16: rounded to f32 first, it would become the tie, and then be rounded down to even.
+  // Just above a tie of bf16 and of f16. Rounded to f32 first, it would become the tie, and then be rounded down to
+  // even.
   const Tensor weight = Tensor::from<double>({1, 2}, {1.0 + 0x1p-8 + 0x1p-40, 1.0 + 0x1p-11 + 0x1p-40});
   const Tensor x = Tensor::from<float>({2, 2}, {1, 0, 0, 1});
   Tensor y({2, 1});

@@ -21,8 +21,8 @@ class TorchVectors : public ::testing::TestWithParam<VectorName> {};
 TEST_P(TorchVectors, DoubleMatches) {
   const VectorCase vector(GetParam());
   if (vector.only_f32()) {
-    // In f64 the sum with -1e9 keeps some digits of the score, and how many depends on rounding: there is no expected
-    // result.
+    // In f64 the sum with -1e9 keeps some digits of the score, and how many depends on rounding, so there is no
+    // expected result.
     EXPECT_NO_THROW(run_case(vector, {}));
     return;
   }

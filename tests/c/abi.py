@@ -126,7 +126,7 @@ def symbols(include, library):
     header = Header(include)
     text = " ".join(without_comments(path.read_text(encoding="utf-8")) for path in (include / "rapt").glob("*.h"))
     public = set(re.findall(r"\w+", text))
-    insides = set(re.findall(r'visibility\("hidden"\)\]\] (\w+)', text))  # declared, but not in the interface
+    insides = set(re.findall(r'visibility\("hidden"\)\]\] (\w+)', text))  # declared, but not part of the interface
     shown, leaks = set(), []
     output = subprocess.run(["nm", "--dynamic", "--defined-only", "--demangle", library], check=True,
                             capture_output=True, text=True).stdout

@@ -83,7 +83,7 @@ static void backwards(void* context, int64_t count, rapt_task task, void* task_c
   for (int64_t n = count; n > 0; --n) task(task_context, n - 1);
 }
 
-// Queries are zeros: all visible keys have the same weight. Head 0 of 3 tokens has values 3, 5, 10.
+// Queries are zeros, so all visible keys have the same weight. Head 0 of 3 tokens has values 3, 5, 10.
 static void attention(void) {
   float zeros[3] = {0, 0, 0}, values[3] = {3, 5, 10}, out_memory[3], lse_memory[3], weights_memory[9];
   int64_t shape[4] = {1, 1, 3, 1}, rows[3] = {1, 1, 3}, plane[4] = {1, 1, 3, 3};
@@ -124,7 +124,7 @@ static void attention(void) {
   free(options.workspace);
 }
 
-// dout is all ones: dv_j is the total weight of token j. dweights is 1 for key 0 only.
+// dout is all ones, so dv_j is the total weight of token j. dweights is 1 for key 0 only.
 static void gradients(void) {
   float zeros[3] = {0, 0, 0}, values[3] = {3, 5, 10}, ones[3] = {1, 1, 1}, bias_memory[9] = {0}, dv_memory[3];
   float dbias_memory[9], dweights_memory[9] = {1, 0, 0, 1, 0, 0, 1, 0, 0};
@@ -210,7 +210,8 @@ static void cache(void) {
 
 // ---------------------------------------------------------------- layer
 
-// Projections of q and k are zeros, those of v and the output are ones: out is the mean of the tokens, plus the bias.
+// The projections of q and k are zeros, and those of v and the output are ones, so out is the mean of the tokens plus
+// the bias.
 static rapt_layer* layer_of_means(void) {
   rapt_rotary_options rotary;
   GOOD(rapt_rotary_options_init(&rotary, sizeof rotary));

@@ -22,7 +22,7 @@ using cases::CaseSpec;
 #define EXPECT_GOOD(call) EXPECT_EQ(call, RAPT_OK) << rapt_last_error()
 #define ASSERT_GOOD(call) ASSERT_EQ(call, RAPT_OK) << rapt_last_error()
 
-// Two sets of output tensors, for the C++ call and for the C call: the same shapes, filled with NaN.
+// Two sets of output tensors, for the C++ call and for the C call, with the same shapes and filled with NaN.
 class Twice {
  public:
   TensorView cpp(const Dims& shape, DType dtype) { return added(first_, shape, dtype); }

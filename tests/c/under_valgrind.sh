@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a program under valgrind: no wrong access, nothing used before it was written, nothing leaked. 77: no valgrind.
+# Runs a program under valgrind: no invalid access, no use of uninitialized memory, no leak. Exit code 77: no valgrind.
 #   under_valgrind.sh PROGRAM [ARGUMENT…]
 set -euo pipefail
 command -v valgrind >/dev/null || exit 77

@@ -38,7 +38,7 @@ void expect_near_the_truth_on_every_set(const CaseSpec& spec) {
   }
 }
 
-// Each test is cut into parts, so that several processes can share it.
+// Each test is divided into parts, so that several processes can share it.
 constexpr int kParts = 8;
 class CasesOnEverySet : public testing::TestWithParam<int> {
  protected:
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Part, CasesOnEverySet, testing::Range(0, kParts));
 TEST_P(CasesOnEverySet, AreNearTheTruthInTheList) { expect_near_the_truth(cases::all_cases()); }
 
 TEST_P(CasesOnEverySet, AreNearTheTruthInTheListInEveryType) {
-  // Nine pairs of types per case: every fourth entry still covers each case and, over the list, each pair.
+  // There are nine pairs of types per case, so every fourth entry still covers each case and, over the list, each pair.
   expect_near_the_truth(cases::all_cases_in_every_type(), kAddressSanitizer || kThreadSanitizer ? 4 : 1);
 }
 

@@ -102,7 +102,7 @@ TEST_P(EveryCaseWithGradients, HasTheirBitsForAnyNumberOfThreads) {
   }
 }
 
-// Tasks run one after the other, in any order: a task must not wait for a chunk whose task has not started.
+// Tasks run one after the other, in any order, so a task must not wait for a chunk whose task has not started.
 TEST_P(EveryCaseWithGradients, RunsThroughTheCallersParallelForBackwardToo) {
   Case test(GetParam());
   const cases::Gradients wanted = cases::run_backward(test);
@@ -171,7 +171,7 @@ TEST_P(EveryCaseWithoutSinks, HasRowsOfWeightsThatSumToOneOrZero) {
   }
 }
 
-// Keys, values and masks in reverse order: the same sum in another order.
+// With keys, values and masks in reverse order, the same sums are computed in another order.
 TEST_P(EveryCaseWithoutOrder, DoesNotCareAboutTheOrderOfKeys) {
   CaseSpec spec = GetParam();
   spec.query_type = spec.kv_type = DType::f64;
@@ -224,7 +224,7 @@ TEST_P(EveryCaseWithBatchRows, GivesARowAloneTheBitsOfTheWhole) {
   }
 }
 
-// The largest weight of every head is dropped: the remaining weights show the full error of two scores.
+// In this case the largest weight of every head is dropped, so the remaining weights show the full error of two scores.
 TEST(RandomCases, AreNearTheTruthWhereTheLargestWeightsAreDropped) {
   const Case test(cases::random_case(8943));
   EXPECT_EQ(cases::mismatch(test.spec, cases::run(test), cases::truth(test)), "") << describe(test.spec);
@@ -340,7 +340,7 @@ TEST(RandomCases, OftenHaveGradientsWithEachOption) {
   }
 }
 
-// Checks that the comparison can fail.
+// The comparison can fail.
 TEST(Comparer, SeesWhatIsWrong) {
   const Tensor wanted = Tensor::from<double>({3}, {1.0, 2.0, -INFINITY});
   EXPECT_EQ(cases::relative_error(wanted, wanted), 0.0);

@@ -59,7 +59,7 @@ class Data(unittest.TestCase):
         for case in found:
             self.assertGreaterEqual(case["error"], 0)
             self.assertLess(case["error"], {"f32": 4e-6, "f64": 1e-12, "bf16": 8e-3, "f16": 1e-3}[case["dtype"]])
-        self.assertGreater(max(case["error"] for case in found), 1e-4)  # 16-bit results are rounded: not 0
+        self.assertGreater(max(case["error"] for case in found), 1e-4)  # not 0, because 16-bit results are rounded
 
     def test_every_engine_and_instruction_set_is_right(self):
         sets = json.loads(rapt("info", "--json").stdout)["instruction_sets"]

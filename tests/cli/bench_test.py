@@ -102,7 +102,7 @@ class Decoding(unittest.TestCase):
     def test_it_is_one_query_on_a_long_cache_in_every_type(self):
         result = rapt("bench", "attention", "--help")
         self.assertIn("1 query on 32768 keys, 32 heads on 8 kv heads", " ".join(result.stdout.split()))
-        found = cases("--decode", "--keys", "64")  # the whole cache would take a test too long
+        found = cases("--decode", "--keys", "64")  # the whole cache would take too long for a test
         self.assertEqual([case["name"] for case in found],
                          ["b1 h32/8 q1 k64 d128", "b1 h32/8 q1 k64 d128 bf16", "b1 h32/8 q1 k64 d128 f16"])
 

@@ -86,7 +86,7 @@ class View(unittest.TestCase):
 
     def test_mistakes_say_what_to_do(self):
         self.environment["RAPT_EXPLORER"] = ""
-        copy = self.folder / "bin" / "rapt"  # no page in the folders where it searches
+        copy = self.folder / "bin" / "rapt"  # there is no page in the folders where it searches
         copy.parent.mkdir()
         shutil.copy(COMMAND, copy)
         for arguments in (["view", "--out", "out.html"], ["run", "--html", "out.html"]):

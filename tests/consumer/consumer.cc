@@ -22,7 +22,7 @@ int main() {
     return 1;
   }
 
-  // Needs what the library needs: zlib.
+  // Requires the library's own dependency, zlib.
   const auto archive = rapt::npz_bytes({{"out", out}}, {.compress = true});
   if (rapt::NpzFile(archive, "archive").at("out").view().at<float>(0, 0, 1, 0) != values[1]) {
     std::printf("consumer: an archive reads differently than it was written\n");

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles the consumers, in C++ and in C, with what pkg-config says, and runs them.
+# Compiles the consumers, in C++ and in C, with the flags that pkg-config gives, and runs them.
 #   through_pkg_config.sh C++COMPILER CCOMPILER|none PREFIX LIBDIR SCRATCH [FLAG…]
 # PKG_CONFIG_FLAGS may be --static.
 set -euo pipefail
@@ -8,13 +8,13 @@ shift 5
 here=$(dirname "$0")
 
 mkdir -p "$scratch"
-# LIBDIR, not PATH: only this package is looked at, never one that the machine has.
+# LIBDIR rather than PATH, so that only this package is found, never one installed on the machine.
 export PKG_CONFIG_LIBDIR=$prefix/$libdir/pkgconfig
 pkg-config --exists --print-errors 'rapt >= 0.1'
 read -ra cflags <<<"$(pkg-config --cflags rapt)"
 # shellcheck disable=SC2086  # none or one flag
 read -ra libs <<<"$(pkg-config --libs ${PKG_CONFIG_FLAGS:-} rapt)"
-# The warnings people commonly turn on: our headers, and calls written as the README writes them, must raise none.
+# Common warnings: our headers, and calls written as in the README, must cause none of them.
 "$compiler" -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror "$@" "${cflags[@]}" "$here/consumer.cc" -o "$scratch/consumer" "${libs[@]}"
 if [ "$c_compiler" != none ]; then
   "$c_compiler" -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror "$@" "${cflags[@]}" "$here/c/consumer.c" -o "$scratch/consumer_c" "${libs[@]}"

@@ -173,7 +173,8 @@ TYPED_TEST(SixteenBitFloat, RandomDoublesWithinAndAroundTheRangeAreCorrectlyRoun
   std::int64_t wrong = 0;
   for (std::uint32_t block = 0; block < 1'000'000; ++block) {
     const auto words = philox4x32_10({block, 1, 0, 0}, philox_key(16));
-    // First any bits, mostly far outside the range; then any significand with an exponent close to the range.
+    // First arbitrary bits, mostly far outside the range; then an arbitrary significand with an exponent close to the
+    // range.
     const auto any = std::bit_cast<double>((std::uint64_t{words[0]} << 32) | words[1]);
     const double exponent = kLowest + (kHighest - kLowest) * static_cast<double>(words[2] >> 8) * 0x1p-24;
     const double inside =

@@ -148,7 +148,7 @@ TEST_P(InstructionSets, AKeyThatAMaskHidesMayHoldAnything) {
     for (const std::int64_t key : {3, 256, 511}) {
       for (std::int64_t d = 0; d < Inputs::kSize; ++d) bad.key.view().at<float>(0, 1, key, d) = anything;
     }
-    // Query 17 sees them. With both signs in a query, a key of infinities scores ∞ − ∞.
+    // Query 17 sees them. With both signs in a query, the score of a key of infinities is ∞ − ∞.
     expect_nan_only_where(good, bad, [](std::int64_t h, std::int64_t i) { return h == 1 && i == 17; });
   }
 }
@@ -189,7 +189,7 @@ TEST_P(InstructionSets, AScoreOfPlusInfinityMakesItsRowNan) {
   expect_nan_only_where(good, bad, [](std::int64_t, std::int64_t i) { return i == 9 || i == 64; });
 }
 
-// An infinite q or k gives scores of +∞, −∞ or NaN, by its signs: the reference determines which rows become NaN.
+// An infinite q or k gives scores of +∞, −∞ or NaN, depending on signs; the reference determines which rows become NaN.
 TEST_P(InstructionSets, InfinitiesInTheInputsDoWhatTheReferenceSays) {
   for (const float value : {kInfinity, -kInfinity, kNaN}) {
     for (const bool in_query : {true, false}) {
@@ -249,7 +249,7 @@ TEST_P(InstructionSets, AHiddenKeyMayHoldAnythingInBackwardToo) {
   }
 }
 
-// The same past a key length: never read, and with gradients of 0.
+// Keys past a key length are never read, and have gradients of 0.
 TEST_P(InstructionSets, WhatLiesPastAKeyLengthHasNoGradient) {
   for (const std::int64_t length : {0, 1, 256, 300}) {
     Inputs inputs;

@@ -1,4 +1,4 @@
-// The elementwise kernels of a layer's steps: on every instruction set the bits of the plain formula.
+// The elementwise kernels of a layer's steps: on every instruction set they give the bits of the plain formula.
 #include "cpu/layer/layer_kernels.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ TEST_P(LayerKernels, WidenEverySixteenBits) {
   expect_same(brains, wanted_brains);
 }
 
-// Every upper half of an f32, with lower halves at, beside and between the ties of both formats.
+// Every upper half of an f32, combined with lower halves at, next to and between the ties of both formats.
 TEST_P(LayerKernels, RoundAsTheTypesDo) {
   std::vector<float> values;
   for (std::uint32_t upper = 0; upper < 65536; ++upper) {

@@ -19,7 +19,7 @@ using cases::CaseSpec;
 class MeanWeights : public EveryInstructionSet {};
 RAPT_ON_EVERY_INSTRUCTION_SET(MeanWeights);
 
-// Calls on three chunks of keys and several tiles of queries, with each option in some company.
+// Calls on three chunks of keys and several tiles of queries, with each option in some combination.
 std::vector<CaseSpec> settings(std::int64_t batch, std::int64_t queries, std::int64_t keys) {
   return settings_of(
       {.name = "Plain", .batch = batch, .query_heads = 4, .queries = queries, .keys = keys, .seed = 900},

@@ -1,5 +1,6 @@
-// What kernels take, built from problems on a machine without a GPU. That every case's arguments mean the case is shown
-// by the emulated kernels (plain_test.cc); here are lists that travel in both ways, and numbers that do not fit.
+// The arguments of kernels, built from problems on a machine without a GPU. The emulated kernels (plain_test.cc) show
+// that the arguments of every case are correct. These tests cover both places where lists are stored, and numbers that
+// do not fit.
 #include "cuda/build_arguments.h"
 
 #include <cstdint>
@@ -29,7 +30,7 @@ void expect_same_tensor(const DeviceTensor& got, const ConstTensorView& view) {
   for (int dim = 0; dim < view.rank(); ++dim) EXPECT_EQ(strides[dim], view.stride(dim)) << "dimension " << dim;
 }
 
-// Every list of the arguments says what the problem says.
+// Every list in the arguments has the contents of the problem's list.
 void expect_lists(const Arguments& got, const AttentionProblem& problem) {
   ASSERT_EQ(got.sequence_count, std::ssize(problem.sequences));
   for (std::int32_t n = 0; n < got.sequence_count; ++n) {

@@ -1,5 +1,5 @@
-// The CUDA engine as callers meet it. Most machines that test have no GPU: what is checked there is that it says so.
-// What a GPU computes is checked by `rapt check --engine cuda`, and here only what that command cannot see.
+// The CUDA engine as callers see it. Most test machines have no GPU; on those, the engine must say so. `rapt check
+// --engine cuda` checks what a GPU computes, and the tests here only what that command cannot check.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -1,4 +1,5 @@
-// The device headers that hold meaning, on the host: visible keys and queries, sequences of rows, dropout, elements.
+// The device headers that define semantics, tested on the host: visible keys and queries, sequences of rows, dropout,
+// elements.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -41,7 +42,7 @@ struct Drawn {
     if (stream.chance(0.5)) call.first_keys = stream.integer(1, 5), call.right_of_first = side();
   }
 
-  // As Arguments says it.
+  // By the definition in cuda/arguments.h.
   bool sees(std::int64_t i, std::int64_t j) const {
     const std::int64_t position = i + sequence.offset;
     if (j < 0 || j >= sequence.key_count) return false;
@@ -104,7 +105,7 @@ TEST(VisibleQueries, AreTheShortestRange) {
         }
         const QueryRange queries = visible_queries(drawn.call, drawn.sequence, from, to);
         if (wanted.begin == wanted.end) {
-          EXPECT_GE(queries.end, queries.begin);  // any of them may be asked
+          EXPECT_GE(queries.end, queries.begin);  // no query sees these keys: any valid range will do
           continue;
         }
         ASSERT_EQ(queries.begin, wanted.begin) << "seed " << seed << ": " << from << " to " << to;
@@ -129,7 +130,7 @@ TEST(VisibleKeys, DoNotOverflowFarFromTheKeys) {
 }
 
 TEST(Sequences, AreFoundByTheirRows) {
-  // Packed, some without queries, some without keys, some shorter than their room.
+  // Packed; some without queries, some without keys, some shorter than the space up to the next.
   const std::vector<Sequence> packed = {{.query_begin = 0, .query_count = 0, .key_begin = 0, .key_count = 2},
                                         {.query_begin = 0, .query_count = 3, .key_begin = 2, .key_count = 0},
                                         {.query_begin = 3, .query_count = 0, .key_begin = 2, .key_count = 0},

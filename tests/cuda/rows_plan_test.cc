@@ -48,7 +48,7 @@ std::vector<PlannedTile> tiles_of(const Arguments& call, std::span<const Sequenc
   return tiles;
 }
 
-// Whether query i of a sequence sees key j, masks apart: as rapt/attention.h defines it.
+// Whether query i of a sequence sees key j as rapt/attention.h defines it, ignoring masks.
 bool sees(const Arguments& call, const Sequence& sequence, std::int64_t i, std::int64_t j) {
   const std::int64_t position = i + sequence.offset;
   const bool in_window = j >= position - call.left && j <= position + call.right;
@@ -86,7 +86,8 @@ void expect_every_row_once(const Arguments& call, std::span<const Sequence> sequ
   EXPECT_TRUE(std::all_of(found.begin(), found.end(), [](const auto& row) { return row.second == 1; }));
 }
 
-// Steps ascend, hold every key that a query of the tile sees, and those that are called full are visible to all.
+// Steps ascend and contain every key that a query of the tile sees; the keys of full steps are visible to all its
+// queries.
 void expect_every_visible_key_once(const Arguments& call, const RowsPlan& plan, const Tile& tile) {
   const std::vector<std::int32_t> steps = steps_of(tile);
   EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end(), std::less_equal<>()));  // each once
@@ -146,7 +147,7 @@ TEST(RowsPlan, TilesHoldEveryVisiblePairOfRandomCasesOnce) {
   }
 }
 
-// A call of one sequence with a head; lengths and ranges as given.
+// A call of one sequence with one head, and the given lengths and ranges.
 struct Range {
   std::int64_t left, right, first_keys, right_of_first;
 };
@@ -219,7 +220,7 @@ TEST(RowsPlan, HeadsOfAGroupShareTilesWhereQueriesAreFew) {
       << "one tile holds all heads of a group";
 }
 
-// The steps of a row, and with them its chunks, are at absolute multiples, whatever else is in the call.
+// The steps of a row, and so its chunks, are at absolute multiples, whatever else is in the call.
 TEST(RowsPlan, StepsDoNotDependOnTheBatch) {
   for (const bool general : {false, true}) {
     for (const int size : {64, 128, 256}) EXPECT_EQ(kChunkKeys % step_keys(size, general), 0);

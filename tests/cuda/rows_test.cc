@@ -32,14 +32,14 @@ std::int64_t work(const CaseSpec& spec) {
   return spec.batch * spec.query_heads * spec.queries * spec.keys * (spec.head_size + spec.value_size);
 }
 
-// A case in a 16-bit type, without what the kernel does not write.
+// A case in a 16-bit type, without captures, which the kernel does not write.
 CaseSpec in_type(CaseSpec spec, DType type) {
   spec.query_type = spec.kv_type = type;
   spec.captures.clear();
   return spec;
 }
 
-// What the kernel can be asked for: pages and i8 are not, and neither are long rows of a head.
+// Whether the kernel may support a case: it supports neither pages nor i8, and no head sizes above 256.
 bool may_be_taken(const CaseSpec& spec) {
   return spec.page_size == 0 && spec.kv_type != DType::i8 && spec.head_size <= 256 && spec.value_size <= 256;
 }
@@ -48,7 +48,7 @@ struct Emulated : Case {
   explicit Emulated(const CaseSpec& from) : Case(from) { options.engine = emulated_rows(); }
 };
 
-// Nothing if the kernel leaves the call to others.
+// The answer; none if the kernel does not support the call.
 std::optional<Answer> run_if_taken(const Case& test, bool* untouched = nullptr) {
   try {
     return cases::run(test, untouched);
@@ -58,7 +58,7 @@ std::optional<Answer> run_if_taken(const Case& test, bool* untouched = nullptr) 
   }
 }
 
-// False if the kernel leaves the call to others.
+// Returns false if the kernel does not support the call.
 bool expect_near_the_truth(const CaseSpec& spec) {
   SCOPED_TRACE(describe(spec));
   const Emulated test(spec);
@@ -95,7 +95,8 @@ TEST_P(RowsKernel, IsNearTheTruthOnRandomCases) {
   EXPECT_EQ(taken, wanted);
 }
 
-// Rows whose keys are about a chunk or several: totals are merged, in shared memory and, for large heads, outside.
+// Rows with about one or several chunks of keys, whose totals are merged, in shared memory or, for large heads, in
+// global memory.
 TEST_P(RowsKernel, MergesChunks) {
   for (const std::int64_t keys : {2047, 2049, 4100}) {
     for (const std::int64_t size : {64, 128, 200}) {
@@ -110,7 +111,7 @@ TEST_P(RowsKernel, MergesChunks) {
   }
 }
 
-// Scores so large that a maximum moves from step to step, by more than p can bear.
+// Scores so large that the maximum grows from step to step by more than the range of p.
 TEST_P(RowsKernel, MovesTheMaximum) {
   for (const std::int64_t size : {64, 256}) {
     CaseSpec spec;

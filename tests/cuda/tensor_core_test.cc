@@ -36,7 +36,7 @@ std::uint32_t model(DType type, const Side& a, const Side& b, std::uint32_t c) {
   return add_products(left.data(), right.data(), c);
 }
 
-// c + the products; those that are not given are 0 · 0.
+// c plus the products; products that are not given are 0 · 0.
 float sum(DType type, float c, const std::vector<Product>& products) {
   Side a{}, b{};
   for (std::size_t k = 0; k < products.size(); ++k) {
@@ -70,7 +70,7 @@ TEST_P(TensorCore, AddsSmallNumbersExactly) {
   EXPECT_EQ(sum(0.5F, times(16, {3, 5})), 240.5F);
 }
 
-// 2^24 leaves room for 2^-1: a term's smaller bits are lost, each term by itself.
+// Next to 2^24 the last bit is 2^-1; smaller bits are lost in each term separately.
 TEST_P(TensorCore, CutsEveryTermAtTwentyFiveBitsBelowTheLargest) {
   EXPECT_EQ(sum(0x1p24F, times(16, {1, 0.5})), 0x1p24F + 8);
   EXPECT_EQ(sum(0x1p24F, times(16, {1, 0.25})), 0x1p24F);
@@ -80,7 +80,7 @@ TEST_P(TensorCore, CutsEveryTermAtTwentyFiveBitsBelowTheLargest) {
 }
 
 TEST_P(TensorCore, CutsAnAccumulatorThatIsSmallerThanTheProducts) {
-  // 2^-1 is the last bit beside 2^12 · 2^12.
+  // Next to 2^12 · 2^12, the last bit is 2^-1.
   EXPECT_EQ(sum(0.75F, {{0x1p12, 0x1p12}, {-0x1p12, 0x1p12}}), 0.5F);
   EXPECT_EQ(sum(-0.25F, {{0x1p12, 0x1p12}, {-0x1p12, 0x1p12}}), 0.0F);
 }
@@ -114,7 +114,8 @@ TEST_P(TensorCore, ASumOfZeroIsPlusZero) {
 }
 
 TEST_P(TensorCore, BeyondTheLargestNumberIsInfinite) {
-  // Beside 2^127 the last bit is 2^102: half a unit of the largest number (2^103) is cut off, a whole one is not.
+  // Next to 2^127 the last bit is 2^102, so half a unit of the largest number (2^103) is cut off, but a whole unit is
+  // not.
   EXPECT_EQ(sum(kLargest, {{0x1p15, 0x1p15}}), kLargest);
   if (type() == DType::f16) return;  // its products end at 2^32
   EXPECT_EQ(sum(kLargest, {{0x1p52, 0x1p51}}), kLargest);
@@ -153,7 +154,7 @@ TEST_P(TensorCore, UnderflowIsCutTowardsZero) {
   EXPECT_FALSE(std::signbit(sum(0.0F, {{-0x1p-75, 0x1p-75}}))) << "+0, also from below";
 }
 
-// Below 2^-133 the last bit stays 2^-158: the 14 terms of 2^-159 are lost, and with them the smallest number.
+// Below 2^-133 the last bit stays 2^-158, so the 14 terms of 2^-159 are lost, and with them the smallest number.
 TEST_P(TensorCore, CutsNoLowerThanTheLeastExponent) {
   if (type() == DType::f16) return;  // its products end at 2^-48
   const std::vector<Product> below = {{0x1p-75, 0x1p-74}, {-0x1p-79, 0x1p-79}};
@@ -254,7 +255,7 @@ TEST_P(TensorCore, TheOrderOfProductsDoesNotMatter) {
   }
 }
 
-// Random dots are worth something only if they reach the corners that they are named after.
+// Random dots are useful only if they reach the corner cases that they are named after.
 TEST_P(TensorCore, RandomDotsReachTheirCorners) {
   const auto count = [&](DotKind kind, auto is) {
     int found = 0;

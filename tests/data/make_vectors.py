@@ -47,7 +47,7 @@ class Maker:
         """A random mask of `shape`. If it has several rows, one of them may be constant."""
         if spec.get("values") == "all":
             return torch.ones(shape, dtype=torch.bool) if spec["kind"] != "add" else torch.full(shape, spec["number"])
-        if spec.get("values") == "causal":  # the notes' triu(ones, diagonal=1), times a number where it is added
+        if spec.get("values") == "causal":  # the notes' triu(ones, diagonal=1), times a number if it is added
             above = torch.triu(torch.ones(shape), diagonal=1)
             return torch.where(above > 0, spec["number"], 0.0) if spec["kind"] == "add" else above.bool()
         if spec["kind"] == "add":
@@ -177,7 +177,7 @@ def readable(case):
 
 def main():
     assert torch.__version__.startswith("2.15."), torch.__version__
-    torch.set_num_threads(1)  # so that sums always have the same order
+    torch.set_num_threads(1)  # so that sums always run in the same order
     torch.use_deterministic_algorithms(True)
     FOLDER.mkdir(exist_ok=True)
     cases = all_cases()

@@ -42,7 +42,7 @@ assert [int(w) for w in philox4x32_10([0x243F6A88, 0x85A308D3, 0x13198A2E, 0x037
 
 
 class Plane:
-    """Who stands where. Treats batch rows and packed sequences alike: `row` n, with positions i and j inside it."""
+    """Positions in the plane. Treats batch rows and packed sequences alike: `row` n, with positions i and j in it."""
 
     def __init__(self, options, batch, queries, keys):
         starts_q, starts_k = options.get("query_starts"), options.get("key_starts")
@@ -196,7 +196,7 @@ def sdpa(q, k, v, masks, options):
 
 
 def flex_can(options):
-    """It works in base 2, where the lowest finite f32 becomes -inf."""
+    """Whether flex_attention supports a case. It works in base 2, where the lowest finite f32 becomes -inf."""
     lowest = any(m["kind"] == "fill" and NEG_INF < float(m["value"]) < -1e38 for m in options.get("masks", []))
     return not (options.get("dropout", {"rate": 0.0})["rate"] > 0 or lowest)
 

@@ -20,7 +20,7 @@
 namespace rapt::test {
 namespace {
 
-constexpr std::size_t kStackBytes = std::size_t{192} << 10;  // unoptimised code under a sanitizer takes much
+constexpr std::size_t kStackBytes = std::size_t{192} << 10;  // unoptimised code under a sanitizer needs large stacks
 
 class Block;
 Block* running = nullptr;
@@ -31,7 +31,7 @@ struct Fiber {
   std::unique_ptr<std::byte[]> stack;
   void* fake_stack = nullptr;
   bool done = false;
-  Ready ready = nullptr;  // null: it can go on
+  Ready ready = nullptr;  // null: it can continue
   const void* object = nullptr;
   std::uint64_t value = 0;
 
@@ -39,7 +39,7 @@ struct Fiber {
 };
 
 struct Warp {
-  std::array<WarpValues, 2> values{};  // of this exchange and the one before
+  std::array<WarpValues, 2> values{};  // of this exchange and the previous one
   std::uint64_t round = 0;
   int arrived = 0;
 };
@@ -53,7 +53,7 @@ bool round_is_over(const void* round, std::uint64_t value) {
   return *static_cast<const std::uint64_t*>(round) != value;
 }
 
-// Stacks are used again by the next block.
+// Stacks are reused by the next block.
 std::vector<std::unique_ptr<std::byte[]>>& spare_stacks() {
   static std::vector<std::unique_ptr<std::byte[]>> stacks;
   return stacks;
@@ -135,7 +135,7 @@ class Block {
     return seed_ >> 8;
   }
 
-  // Lets every thread that can go on do so, then does the deferred work that is due. False: nothing is left to do.
+  // Runs every thread that can continue, then the deferred work that is due. Returns false if nothing is left to do.
   bool sweep() {
     bool progress = false;
     for (const std::size_t warp : order_) {
@@ -195,7 +195,7 @@ class Block {
     finish_switch(scheduler_fake_stack_, nullptr, nullptr);
   }
 
-  // AddressSanitizer has to know of other stacks.
+  // AddressSanitizer must be told about other stacks.
 #if defined(RAPT_TEST_ASAN)
   static void start_switch(void** fake, const void* stack, std::size_t bytes) {
     __sanitizer_start_switch_fiber(fake, stack, bytes);

@@ -108,7 +108,7 @@ Factors read_b(const EmulatedProduct& product) {
   return b;
 }
 
-// Zeros leave an accumulator as it is, but for −0.
+// Whether a step leaves the accumulator as it is, because all products are zero. It would change −0 and NaN.
 bool adds_nothing(const Factors::Traits& a, const Factors::Traits& b, std::uint32_t c) {
   const bool c_is_nan = (c & 0x7FFFFFFF) > 0x7F800000;
   return ((a.zero && b.finite) || (b.zero && a.finite)) && !c_is_nan && c != 0x80000000;
@@ -131,7 +131,7 @@ void multiply_warp(const Lanes& lanes, int warp) {
       const int lane = row % 8 * 4 + column % 8 / 2;
       return lanes[static_cast<std::size_t>(lane)]->sums[column / 8 * 4 + 2 * (row / 8) + column % 2];
     };
-    // Rows of a tile that no query has are all alike.
+    // Rows of a tile without a query are all the same.
     bool repeats = row > 0 && a.same_rows(row, row - 1);
     for (int column = 0; column < product.columns; ++column) {
       const std::uint32_t c = product.add ? __float_as_uint(sum_at(column)) : 0;
@@ -155,8 +155,8 @@ struct UnderWay {
 std::array<UnderWay, 1024> under_way;
 UnderWay& mine() { return under_way[static_cast<std::size_t>(test::block_thread())]; }
 
-// A hash of the operands in shared memory. The device may read them any time from issue to wait: they must be there
-// when a product is issued, and stay.
+// A hash of the operands in shared memory. The device may read them at any time between issue and wait, so they must be
+// there when a product is issued, and must not change.
 std::uint64_t operands_of(const EmulatedProduct& product) {
   std::uint64_t hash = 0;
   const auto add = [&](std::uint32_t begin, int bytes) {

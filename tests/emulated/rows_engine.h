@@ -2,7 +2,7 @@
 //
 // It is the device's own source, compiled for the host: the launch, the plan, all warps of a block with their barriers
 // and stages, softmax, masks, merging and stores. Shared memory, copies and barriers are those of emulated/block.h, and
-// products are made by the model of the tensor core (cuda/tensor_core.h).
+// products are computed by the model of the tensor core (cuda/tensor_core.h).
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 namespace rapt::test {
 
 // The engine to request: rapt::attention then runs the emulated kernel on tensors of the CPU. The first call adds it to
-// the engines of the process. It refuses, with rapt::Error, what the kernel does not take.
+// the engines of the process. It refuses, with rapt::Error, calls that the kernel does not support.
 Engine emulated_rows();
 
-// Another order in which the warps of a block run, and another number of multiprocessors.
+// Change these to run the warps of a block in another order, or with another number of multiprocessors.
 inline std::uint32_t emulated_order = 1;
 inline int emulated_multiprocessors = 2;
 

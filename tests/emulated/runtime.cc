@@ -1,5 +1,5 @@
-// What launches the rows kernel besides its own source (cuda/rows.cc): the CUDA runtime, the maps of the copy engine,
-// and the small kernels that prepare the workspace.
+// What the launch of the rows kernel (cuda/rows.cc) uses: the CUDA runtime, the maps of the copy engine, and the small
+// kernels that prepare the workspace.
 
 #include <algorithm>
 #include <cuda_runtime_api.h>
@@ -25,7 +25,7 @@ cudaError_t cudaFuncSetAttribute(const void* /*kernel*/, cudaFuncAttribute /*att
   return cudaSuccess;
 }
 
-// One block after another: as far as tiles go, it is as if the others were slow.
+// Runs one block after another; for the distribution of tiles, it is as if the other blocks were slow.
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 blocks, dim3 threads, void** parameters, std::size_t shared_bytes,
                              cudaStream_t /*stream*/) {
   namespace cuda = rapt::cuda;

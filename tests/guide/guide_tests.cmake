@@ -16,7 +16,7 @@ foreach(language Cpp C)
 endforeach()
 
 # The commands themselves run under sanitizers in their own tests; here they would take minutes. A shared library in
-# ~/.local is found by who sets LD_LIBRARY_PATH; the pages are about the static one.
+# ~/.local is found only if LD_LIBRARY_PATH is set; the pages are about the static one.
 get_target_property(guide_library rapt TYPE)
 if(TARGET rapt_cli AND RAPT_INSTALL AND NOT RAPT_SANITIZE AND guide_library STREQUAL "STATIC_LIBRARY")
   add_test(NAME GuideShell

@@ -34,7 +34,7 @@ mode_t mode_of(const std::string& path) {
   return status.st_mode & 0777U;
 }
 
-// Writes files until it is killed, each with a different value in all its elements.
+// Writes files until the process is killed, each with a different value in all its elements.
 [[noreturn]] void write_for_ever(const TemporaryFolder& folder) {
   for (float value = 1.0F;; value += 1.0F) {
     const Tensor tensor = filled(value);

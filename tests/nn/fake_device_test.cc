@@ -44,7 +44,7 @@ TEST(FakeDevice, ADirectTouchIsCaught) {
   Tensor y({4}, DType::f32, fake_device());
   auto* to = static_cast<volatile float*>(y.view().data());
   EXPECT_DEATH({ *to = 1.0F; }, "");
-  // Only the direct access crashes: the same access through the engine does not.
+  // Only the direct access crashes, not the same access through the engine.
   copy(x, y);
   EXPECT_TRUE(agree(y, random({4})));
 }

@@ -74,7 +74,7 @@ TEST(RotaryFrequencies, AreThoseOfTransformers) {
   }
 }
 
-// transformers has no separate "ntk": its "dynamic" is the same with a factor that depends on the length.
+// transformers has no separate "ntk": its "dynamic" is ntk with a factor that depends on the length.
 TEST(RotaryFrequencies, OfNtkAreThoseOfDynamicWithTheFactorThatItsLengthGives) {
   const Rotary ntk(64, {.scaling = RotaryScaling::ntk(2.0 * 8192 / 2048 - 1.0)});
   const auto wanted = file("frequencies").at("dynamic_long/f64").values<double>();
@@ -108,7 +108,7 @@ TEST_P(RotatedByOthers, IsWhatWeComputeToo) {
       const bool is_f64 = GetParam() == DType::f64;
       const Tensor x = file("rotated").at(name + "/x").to(is_f64 ? DType::f64 : DType::f32);
       rotary.apply(x, y, RotaryPositions::tokens(positions));
-      // f64: angles reach 5000, where the last bit of a frequency changes an angle by 1e-12.
+      // In f64, angles reach 5000, where the last bit of a frequency changes an angle by 1e-12.
       const std::map<DType, double> bounds = {
           {DType::f64, 2e-12}, {DType::f32, 1e-7}, {DType::bf16, 0x1p-8}, {DType::f16, 0x1p-11}};
       EXPECT_TRUE(is_near(y, answer, bounds.at(GetParam()))) << name;

@@ -1,4 +1,4 @@
-// The small transformer: gradients compared with finite differences, and the same bits on every code path.
+// The small transformer: gradients agree with finite differences, and every code path gives the same bits.
 #include "rapt/transformer.h"
 
 #include <cmath>

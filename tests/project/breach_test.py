@@ -23,7 +23,7 @@ LAYERS = ["core", "reference", "cpu", "cuda", "io", "attention", "nn", "cases", 
 
 
 def commands():
-    """By layer: the compiler, and the include-path flags of a file of that layer."""
+    """For each layer, the compiler and the include-path flags of one of its files."""
     found = {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8")):
         path = pathlib.Path(entry["file"])

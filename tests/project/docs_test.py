@@ -2,7 +2,7 @@
 """Checks that everything the documents name exists: files, constants, make targets, commands and flags of rapt, CMake
 options, tests.
 
-    docs_test.py ROOT [RAPT]      reads the documents of the tree; RAPT, the built command, knows its flags
+    docs_test.py ROOT [RAPT]      reads the documents of the tree; RAPT is the built command, for its flags
     docs_test.py --self-test      checks this script on a made-up tree with a breach of each kind
 
 It reads code spans, code blocks and links of docs/*.md, docs/adr/*.md, README*.md and CONTRIBUTING.md. A superseded
@@ -33,7 +33,7 @@ STATUS = re.compile(r"^\*\*Status:\*\* superseded by \[(\d+)\]\(([^)]+)\)", re.M
 
 
 class Tree:
-    """What exists."""
+    """Everything that exists in the project."""
 
     def __init__(self, root, rapt=None):
         self.root, self.rapt = root, rapt
@@ -182,7 +182,7 @@ class Document:
                 program += 1
             if program < len(words) and words[program] == "make":
                 self.check_make(at, words[program + 1 :])
-            for n in range(program, len(words) - 1):  # in a shell block, a profiler may precede it
+            for n in range(program, len(words) - 1):  # in a shell block, a profiler may precede the program
                 if (n == program and words[n] == "rapt") or (wrapped or n == program) and BUILT_RAPT.match(words[n]):
                     self.check_rapt(at, words[n + 1 :])
                     break

@@ -31,7 +31,7 @@ STANDARD = set(
 SYSTEM = re.compile(r"^(unistd|sched|pthread|fcntl|dlfcn|signal|spawn)\.h$|^(sys|linux)/[a-z]+\.h$")
 
 # Layer -> (layers it may include besides itself, package prefixes it may include, may it include SYSTEM headers).
-# A layer "x:engine.h" is the one header of x that holds the engine's row of the table.
+# A layer "x:engine.h" is that one header of x, which holds the engine's row of the table.
 RULES = {
     "include": ([], [], False),
     "core": (["include"], [], True),
@@ -95,7 +95,7 @@ def breach_of(root, includer, text):
 
     target = resolve(root, includer, name)
     if target is None:
-        if any(name.startswith(prefix) for prefix in packages):  # also in quotes, as in Highway's own documentation
+        if any(name.startswith(prefix) for prefix in packages):  # in quotes, too, as in Highway's own documentation
             return None
         if literal.group(1):
             return "no such file in the project"

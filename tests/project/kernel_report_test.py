@@ -60,7 +60,7 @@ class KernelReport(unittest.TestCase):
             kernel.hgmma, kernel.utmaldg, kernel.code = 24, 7, 5000
         table = kernel_report.table_of(kernels)
         self.assertEqual(kernel_report.check(kernels, remarks, True, table), [])
-        kernels[1].code = 6000  # is not compared
+        kernels[1].code = 6000  # the code size is not compared
         self.assertEqual(kernel_report.check(kernels, remarks, True, table), [])
         kernels[0].hgmma = 25
         self.assertEqual(len(kernel_report.check(kernels, remarks, True, table)), 2)

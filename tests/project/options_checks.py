@@ -79,7 +79,7 @@ SAME_IN_PYTHON = {
     "MultiHeadAttentionConfig": "LayerConfig",
 }
 
-# The interfaces of rapt.d.ts that take a C++ struct's place, and which of its fields they have not.
+# The interfaces of rapt.d.ts that replace a C++ struct, and the fields that they lack.
 JAVASCRIPT = {
     "AttentionOptions": {"packed", "pages", "key_scales", "value_scales", "threads", "parallel_for", "workspace",
                          "stream"},

@@ -2,7 +2,7 @@
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(sanitizer_flags)
 if(RAPT_SANITIZE)
-  set(sanitizer_flags -fsanitize=${RAPT_SANITIZE})  # who links a sanitized library must be sanitized too
+  set(sanitizer_flags -fsanitize=${RAPT_SANITIZE})  # a program that links a sanitized library must be sanitized too
 endif()
 
 add_test(NAME IncludeRules COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/include_rules.py ${PROJECT_SOURCE_DIR})
@@ -34,7 +34,7 @@ add_test(NAME DocsNameWhatExistsNoticesEveryBreach
   COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/docs_test.py --self-test)
 include(${CMAKE_CURRENT_SOURCE_DIR}/guide/guide_tests.cmake)
 
-# Each public header alone, twice: it includes what it needs, and may be included again.
+# Compiles each public header alone, included twice: it must include what it needs, and may be included again.
 file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/include/rapt/*.h)
 foreach(header ${headers})
   get_filename_component(name ${header} NAME_WE)
@@ -69,7 +69,7 @@ if(RAPT_INSTALL)
             --test-command consumer)
   set(c_compiler ${CMAKE_C_COMPILER})
   if(RAPT_SANITIZE)
-    set(c_compiler none)  # a sanitizer's runtime for C++ is linked by a C++ compiler alone
+    set(c_compiler none)  # only a C++ compiler links a sanitizer's runtime for C++
   endif()
   add_test(NAME InstalledPackageServesAConsumerInC
     COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test

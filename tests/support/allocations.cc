@@ -39,8 +39,8 @@ HeapWithRoomFor::~HeapWithRoomFor() { left = kNoLimit; }
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
     !RAPT_TEST_FEATURE(address_sanitizer) && !RAPT_TEST_FEATURE(thread_sanitizer)
 
-// A malloc defined by the program replaces that of the C library in the whole process. Under these names the library's
-// own remains available; its free works for both.
+// A malloc defined by the program replaces the C library's in the whole process. The C library's own functions remain
+// available under these names; its free works for both.
 extern "C" {
 void* __libc_malloc(std::size_t bytes);
 void* __libc_calloc(std::size_t items, std::size_t bytes);

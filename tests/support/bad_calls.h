@@ -60,8 +60,8 @@ inline void PrintTo(const BadCall& bad, std::ostream* stream) { *stream << bad.n
 const std::vector<BadCall>& bad_forward_calls();
 const std::vector<BadCall>& bad_backward_calls();
 
-// Makes a valid call invalid and attempts it. `attempt` returns the error message, or none if the call succeeded.
-// Nothing may have been written.
+// Makes a valid call invalid and attempts it. `attempt` returns the error message, or none if the call succeeded. The
+// call must write nothing.
 void expect_refusal(const BadCall& bad, const std::function<std::string(AttentionCall&)>& attempt);
 
 }  // namespace rapt::test

@@ -23,7 +23,8 @@ inline void PrintTo(const BadConfig& bad, std::ostream* stream) { *stream << bad
 inline MultiHeadAttentionConfig good_config() { return {.embed_size = 8, .heads = 4, .kv_heads = 2}; }
 const std::vector<BadConfig>& bad_configs();
 
-// A valid call; each invalid one differs from it in one argument: two rows with three query tokens and five key tokens.
+// A valid call with two rows of three query tokens and five key tokens; each invalid call differs from it in one
+// argument.
 struct LayerCall {
   MultiHeadAttentionConfig config{.embed_size = 8, .heads = 4, .kv_heads = 2, .batch_first = true};
   Tensor x{{2, 3, 8}}, memory{{2, 5, 8}}, out{{2, 3, 8}}, weights{{2, 3, 5}}, mask{{3, 5}, DType::boolean},

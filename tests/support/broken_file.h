@@ -19,7 +19,7 @@ struct BrokenFile {
 
 inline void PrintTo(const BrokenFile& broken, std::ostream* stream) { *stream << broken.name; }
 
-// Reads it from a file and from memory of exactly the file's size, so that a sanitizer detects reads past its end.
+// Reads the broken file from disk, and from memory of exactly its size, so that a sanitizer detects reads past its end.
 template <class Read>  // read(path), and read(bytes, name)
 void expect_refusal(const std::string& format, const BrokenFile& broken, const Read& read) {
   const TemporaryFolder folder;

@@ -23,7 +23,7 @@ bool same_bytes(const Struct& a, const Struct& b) {
   return std::equal(x.begin(), x.end(), y.begin());
 }
 
-// Its results are valid as long as it exists; the arguments must live as long.
+// Results are valid as long as this object exists; the arguments must live as long.
 class CArguments {
  public:
   CArguments() = default;
@@ -42,7 +42,7 @@ class CArguments {
   rapt_layer_options* options(const LayerOptions& from);
   const rapt_layer_outputs* outputs(const LayerOutputs& from);
   const rapt_layer_upstream* upstream(const LayerUpstream& from);
-  rapt_layer_gradients* gradients(const LayerGradients& from);  // without parameters, likewise
+  rapt_layer_gradients* gradients(const LayerGradients& from);  // without parameters, which C has as a handle
 
  private:
   struct Held {

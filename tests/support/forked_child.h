@@ -41,7 +41,7 @@ ChildsAnswer ask_forked_child(const Check& check) {
 }
 
 // Whether `check` returned true in a forked child; false if it crashed or hung. Under AddressSanitizer, the heap of the
-// child may stay locked by a thread of the parent that was just starting: only there, a child that hangs is retried.
+// child may stay locked by a thread of the parent that was just starting, so only there a child that hangs is retried.
 template <class Check>
 bool holds_in_forked_child(const Check& check) {
   const int tries = kAddressSanitizer ? 4 : 1;

@@ -35,7 +35,7 @@ struct Part {
 
 Part whole_of(const cases::CaseSpec& spec);
 
-// The same call for one part, with its position as an offset. Requires top-left or offset alignment.
+// Runs the call for one part, with the part's position as an offset. Requires top-left or offset alignment.
 Result call_part(const cases::Case& test, const Part& part, const std::vector<Wanted>& wanted = {});
 
 // Runs the part with all outputs of the whole call, and compares them. A mean over heads requires all heads.

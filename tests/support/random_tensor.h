@@ -11,7 +11,7 @@
 
 namespace rapt::test {
 
-// Between −1 and 1, a pure function of shape, type and seed.
+// Numbers between −1 and 1 that depend only on shape, type and seed.
 inline Tensor random(const Dims& shape, DType dtype = DType::f32, std::uint32_t seed = 1) {
   cases::Stream stream(seed);
   Tensor values(shape, DType::f64);

@@ -24,7 +24,7 @@ inline std::vector<cases::CaseSpec> settings_of(cases::CaseSpec plain, const std
   return list;
 }
 
-// Those that attention and its gradients share, followed by `more`.
+// Settings that attention and its gradients share, followed by `more`.
 inline std::vector<cases::CaseSpec> settings_of_many_heads(std::int64_t batch, std::int64_t queries, std::int64_t keys,
                                                            const std::vector<Change>& more) {
   using cases::CaseSpec;

@@ -130,7 +130,7 @@ Call call_from(const VectorCase& vector, const RunAs& as) {
 
 DType lse_dtype(const RunAs& as) { return as.query == DType::f64 ? DType::f64 : DType::f32; }
 
-// The stages' shapes are those of their answers.
+// The shape of a result is that of its expected answer.
 const Dims& answer_shape(const VectorCase& vector, const std::string& name) {
   return vector.answer(name, vector.only_f32() ? DType::f32 : DType::f64).shape();
 }

@@ -68,8 +68,8 @@ struct Expected {
 };
 using Tolerance = std::function<Expected(const VectorCase& vector, const std::string& result, DType written)>;
 
-// f64: 1e-12 from the f64 answer. f32: 2e-6, or twice PyTorch's own error, from the f32 answer. 16 bits: one rounding
-// from the f64 answer.
+// f64: 1e-12 from the f64 answer. f32: 2e-6, or twice PyTorch's own error, from the f32 answer. In 16 bits, one
+// rounding of the f64 answer.
 Expected torch_tolerance(const VectorCase& vector, const std::string& result, DType written);
 
 // Runs the case and compares each result with the expected one; each that is too far off is a test failure.

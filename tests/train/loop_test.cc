@@ -23,7 +23,7 @@ namespace {
 
 using train::Trainer;
 
-// A model that trains quickly, with everything that could make a resumed run differ: dropout, decay, a warm-up.
+// A recipe that trains quickly, with everything that could make a resumed run differ: dropout, weight decay, a warm-up.
 train::Recipe small_recipe() {
   return {.model = {.context = 12, .width = 16, .layers = 2, .heads = 2, .hidden = 24, .dropout = 0.123456789},
           .batch = 4,

@@ -35,7 +35,7 @@ _WIDTHS = [
      HEADS * HEAD_SIZE),
 ]  # fmt: skip
 _KEY_HEADS = r"num_(key_value|kv)_heads$|n_kv_heads$"
-# Narrow, with fewer or as many key heads; or with the original width, if widths depend on each other.
+# Narrow, with half as many key heads or as many; or with the original width, if widths depend on each other.
 _WAYS = [[(_KEY_HEADS, HEADS // 2), *_COUNTS, *_WIDTHS], [*_COUNTS, *_WIDTHS], _COUNTS]
 
 
@@ -83,7 +83,7 @@ def make(model_class, config, implementation):
 
 
 def batches(model):
-    """Inputs for its forward, in all known forms. Tokens have padding on the right of one row."""
+    """Inputs for a model's forward, in all known forms. Tokens have padding on the right of one row."""
     torch.manual_seed(1)
     taken, config = inspect.signature(model.forward).parameters, model.config
     main = model.main_input_name
@@ -120,7 +120,7 @@ def _tokens():
 
 
 def answer(model, batch):
-    """Its logits or last hidden states, or else its first tensor of numbers."""
+    """A model's logits or last hidden states, or else its first tensor of numbers."""
     torch.manual_seed(2)  # some models mask patches at random
     with torch.no_grad():
         found = model(**batch)

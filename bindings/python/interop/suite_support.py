@@ -98,7 +98,7 @@ def run(name, given, files, plugins, environment, seconds=None):
     found, through, others = {}, 0, collections.Counter()
     written = pathlib.Path(f"{record}.outcomes")
     for test, kind, text in map(json.loads, written.read_text().splitlines() if written.exists() else []):
-        if test not in found or kind == "failed":  # several where a test has subtests
+        if test not in found or kind == "failed":  # several if a test has subtests
             found[test] = Outcome(kind, text)
     for file in given.keep.glob(f"{name}.*.calls"):
         ours, theirs = json.loads(file.read_text())
@@ -114,7 +114,7 @@ def kinds(outcomes):
 
 
 def shortened(text):
-    """Its beginning on one line: the first line alone is often a bare "AssertionError:"."""
+    """The beginning of a message, on one line, because its first line alone is often a bare "AssertionError:"."""
     return re.sub(r"\s+", " ", text).strip()[:300]
 
 

@@ -6,8 +6,8 @@ Where other implementations differ, rapt follows the operator's specification:
   before it. ONNX Runtime gives those before.
 - ONNX Runtime writes the lowest finite number into qk_matmul_output (mode 2) where a key is hidden; rapt and ONNX's
   reference write -inf.
-- ONNX Runtime takes a single query with is_causal and a past for the last token, even where several keys came with it;
-  rapt and ONNX's reference let it see the keys up to its own.
+- With is_causal and a past, ONNX Runtime treats a single query as the last token, even if several keys came with it; in
+  rapt and ONNX's reference it sees the keys up to its own position.
 """
 
 import re
@@ -129,7 +129,7 @@ def random_attention(rng, dtype):
     has_past = often(0.4)
     if has_past:
         past = int(rng.integers(4))
-        keys = queries if causal else keys  # see above: ONNX Runtime means something else otherwise
+        keys = queries if causal else keys  # see above: otherwise ONNX Runtime differs
     if often(0.4):
         shapes = ((batch, n, count * d) for n, count, d in
                   ((queries, heads, size), (keys, kv_heads, size), (keys, kv_heads, value_size)))

@@ -244,7 +244,7 @@ def test_it_says_whether_its_projections_are_packed(kdim):
     layer = rapt.torch.MultiheadAttention(SIZE, HEADS, kdim=kdim)
     assert layer._qkv_same_embed_dim == (layer.in_proj_weight is not None) == (kdim is None)
     layer._reset_parameters()
-    assert len(layer.out_proj._forward_pre_hooks) == 1  # which disables PyTorch's fast path
+    assert len(layer.out_proj._forward_pre_hooks) == 1  # a hook, which disables PyTorch's fast path
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")

@@ -86,7 +86,7 @@ OPTIONS = {
 @pytest.mark.parametrize("eager", [True, False], ids=["function", "operator"])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_gradients_of_every_option(options, eager):
-    """Of attention and of its gradients, from the function that eager calls take and from the operator."""
+    """First and second gradients, from the function that eager calls use and from the operator."""
     *qkv, bias = inputs()
     bias = bias.detach().view(1, 1, 3, 4).requires_grad_()
     keep = (torch.rand(2, 1, 1, 4) > 0.3).expand(2, 1, 3, 4)
@@ -98,7 +98,7 @@ def test_gradients_of_every_option(options, eager):
         return Attention.apply(*given) if eager else attention(*given)
 
     assert gradcheck(call, (*qkv, bias, *sinks))
-    if eager:  # both go the same way from here
+    if eager:  # from here on, both run the same code
         assert gradgradcheck(call, (*qkv, bias, *sinks))
 
 
@@ -256,7 +256,7 @@ def test_compiled_dropout_follows_manual_seed_and_drops_the_same_on_the_way_back
     assert torch.equal(results[0][0], results[1][0]) and torch.equal(results[0][1], results[1][1])
     assert not torch.equal(results[0][0], results[2][0])
     out, dv = results[0]
-    # All weights are 1/16: the output of row i shows which of them are kept, and so does the gradient of the values.
+    # All weights are 1/16, so the output of row i shows which of them are kept, and so does the gradient of the values.
     dout = torch.linspace(-1, 1, out.numel()).view(out.shape)
     torch.testing.assert_close((dv * v).sum(), (dout * out).sum())
 

@@ -56,7 +56,7 @@ SDPA = "nn.functional.scaled_dot_product_attention"
 
 
 def their_sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, enable_gqa=False):
-    """PyTorch's function; with dropout, the one that takes what is kept."""
+    """PyTorch's function; with dropout, the internal one that takes the weights to keep."""
     if dropout_p == 0.0:
         return F.scaled_dot_product_attention(query, key, value, attn_mask, 0.0, is_causal, enable_gqa=enable_gqa)
     batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
@@ -90,7 +90,8 @@ LAYER = "nn.functional.multi_head_attention_forward"
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_all_samples_of_multi_head_attention_forward(dtype, monkeypatch):
-    # The samples that PyTorch uses for gradients, and the many more that it uses for forward: gradients of all of them.
+    # The samples that PyTorch uses for gradients and the many more that it uses only for forward; gradients are tested
+    # on all of them.
     found = samples(LAYER, dtype, requires_grad=True) + samples(LAYER, dtype, requires_grad=False)
     assert len(found) == 1 + 192
     errors = Errors(dtype)

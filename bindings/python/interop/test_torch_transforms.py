@@ -133,7 +133,7 @@ def test_transforms_go_to_pytorch(inputs, transform):
     try:
         theirs = transform(PRISTINE, q, k, v)
     except (RuntimeError, NotImplementedError) as error:
-        theirs = type(error)  # its fused kernel has no rule for some
+        theirs = type(error)  # PyTorch's fused kernel has no rule for some transforms
     with enable():
         if isinstance(theirs, type):
             with pytest.raises(theirs):

@@ -251,7 +251,7 @@ def test_what_is_not_supported_says_so():
 
 @pytest.mark.parametrize("keys", [1, 5, 9])
 def test_a_layer_without_a_mask_is_causal_where_it_says_so(keys):
-    """As with transformers' sdpa: from the first key on, and a single query sees all."""
+    """As with transformers' sdpa: query 0 is aligned to the first key, and a single query sees all keys."""
     q, k, v = torch.randn(2, 4, 5, 8), torch.randn(2, 2, keys, 8), torch.randn(2, 2, keys, 8)
     sdpa = transformers.AttentionInterface()["sdpa"]
     module = torch.nn.Module()
@@ -292,7 +292,8 @@ PADDINGS = {
     "short": torch.ones(3, 7, dtype=torch.bool),
     "nothing": torch.zeros(3, 12, dtype=torch.bool),
 }
-# q_length, kv_length, q_offset, kv_offset: all, one token after a cache, several, a cache with room, a window's cache.
+# q_length, kv_length, q_offset, kv_offset: all tokens; one after a cache; several after it; a cache with room; a
+# window's cache (two cases).
 PLACES = [(12, 12, 0, 0), (1, 9, 8, 0), (4, 12, 8, 0), (3, 12, 2, 0), (1, 4, 8, 5), (2, 6, 9, 5)]
 
 
@@ -336,7 +337,7 @@ def test_a_mask_that_is_changed_is_what_it_was_changed_to():
 
 
 def test_a_mask_is_of_the_moment_it_was_made_in():
-    """A static cache counts in a tensor, which may advance before a layer reads the mask."""
+    """A static cache keeps its count in a tensor, which may advance before a layer reads the mask."""
     count = torch.tensor(3)
     arguments = dict(batch_size=1, q_length=2, kv_length=8)
     mask = rapt.transformers.attention_mask(**arguments, q_offset=count)

@@ -26,7 +26,7 @@ WINDOWED = [
                  max_window_layers=1)),
 ]  # fmt: skip
 COMPILED = [*(tiny for tiny in MODELS if tiny.name in ("Llama", "GPT-2")), *WINDOWED]
-BREAKS_BY_ITSELF = ("gpt-oss",)  # its experts are a loop over what a tensor holds
+BREAKS_BY_ITSELF = ("gpt-oss",)  # its experts loop over the contents of a tensor
 # PyTorch warns about its own access to values at a graph break.
 pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 windowed = pytest.mark.parametrize("tiny", WINDOWED, ids=lambda tiny: tiny.name)

@@ -22,9 +22,9 @@ from rapt.bridges.transformers import attention as attention_module
 from rapt.bridges.transformers.models import why_not
 
 REFUSED, SERVED, WITHOUT_ATTENTION, NOT_MADE = "refused", "served", "without attention", "not made"
-# What bench/peers/requirements.txt gives, of 765 classes; 11 have no attention. Of those that cannot be created, 139
-# always have more than any_model.MOST_PARAMETERS, 17 require a library that is not installed, and 80 reject the sizes
-# or inputs that are tried.
+# The counts with the versions in bench/peers/requirements.txt, of 765 classes; 11 have no attention. Of those that
+# cannot be created, 139 always have more than any_model.MOST_PARAMETERS, 17 require a library that is not installed,
+# and 80 reject the sizes or inputs that are tried.
 SERVED_AT_LEAST, REFUSED_AT_LEAST, NOT_MADE_AT_MOST = 362, 156, 236
 
 
@@ -226,7 +226,7 @@ def test_a_model_inside_another_is_refused_and_the_other_part_can_be_served():
 
 
 def test_a_class_of_one_s_own_is_judged_by_those_it_is_made_of():
-    made = {"__module__": "nowhere"}  # like in an interpreter: there is no source file
+    made = {"__module__": "nowhere"}  # as in an interpreter, where there is no source file
     for base, is_refused in ((transformers.LlamaForCausalLM, False), (transformers.BloomForCausalLM, True)):
         assert bool(why_not(type("Mine", (base,), made))) == is_refused
 

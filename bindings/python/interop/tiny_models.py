@@ -33,7 +33,7 @@ class Tiny:
         for parameter_name, parameter in model.named_parameters():
             if parameter_name.endswith(("sinks", "relative_attention_bias.weight")):
                 torch.nn.init.normal_(parameter)
-        if self.inputs == "tokens to tokens":  # tied to the embedding, it would repeat every token
+        if self.inputs == "tokens to tokens":  # if tied to the embedding, the output would repeat every token
             model.lm_head.weight = torch.nn.Parameter(torch.randn_like(model.lm_head.weight))
         return model.eval()
 

@@ -83,7 +83,7 @@ class Errors:
                 continue
             assert mine.shape == peer.shape and mine.dtype == peer.dtype, (sample, kind, n)
             assert torch.equal(mine.isnan(), peer.isnan()), (sample, kind, n)
-            if mine.dtype == torch.float64:  # that is PyTorch's result itself
+            if mine.dtype == torch.float64:  # the reference is PyTorch's result itself
                 torch.testing.assert_close(mine, peer, msg=lambda text: f"{sample}, {kind} {n}: {text}")
             elif mine.numel():
                 distances = [float((x.double() - true).detach().abs().max()) / largest for x in (mine, peer)]

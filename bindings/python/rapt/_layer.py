@@ -122,7 +122,7 @@ class MultiheadAttention(LayerParameters):
     def _set(self, layer, seed, found=None):
         self._layer = layer
         self._config = LayerConfig._of(layer.config)
-        self._seeds = itertools.count((seed << 32) % (1 << 64))  # of dropout: each call in training takes the next
+        self._seeds = itertools.count((seed << 32) % (1 << 64))  # of dropout; each call in training takes the next
         self._kept = None
         self._found = found
         self._training = True

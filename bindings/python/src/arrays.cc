@@ -37,7 +37,7 @@ struct ArrayInterface {
   PyObject* description;
 };
 
-// NumPy's name for the type says more than "<V2".
+// NumPy's name for the type, which says more than "<V2".
 std::string numpy_name(nb::handle object) { return nb::str(object.attr("dtype").attr("name")).c_str(); }
 
 // numpy.ma.MaskedArray, which is an array as well.
@@ -145,7 +145,7 @@ class ArrayReader {
     }
     PyObject* const self = object_.ptr();
     if (said_true(PyObject_VectorcallMethod(is_neg, &self, 1,
-                                            nullptr))) {  // DLPack cannot express it, and PyTorch exports such views
+                                            nullptr))) {  // DLPack cannot express it, yet PyTorch exports such views
       wrong_value(argument_,
                   "is a view with the negative bit set; pass " + std::string(argument_.name) + ".resolve_neg()");
     }

@@ -59,8 +59,8 @@ struct ManagedTensorVersioned {
   Tensor tensor;
 };
 
-// The same without going through Python, for types that have __dlpack_c_exchange_api__: PyTorch's __dlpack__ takes
-// microseconds, this takes a fraction of one.
+// The same exchange without going through Python, for types that have __dlpack_c_exchange_api__. PyTorch's __dlpack__
+// takes microseconds, this takes a fraction of one.
 struct ExchangeApi {
   static constexpr const char* kName = "dlpack_exchange_api";
 

@@ -1,4 +1,4 @@
-// safetensors, npy and npz files.
+// Safetensors, .npy and .npz files.
 #pragma once
 
 #include <nanobind/nanobind.h>

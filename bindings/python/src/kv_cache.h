@@ -12,8 +12,8 @@ namespace rapt::python {
 
 namespace nb = nanobind;
 
-// The cache, which views keep alive. The mutex guards changes and the creation of views: calls come from several
-// threads, without the GIL.
+// The cache, which views keep alive. The mutex guards changes and the creation of views, because calls may come from
+// several threads, without the GIL.
 struct SharedCache {
   explicit SharedCache(const KvCacheConfig& config) : cache(config) {}
 

@@ -38,7 +38,7 @@ nb::object loaded(const char* name) {
   return module == nullptr ? nb::object() : nb::borrow(module);
 }
 
-// The type `name` of a loaded module. The type lives as long as the process: it is kept here.
+// The type `name` of a loaded module. It is kept here, so it lives as long as the process.
 PyTypeObject* loaded_type(const char* module_name, const char* name) {
   const nb::object module = loaded(module_name);
   if (!module.is_valid() || !nb::hasattr(module, name)) return nullptr;
@@ -68,7 +68,7 @@ bool is_torch(PyTypeObject* type) {
   return type == known.tensor || PyType_IsSubtype(type, known.tensor) != 0;
 }
 
-// JAX's arrays are of several classes, of jax and of jaxlib.
+// JAX's arrays have several classes, from jax and jaxlib.
 bool is_jax(PyTypeObject* type) {
   const nb::object module = nb::getattr(nb::handle(reinterpret_cast<PyObject*>(type)), "__module__", nb::none());
   if (!nb::isinstance<nb::str>(module)) return false;

@@ -20,8 +20,8 @@ Library library_of(nb::handle object);
 
 // numpy.ndarray. Requires that NumPy is loaded.
 nb::handle numpy_array_type();
-// numpy.empty, and NumPy's dtype object for one of ours. For bf16 it is that of ml_dtypes, which is then imported.
-// False if NumPy, or ml_dtypes for bf16, is not installed.
+// numpy.empty, and NumPy's dtype object for one of ours. For bf16 the dtype object comes from ml_dtypes, which is then
+// imported. False if NumPy, or ml_dtypes for bf16, is not installed.
 bool has_numpy();
 bool has_numpy_dtype(DType dtype);
 nb::handle numpy_empty();

@@ -22,11 +22,11 @@ bool truth(nb::handle object, const Argument& argument);
 // The index of a word in a list: "engine is 'gpu'; it may be 'automatic', 'reference' or 'cpu'".
 std::size_t word(nb::handle object, const Argument& argument, std::span<const char* const> words);
 
-// Of a list, a tuple or an array with one dimension. None is an empty list.
+// The numbers of a list, a tuple or an array with one dimension. None is an empty list.
 std::vector<std::int64_t> integers(nb::handle object, const Argument& argument);
 std::vector<double> numbers(nb::handle object, const Argument& argument);
 
-// A tuple, named or not, of `least` to `most` items; `form` says what it is: "a rapt.Window or (left, right)".
+// A tuple, named or not, of `least` to `most` items; `form` describes it in errors: "a rapt.Window or (left, right)".
 nb::tuple tuple(nb::handle object, const Argument& argument, std::size_t least, std::size_t most, const char* form);
 
 // A list or a tuple as a list of its items.

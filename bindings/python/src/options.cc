@@ -108,7 +108,7 @@ ConstTensorView CallOptions::view(nb::handle object, const Argument& argument) {
 }
 
 void CallOptions::add_masks(nb::handle object) {
-  // A rapt.Mask is a tuple as well: one that begins with a word.
+  // A rapt.Mask is a tuple as well, whose first item is a word.
   const bool tuple = PyTuple_Check(object.ptr()) != 0;
   const bool one = tuple && PyTuple_Size(object.ptr()) > 0 && PyUnicode_Check(PyTuple_GetItem(object.ptr(), 0)) != 0;
   if (!one && (tuple || PyList_Check(object.ptr()) != 0)) {

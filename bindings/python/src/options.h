@@ -12,7 +12,7 @@
 
 namespace rapt::python {
 
-// The places in the tuple: the order of rapt/_options.py's Options.
+// The indices in the tuple, in the order of Options in rapt/_options.py.
 enum class Option : std::size_t {
   mask,
   scale,

@@ -1,5 +1,5 @@
-// For tests and benchmarks: how rapt reads an array, the same call without the Python layer, and how a message of the
-// library is reworded for Python.
+// For tests and benchmarks: how rapt reads an array, a call without the Python layer, and how a message of the library
+// is reworded for Python.
 #include <chrono>
 #include <cstdint>
 
@@ -24,7 +24,7 @@ nb::tuple lent(nb::handle object) {
                         nb::tuple(shape), nb::tuple(strides));
 }
 
-// The seconds that `calls` calls take, writing to an existing array.
+// Seconds taken by `calls` calls, each writing into an existing array.
 double time_attention(nb::handle query, nb::handle key, nb::handle value, nb::handle options, nb::handle out,
                       std::int64_t calls) {
   const Array query_array(query, {"time_attention", "query"});

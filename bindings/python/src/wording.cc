@@ -42,7 +42,7 @@ constexpr Wording kWords[] = {
     {"where pages.per_row is 1", "where a row of pages.table has one page"},
 };
 
-// Arguments of the layer have PyTorch's names, and the options of its attention are keywords beside them.
+// Arguments of the layer have PyTorch's names, and the options of its attention are keywords as well.
 constexpr Wording kLayerWords[] = {
     {"MultiHeadAttention: heads", "MultiheadAttention: num_heads"},
     {"multiple of heads", "multiple of num_heads"},
@@ -93,7 +93,7 @@ std::string reworded(std::string_view text, std::initializer_list<std::span<cons
 }  // namespace
 
 std::string in_python(std::string_view text) {
-  // load() has the library's names for its arguments.
+  // load() uses the library's names for its arguments.
   const bool constructor_or_call =
       text.starts_with("MultiHeadAttention") && !text.starts_with("MultiHeadAttention::load");
   if (constructor_or_call) return reworded(text, {kLayerWords, kWords, kNames});

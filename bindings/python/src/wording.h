@@ -9,7 +9,7 @@ namespace rapt::python {
 // Text in double quotes comes from the user (a name, a path) and is not changed.
 std::string in_python(std::string_view text);
 
-// The same for a text about a file, whose path is not in quotes: only words that cannot occur in a path are changed.
+// The same for a text about a file. Its path is not in quotes, so only words that cannot occur in a path are changed.
 std::string file_error_in_python(std::string_view text);
 
 }  // namespace rapt::python

@@ -110,7 +110,7 @@ def test_every_name_in_a_text_is_one_of_pythons(texts):
     """A name is a word with an underscore, or one followed by a dot or a bracket."""
     known, wrong = python_names(), []
     for text in texts:
-        own = re.sub(r"""'[^']*'|"[^"]*"|\w+\.(npy|safetensors)""", "", text)  # without values and names of files
+        own = re.sub(r"""'[^']*'|"[^"]*"|\w+\.(npy|safetensors)""", "", text)  # without values and file names
         names = set(re.findall(r"\b[a-z]\w*_\w+\b|\b[a-z]\w+(?=\[\d|\.[a-z])", own))
         wrong += [(name, text) for name in names - known]
     assert not wrong

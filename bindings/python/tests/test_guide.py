@@ -14,7 +14,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "guide"))
-import blocks  # set by the line above
+import blocks  # found by the line above
 
 # Optional packages: if one is missing, blocks that import it are skipped, and so are those that follow.
 OPTIONAL = ("torch", "jax", "safetensors", "matplotlib", "transformers", "onnx")

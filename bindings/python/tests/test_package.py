@@ -68,8 +68,8 @@ NANOBIND = re.compile(
 )
 
 
-# Modules that connect rapt with another library need that library; without it, they cannot be checked. (rapt.torch has
-# its types in the code itself, and rapt.bridges is covered by the stubs of the other two.)
+# Modules that connect rapt with another library can be checked only if that library is installed. (rapt.torch has its
+# types in the code itself, and rapt.bridges is covered by the stubs of the other two.)
 PEERS = ("torch", "transformers", "onnx")
 PEER_MISSING = re.compile(rf"failed to import\..* No module named '({'|'.join(PEERS)})'")
 BRIDGES = f"""
@@ -87,7 +87,7 @@ def test_stubs_agree_with_the_modules(tmp_path):
     run = subprocess.run([sys.executable, "-m", "mypy.stubtest", "--concise", "--mypy-config-file", config, "rapt"],
                          capture_output=True, text=True, timeout=300, cwd=tmp_path)
     lines = run.stdout.splitlines()
-    assert any(line.startswith("rapt._rapt.attention ") for line in lines), run.stdout + run.stderr  # it did look
+    assert any(line.startswith("rapt._rapt.attention ") for line in lines), run.stdout + run.stderr  # it did run
     assert [line for line in lines if not NANOBIND.search(line) and not PEER_MISSING.search(line)] == []
 
 

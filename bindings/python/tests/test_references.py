@@ -70,7 +70,7 @@ def test_objects_do_not_pile_up(arguments):
 
 
 def test_memory_does_not_grow():
-    """A leak would be noticed: a thousand results of a megabyte each."""
+    """A thousand results of a megabyte each, so that a leak would be noticed."""
     q = np.ones((1, 2, 1024, 64), np.float32)
     k = np.ones((1, 2, 4, 64), np.float32)
     for _ in range(20):

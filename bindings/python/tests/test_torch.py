@@ -76,7 +76,7 @@ WINDOWS = {
 @pytest.mark.parametrize("lengths", [(11, 11), (1, 30), (7, 12), (400, 700)])
 @pytest.mark.parametrize("name", WINDOWS)
 def test_first_keys_of_a_window_are_those_of_a_mask(name, lengths):
-    """Output and gradients beside PyTorch's, given the same keys as a mask, in float64; and on the CPU engine in float32."""
+    """Output and gradients are PyTorch's with the same keys as a mask: in float64, and in float32 on the CPU engine."""
     window, causal = WINDOWS[name]
     torch.manual_seed(5)
     q, k, v = (torch.randn(2, 4, n, 8, dtype=torch.float64, requires_grad=True) for n in (lengths[0], *2 * lengths[1:]))

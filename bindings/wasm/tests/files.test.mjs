@@ -27,7 +27,7 @@ test('layers that PyTorch saved give what they gave in PyTorch', async () => {
   assert.ok(tried >= 10, `${tried} layers`);
 });
 
-// The deflated members as numpy.savez_compressed makes them, from the array of one .npy file.
+// An archive of one .npy file, as numpy.savez_compressed (method 8) or numpy.savez (method 0) writes it.
 function archive(name, npy, method) {
   const data = method === 8 ? zlib.deflateRawSync(npy) : Buffer.from(npy);
   const crc = crc32(npy);

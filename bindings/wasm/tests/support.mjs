@@ -1,4 +1,4 @@
-// What several test files share: the engine, made once, and where things lie.
+// What several test files share: the engine, created once, and the locations of files.
 import fs from 'node:fs';
 import {createRequire} from 'node:module';
 import path from 'node:path';

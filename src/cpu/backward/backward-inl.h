@@ -49,13 +49,13 @@ inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const 
   }
 }
 
-// Whether the caller provided what a row needs: forward's lse, and its output unless dout is absent.
+// Whether the caller provided what a row needs: forward's lse, and forward's output unless dout is absent.
 HWY_INLINE bool IsKnown(const BackwardProblem& problem) {
   return problem.upstream.lse.defined() && problem.upstream.dweights.empty() &&
          (problem.upstream.out.defined() || !problem.upstream.dout.defined());
 }
 
-// Up to this size, the caller's lse of a row is used as m, with a sum of 1: p is then as exact as scores in f32 are.
+// Up to this magnitude, the caller's lse of a row is used as m, with a sum of 1; p is then as exact as f32 scores are.
 // Beyond it, lse may have lost its log term (in f32, −1e9 + log n is −1e9), so the row is summed again.
 constexpr float kLargestLse = 16.0F;
 
@@ -199,9 +199,9 @@ inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::
 
 // ---------------------------------------------------------------- the products that sum over rows and keys
 
-// to[r] += Σ_k a[r · kRowStep + k · kStep] · b[k], for `count` rows of `to` and kV vectors of columns: for each number
-// one chain, k ascending, starting at 0 and then added to `to`. The rounding error of a chain over thousands of rows
-// would grow with its length; over a tile of rows, or a chunk of keys, it does not. There is at least one step.
+// to[r] += Σ_k a[r · kRowStep + k · kStep] · b[k], for `count` rows of `to` and kV vectors of columns: each sum is one
+// chain, k ascending, that starts at 0 and is then added to `to`. A chain covers only a tile of rows or a chunk of
+// keys: over thousands of rows its rounding error would grow with its length. There is at least one step.
 template <int kV, std::int64_t kRowStep, std::int64_t kStep>
 HWY_NOINLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const float* HWY_RESTRICT b,
                            std::int64_t b_stride, float* HWY_RESTRICT to, std::int64_t to_stride, std::int64_t count) {
@@ -241,7 +241,7 @@ HWY_NOINLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const fl
   }
 }
 
-// The same for all columns, in parts of nearly equal width.
+// As AddOuter, for all columns, in parts of nearly equal width.
 template <std::int64_t kRowStep, std::int64_t kStep>
 void AddOuterRows(const float* a, KeyRange steps, const float* b, std::int64_t b_stride, float* to,
                   std::int64_t to_stride, std::int64_t count) {
@@ -270,7 +270,7 @@ inline void AddToKeys(const TileRows& rows, KeyRange range, const float* w, cons
 }
 
 // Adds what AddToKeys omits from dv because it uses dout with 0 in place of non-finite numbers: w · dout for rows with
-// a nonzero weight. Multiplied by a weight of 0 it would leak to keys that the row does not see.
+// a nonzero weight. Multiplied by a weight of 0, a non-finite dout would put NaN into keys that the row does not see.
 HWY_NOINLINE inline void AddNotFinite(const TileRows& rows, KeyRange range, const GradientScratch& scratch,
                                       std::int64_t size, float* to) {
   for (std::int64_t row = 0; row < rows.count; ++row) {
@@ -389,7 +389,7 @@ inline void StoreQueries(const BackwardProblem& problem, const HeadRows& where, 
 
 // ---------------------------------------------------------------- the gradient of a mask
 
-// Sums over b, over h within b, and over i within h, each started at 0 and added in ascending order: the result of a
+// Sums over b, over h within b, and over i within h, each started at 0 and added in ascending order, so the result of a
 // batch is the sum of the results of its rows.
 class MaskSums {
  public:

@@ -44,8 +44,8 @@ void for_each_tile(const BackwardProblem& problem, const Kernels& kernels, const
   }
 }
 
-// The number of chunks in a KeyBlock, except the last of a sequence: one or two. A tile of rows is loaded once for
-// them.
+// The number of chunks in a KeyBlock, one or two (the last block of a sequence may have fewer). A tile of rows is
+// loaded once per block.
 std::int64_t chunks_at_once(const BackwardProblem& problem) {
   // k, v, dk and dv of two chunks: 512 KiB of the L2 of a core.
   constexpr std::int64_t kWidest = 128;
@@ -59,9 +59,9 @@ std::int64_t chunks_at_once(const BackwardProblem& problem) {
   }
   if (most < 2) return 1;
   if (problem.threads == 1) return 2;
-  // Only if threads still finish together: each gets the same number of heads of one length, or the same number of
-  // pairs if every chunk has the same work. Under a causal mask, a single head is divided more evenly into single
-  // chunks, which also wait less for each other.
+  // Pairs only if the threads still finish together: each gets the same number of heads of one length or, if every
+  // chunk is the same amount of work, pairs can be shared among the threads as evenly as single chunks. Under a causal
+  // mask, single chunks divide a single head more evenly, and wait less for each other.
   const auto rounds = [&](std::int64_t items) { return (items + problem.threads - 1) / problem.threads; };
   const auto heads = static_cast<std::int64_t>(problem.sequences.size()) * problem.kv_heads;
   const bool same_work = !problem.hides_by_position();
@@ -69,8 +69,8 @@ std::int64_t chunks_at_once(const BackwardProblem& problem) {
   return even_heads || (same_work && 2 * rounds(pairs) <= rounds(chunks)) ? 2 : 1;
 }
 
-// Calls visit(block) for each block of keys. Those of one kv head ascend. As many heads as there are threads are
-// interleaved, so that a worker rarely waits for the worker that has the previous chunk.
+// Calls visit(block) for each block of keys. Blocks of one kv head come in ascending order. As many heads as there are
+// threads are interleaved, so that a worker rarely waits for the worker that has the previous chunk.
 template <class Visit>
 void for_each_key_block(const BackwardProblem& problem, const Kernels& kernels, std::int64_t at_once,
                         const Visit& visit) {
@@ -111,7 +111,7 @@ void for_each_mask_block(const BackwardProblem& problem, const Kernels& kernels,
     const bool one_key = to.size(rank - 1) == 1;
     const bool one_head = rank < 4 || to.size(1) == 1;
     const bool one_batch = rank < 4 || to.size(0) == 1;
-    // Packed sequences have separate positions in the mask, unless it has only one.
+    // Packed sequences have separate positions in the mask, unless the mask has only one position.
     const std::size_t together = packed ? (one_query && one_key ? all.size() : 1) : one_batch ? all.size() : 1;
     const std::int64_t heads = one_head ? problem.query_heads : 1;
     for (std::size_t s = 0; s < all.size() && together > 0; s += together) {
@@ -222,7 +222,7 @@ void for_each(const BackwardProblem& problem, const Workspace& workspace, std::s
 }
 
 void clear(const TensorView& to) {
-  if (to.is_contiguous()) {  // 0 is all bits 0 in every type
+  if (to.is_contiguous()) {  // zero has all bits 0 in every type
     const auto bytes = static_cast<std::size_t>(to.count()) * size_of(to.dtype());
     if (bytes > 0) std::memset(to.data(), 0, bytes);
     return;

@@ -39,7 +39,7 @@ struct GradientScratch {
 
   static constexpr std::int64_t kTile = kChunk * kTileRows;
 
-  std::int64_t most_keys;  // that are processed at once
+  std::int64_t most_keys;  // processed at once
   std::int64_t key_stride, value_stride;
   std::span<float> q, dout;  // (D, kTileRows), scaled, and (Dv, kTileRows)
   std::span<float> q_rows,
@@ -57,9 +57,9 @@ struct GradientScratch {
 
 // ---------------------------------------------------------------- loading
 
-// Replaces non-finite numbers with 0, for a factor of the last products: where it is not finite, the gradient that it
-// is multiplied with is already NaN, or is 0 because the key is masked or the score is capped, and then 0 · NaN must
-// not leak.
+// Replaces non-finite numbers with 0 in a factor of the last products. Where a factor is not finite, the gradient that
+// it is multiplied by is already NaN, or is 0 because the key is masked or the score is capped; in the second case 0 ·
+// NaN must not leak.
 HWY_INLINE Vec CleanVec(Vec x) { return hn::IfThenElseZero(hn::IsFinite(x), x); }
 
 inline void LoadPaddedRow(const ConstTensorView& view, std::int64_t offset, std::int64_t size, std::int64_t padded,
@@ -261,7 +261,7 @@ inline void AddWeightsGradients(const BackwardProblem& problem, const TileRows& 
 
 // ---------------------------------------------------------------- softmax and its gradient
 
-// x, but 0 where w is +0, whatever x is.
+// x, but 0 where w is +0, even if x is NaN.
 HWY_INLINE Vec ZeroWhereZero(Vec w, Vec x) {
   const U32 u32;  // Ne of floats is false for NaN on some machines
   return hn::IfThenElseZero(hn::RebindMask(kF32, hn::Ne(hn::BitCast(u32, w), hn::Zero(u32))), x);
@@ -274,7 +274,7 @@ HWY_INLINE Vec WeightOf(Vec s, Vec m, Vec inverse) {
   return kFinite ? hn::Mul(e, inverse) : ZeroWhereZero(e, hn::Mul(e, inverse));
 }
 
-// p · (g − delta), and exactly 0 where p is 0, whatever g is.
+// p · (g − delta), and exactly 0 where p is 0, even if g is NaN.
 HWY_INLINE Vec ScoreGradient(Vec p, Vec g, Vec delta) { return ZeroWhereZero(p, hn::Mul(p, hn::Sub(g, delta))); }
 
 // If there is only softmax between g and the scores: s becomes p, g becomes scale · p · (g − delta).

@@ -12,8 +12,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Few rows, or one tile of rows with so many keys that reading them dominates. With one SIMD lane there is nothing to
-// gain.
+// Whether a block takes this path: it has few rows, or one tile of rows and so many keys that reading them dominates.
+// With one SIMD lane there is nothing to gain.
 inline bool IsDecode(const RowBlock& block) {
   constexpr std::int64_t kManyKeys = 1024;
   const std::int64_t few = block.sequence->key_count < kManyKeys ? 8 : kDecodeRows;
@@ -47,7 +47,7 @@ class RunScales {
   HWY_ALIGN float scales_[kRun];
 };
 
-// Number of rows whose scores are computed together, if that many remain.
+// The number of rows whose scores are computed together when `left` rows remain.
 constexpr std::int64_t RowsAtOnce(std::int64_t left) { return left > 4 ? 8 : left > 2 ? 4 : left; }
 
 // Scores of all rows with some keys, a multiple of kKeyBlock.
@@ -73,7 +73,7 @@ inline std::int64_t RowsToEven(const CacheRows& rows, KeyRange range, std::int64
   return run < count ? run % step : 0;
 }
 
-// The same for keys [range): s is (rows, kScoreRow).
+// Scores of all rows with keys [range): s is (rows, kScoreRow).
 inline void DecodeChunkScores(const float* q, std::int64_t head_size, std::int64_t rows, KeyRange range,
                               const ReadingOrder& order, float* memory, float* s) {
   const CacheRows& keys = order.now;
@@ -195,9 +195,9 @@ class DecodeBlock {
 
   const TileRows& rows() const { return rows_; }
 
-  // Works on the chunks at some places of a list, in order: partial_of(place, r) becomes row r's partial of this chunk,
-  // then done(place) is called. Keys of several chunks are read before their values: alternating between them is
-  // slower, because the hardware prefetcher has to detect each stream again.
+  // Processes the chunks at some places of a list, in order: it writes row r's partial for a chunk to partial_of(place,
+  // r), then calls done(place). The keys of several chunks are read before their values: alternating between keys and
+  // values is slower, because the hardware prefetcher has to detect each stream again.
   template <class PartialOf, class Done>
   void attend(const ChunkList& chunks, PlaceRange places, const PartialOf& partial_of, const Done& done) const {
     const std::int64_t at_once = rows_.count <= 8 ? kChunksAtOnce : 1;  // with more rows, bandwidth is not the limit
@@ -241,7 +241,7 @@ class DecodeBlock {
     KeyRange keys{0, 0};
   };
 
-  // A single row needs no transpose: the same products as in LoadQueries.
+  // Like LoadQueries, but a single row needs no transpose.
   void load_query() const {
     const ConstTensorView& query = problem_.query;
     float* to = scratch_.decode_q.data();
@@ -282,7 +282,7 @@ class DecodeBlock {
   void weigh_tile(const TileKeys& keys, float* p, float* max, float* sum) const {
     const std::int64_t count = keys.range.last - keys.range.first;
     float* s = scratch_.s.data();
-    // Lanes without a row are computed too, and ignored: they need a valid number.
+    // Lanes without a row are computed too and then ignored, so they need valid numbers.
     std::fill_n(s, count * kTileRows, 0.0F);
     for (std::int64_t r = rows_.count; r % 4 != 0; ++r) std::fill_n(p + r * kScoreRow, RoundUp(count, kLanes), 0.0F);
     for_each_four(count, p, [&](float* row, std::int64_t j, float* const* tile, std::int64_t r) HWY_ATTR {
@@ -300,7 +300,8 @@ class DecodeBlock {
     });
   }
 
-  // Four rows of scores from key j on, and the rows of the tile that hold these keys.
+  // Calls visit(p, j, tile, r) for each four rows of scores, r …, and each kLanes keys, j …; `tile` points to the
+  // tile's rows for these keys.
   template <class Visit>
   void for_each_four(std::int64_t count, float* p, const Visit& visit) const {
     for (std::int64_t j = 0; j < count; j += kLanes) {
@@ -332,7 +333,7 @@ inline void AttendDecode(const ForwardProblem& problem, const RowBlock& block, c
                          const Scratch& scratch) {
   const DecodeBlock decode(problem, block, scratch);
   const TileRows& rows = decode.rows();
-  // Computed on each use: filling arrays of kDecodeRows would take longer than one row with few keys.
+  // Computed on each use: filling arrays of kDecodeRows states would take longer than a row with few keys.
   const std::int64_t floats = RowState::floats(problem.value_size);
   const auto whole = [&](std::int64_t r) {
     return RowState(scratch.row_states.data() + r * floats, problem.value_size);
@@ -352,7 +353,7 @@ inline void AttendDecode(const ForwardProblem& problem, const RowBlock& block, c
   if (!finite) RepeatRows(problem, rows, 0, scratch, sums);
 }
 
-// Where a split block stores the partial of row r and the chunk at a place of its list.
+// Where a split block stores row r's partial for the chunk at `place` in its list.
 inline RowState PartialOf(const ForwardProblem& problem, const ChunkBlock& block, std::int64_t place, std::int64_t r) {
   const std::int64_t partial = (place - block.chunks.first) * block.rows.row_count + r;
   return {block.partials + partial * RowState::floats(problem.value_size), problem.value_size};

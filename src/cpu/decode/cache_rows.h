@@ -26,7 +26,8 @@ class CacheRows : public KvRows {
     return static_cast<const T*>(view().data()) + offset(j);
   }
 
-  // Rows that will be read soon, from row j to the end of its page at most. `last` is the end of all rows.
+  // A prefetcher for `count` rows from row j on, or fewer if the page of row j ends before. `last` is the end of all
+  // rows.
   Prefetcher prefetcher(std::int64_t j, std::int64_t count, std::int64_t last) const {
     if (view().stride(3) != 1 || count <= 0) return {};
     std::int64_t far = Prefetcher::kFar;
@@ -40,8 +41,8 @@ class CacheRows : public KvRows {
   }
   // How far ahead to prefetch, in rows: at least as many as are read at once.
   std::int64_t prefetch_distance() const { return distance_; }
-  // The number of rows from row j on, at most `count`, that are evenly spaced together with those to prefetch
-  // meanwhile.
+  // The number of rows from row j on, at most `count`, that are evenly spaced, as are the rows to prefetch meanwhile at
+  // both distances ahead.
   std::int64_t even_run(std::int64_t j, std::int64_t count) const {
     return in_pages_ ? run(j + distance_ + far_, run(j + distance_, run(j, count))) : count;
   }
@@ -65,8 +66,8 @@ class CacheRows : public KvRows {
   Source source_;
 };
 
-// Two runs of rows that are read one after the other, `now` from `first` to `last`, then `next` from its first row:
-// what to prefetch while rows j … are processed.
+// Two ranges of rows that are read one after the other: `range` of `now`, then `next_range` of `next`. Says what to
+// prefetch while rows j … are processed.
 struct ReadingOrder {
   const CacheRows& now;
   KeyRange range;

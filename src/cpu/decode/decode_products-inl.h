@@ -3,8 +3,8 @@
 // With rows in lanes, most lanes would be empty. So scores are computed with keys in lanes, and p·V with columns in
 // lanes. Each element is the same chain of multiply-adds as for many rows, so its bits are the same.
 //
-// Everything else is kept small, queries (D, kRows) and scores (rows, kScoreRow): prefetched lines must stay in L1
-// until they are read.
+// Everything else, queries (D, kRows) and scores (rows, kScoreRow), is kept small, because prefetched lines must stay
+// in L1 until they are read.
 #if defined(RAPT_CPU_DECODE_PRODUCTS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_DECODE_PRODUCTS_INL_H
 #undef RAPT_CPU_DECODE_PRODUCTS_INL_H
@@ -101,7 +101,7 @@ struct KeyColumns<float16> {  // transposed as they are, so that one instruction
   VecU16 parts[8];
 
  private:
-  // Eight elements of a row, and with more lanes also of the row eight further.
+  // Eight elements of a row and, with more lanes, eight of the row that is eight rows further.
   static HWY_INLINE VecU16 LoadEveryEighth(const float16* const* rows, std::int64_t d) {
     const hn::Full128<std::uint16_t> block;
     const auto low = hn::LoadU(block, reinterpret_cast<const std::uint16_t*>(rows[0] + d));
@@ -147,8 +147,8 @@ constexpr int kKeyGroups = kRows > 4 || (kRows == 4 && kLanes == 16) ? 1 : 2;
 template <class T>
 constexpr bool kScaled = std::is_same_v<T, std::int8_t>;
 
-// Scores of kRows rows with kLanes keys in `rows`, or twice as many, the others being `group` further. q is (D, kRows);
-// `scales` has one number for each key.
+// Scores of kRows queries with the kLanes keys at `rows` and, if kGroups is 2, with as many keys `group` elements
+// further on. q is (D, kRows); `scales` has one number for each key.
 template <class T, int kRows, int kGroups>
 HWY_INLINE void DecodeKeyScores(const float* HWY_RESTRICT q, std::int64_t head_size, const T* const* rows,
                                 std::int64_t group, const float* HWY_RESTRICT scales, Prefetcher& prefetcher,
@@ -196,7 +196,7 @@ HWY_INLINE void DecodeKeyScores(const float* HWY_RESTRICT q, std::int64_t head_s
   }
 }
 
-// The same for `count` keys, a multiple of kKeyBlock, `stride` apart: s is (kRows, kScoreRow).
+// Scores of kRows queries with `count` keys, a multiple of kKeyBlock, `stride` apart: s is (kRows, kScoreRow).
 template <class T, int kRows>
 HWY_NOINLINE void DecodeScores(const float* q, std::int64_t head_size, const T* keys, std::int64_t stride,
                                const float* scales, std::int64_t count, Prefetcher prefetcher, float* s) {
@@ -329,7 +329,7 @@ HWY_INLINE void DecodeColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT
 template <int kRows>
 constexpr int kWideColumns = kRows <= 2 ? 4 : 2;
 
-// The same for all columns.
+// As DecodeColumns, for all columns.
 template <class T, int kRows, int kKeys>
 HWY_INLINE void DecodeKeySums(const float* p, const T* values, std::int64_t stride, const float* scales,
                               std::int64_t size, Prefetcher& prefetcher, float* const* o) {
@@ -357,7 +357,7 @@ HWY_INLINE void DecodeKeySums(const float* p, const T* values, std::int64_t stri
   }
 }
 
-// The same for `count` keys, a multiple of kKeys.
+// As DecodeKeySums, for `count` keys, a multiple of kKeys.
 template <class T, int kRows, int kKeys>
 HWY_NOINLINE void DecodeWeightedSum(const float* p, const T* values, std::int64_t stride, const float* scales,
                                     std::int64_t count, std::int64_t size, Prefetcher prefetcher, float* const* o) {

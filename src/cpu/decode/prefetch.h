@@ -1,7 +1,8 @@
 // Software prefetch: a few cache lines at a time, issued between other work.
 //
-// With few query rows the hardware prefetcher cannot keep up: several K or V rows are streamed at once. Prefetching in
-// address order, at an even pace and some kilobytes ahead, reaches the bandwidth of a plain streaming read.
+// With few query rows the hardware prefetcher cannot keep up, because several K or V rows are streamed at once.
+// Prefetching in address order, at an even pace and some kilobytes ahead, reaches the bandwidth of a plain streaming
+// read.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@ class Prefetcher {
  public:
   static constexpr std::int64_t kLine = 64;
   static constexpr std::int64_t kDistance = 4096;  // bytes; with the current rows, less than half of L1
-  static constexpr std::int64_t kFar = 12288;      // beyond that, into L2
+  static constexpr std::int64_t kFar = 12288;      // bytes beyond kDistance, into L2
 
   Prefetcher() = default;  // nothing to prefetch
   // Rows of row_bytes, `stride` bytes apart; rows in memory are also prefetched into L2, `far` bytes ahead.
@@ -37,7 +38,7 @@ class Prefetcher {
     if (count <= 0 || row_bytes <= 0) at_ = nullptr;
   }
 
-  // Prefetches the next lines: as many as are read meanwhile.
+  // Prefetches the next kLines lines: as many as the caller reads until its next call.
   template <int kLines>
   [[gnu::always_inline]] void fetch() {
     if (at_ == nullptr) return;

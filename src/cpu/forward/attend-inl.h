@@ -48,7 +48,7 @@ inline ValueRows LoadValues(const ForwardProblem& problem, const RowBlock& block
     const KvRows rows = KvRows::values(problem, *block.sequence, block.kv_head);
     if (rows.run(range.first, count) == count) {
       const float* first = static_cast<const float*>(view.data()) + rows.offset(range.first);
-      // Prefetched here, row by row: the product reads them in columns.
+      // Prefetched here, row by row, because the product reads them in columns.
       for (std::int64_t n = 0; n < count * size; n += 16) hwy::Prefetch(first + n);
       return {first, size, kMR};
     }
@@ -143,7 +143,7 @@ void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Til
   }
 }
 
-// The same if the weights are not needed afterwards.
+// All tiles against one chunk, if their weights are not needed afterwards.
 inline void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Tiles& tiles, std::int64_t chunk,
                         const Scratch& scratch) {
   HWY_ALIGN float max[TileRows::kMax];

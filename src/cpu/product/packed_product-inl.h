@@ -126,7 +126,7 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
     }
   };
   std::int64_t k = 0;
-  if constexpr (kRows == 1 && kPanels <= 2) {  // longer reads from each panel in turn, if registers suffice
+  if constexpr (kRows == 1 && kPanels <= 2) {  // with registers to spare: longer reads from each panel in turn
     for (; k + 4 <= tile.inputs; k += 4, panel += 2 * kPair) add(k, std::integral_constant<int, 4>());
   }
   if constexpr (kRows <= 2) {
@@ -153,8 +153,8 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
 
 // ---------------------------------------------------------------- a block
 
-// Panels that one row is multiplied with at once: enough chains to keep the FMA units busy, and several memory streams:
-// DRAM serves four faster than two.
+// Panels that one row is multiplied with at once: enough chains to keep the FMA units busy, and several memory streams,
+// since DRAM serves four streams faster than two.
 constexpr std::int64_t kPanelsTogether = kMR > 4 ? 4 : 2;
 
 // Rows in tiles of nearly the same height: a tile of one row has too few chains to hide the FMA latency.
@@ -207,7 +207,8 @@ struct ProductScratch {
         start(arena.take<float>(problem.bias.defined() ? columns : kPanelsTogether * kTileRows)),
         sums(arena.take<float>(step < problem.weights.inputs ? block.row_count * columns : 0)) {}
 
-  // How much of k is processed at a time: for many rows, so that the part of a panel and of x stays in L2.
+  // How much of k is processed at a time: all of it for few rows; for many, a part of a panel and of x that stays in
+  // L2.
   static std::int64_t Step(std::int64_t inputs, bool is_few) {
     constexpr std::int64_t kStep = 1024;
     if (is_few || inputs <= kStep) return inputs;
@@ -218,7 +219,7 @@ struct ProductScratch {
   bool is_few;
   bool in_place;  // few rows of x are read in place: a copy would be expensive compared with one pass over the weights
   std::int64_t step, x_stride, columns;
-  std::span<float> x;      // (rows, step): x as f32. The stride keeps rows from falling on the same cache lines
+  std::span<float> x;      // (rows, step): x as f32. The stride keeps rows out of the same cache sets
   std::span<float> start;  // (columns): the bias; without one, zeros for as many columns as are processed at once
   std::span<float> sums;   // (rows, columns): between the parts of k
 };
@@ -254,8 +255,8 @@ void MultiplyPart(const ProductProblem& problem, const ProductBlock& block, cons
   tile.inputs = part.count;
   tile.x_stride = scratch.x_stride;
   const TileHeights heights(block.row_count);
-  // The next panel is not in cache, while this one is read again for every tile: each of several tiles prefetches its
-  // share.
+  // The next panel is not in cache, while this one is read again for every tile, so each tile prefetches its share of
+  // the next.
   const bool prefetches = !scratch.is_few && panel + panels < block.first_panel + block.panel_count;
   const std::int64_t pairs = (part.count + 1) / 2;
   tile.prefetch = tile.panel + (prefetches ? panels * tile.panel_bytes : 0);

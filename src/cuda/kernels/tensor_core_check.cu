@@ -21,8 +21,8 @@ namespace {
 constexpr int kRows = 64, kColumns = 256, kDepth = 16, kDots = kRows * kColumns;
 constexpr int kThreads = 128;  // one warpgroup
 
-// One tile per block: A (64, 16), B (256, 16), both with k contiguous; accumulators, expected sums and those that an
-// instruction made (64, 256), as bits.
+// One tile per block: A (64, 16), B (256, 16), both with k contiguous; accumulators, expected sums and the sums of an
+// instruction (64, 256), all as bits.
 struct Tile {
   std::uint16_t* a;
   std::uint16_t* b;
@@ -90,7 +90,8 @@ __device__ std::uint32_t pair_at(const std::uint16_t* row, int k) {
   return row[k] | static_cast<std::uint32_t>(row[k + 1]) << 16;
 }
 
-// The fragment of A for 16 rows (PTX ISA, "Matrix fragments for mma.m16n8k16"); a warpgroup's warp has the same.
+// The fragment of A for 16 rows (PTX ISA, "Matrix fragments for mma.m16n8k16"). For wgmma, each warp of a warpgroup
+// holds its own 16 rows in the same layout.
 __device__ void load_a(const std::uint16_t* rows, std::uint32_t (&fragment)[4]) {
   const int lane = threadIdx.x % 32, k = 2 * (lane % 4);
   const std::uint16_t *upper = rows + lane / 4 * kDepth, *lower = upper + 8 * kDepth;
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(kThreads) run_mma(Tile tiles) {
   }
 }
 
-// How B is in shared memory: K-major without swizzle, or MN-major (transposed) with the 128-byte swizzle.
+// The layout of B in shared memory: K-major without swizzle, or MN-major (transposed) with the 128-byte swizzle.
 enum class Major { k, mn };
 
 template <DType kType, int kN, bool kAInRegisters, Major kMajor>
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(kThreads) run_wgmma(Tile tiles) {
   const int first_row = static_cast<int>(threadIdx.x) / 32 * 16;
   // K-major: core matrices of 8 rows by 8 numbers; the two of a row are adjacent.
   const auto core = [](int row, int k) { return row / 8 * 128 + k / 8 * 64 + row % 8 * 8 + k % 8; };
-  // MN-major: 128 bytes hold 64 columns of one k; their 16-byte parts are exchanged by k.
+  // MN-major: 128 bytes hold 64 columns of one k; their 16-byte parts are permuted depending on k.
   const auto swizzled = [](int column, int k) {
     return column / 64 * 1024 + k * 64 + (column % 64 ^ (k % 8) * 8);
   };
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(kThreads) run_wgmma(Tile tiles) {
   load_a(tile.a + first_row * kDepth, a);
 
   for (int first_column = 0; first_column < kColumns; first_column += kN) {
-    __syncthreads();  // the products before have read shared_b
+    __syncthreads();  // the previous products have read shared_b
     for (int n = threadIdx.x; n < kN * kDepth; n += kThreads) {
       const int column = n / kDepth, k = n % kDepth;
       shared_b[kMajor == Major::k ? core(column, k) : swizzled(column, k)] = tile.b[first_column * kDepth + n];
@@ -241,7 +242,7 @@ class Check {
     make_dots<<<kTiles, kThreads>>>(kind, type, kSeed, tile);
     require_launched("make_dots", device_);
     for (const Instruction& instruction : kInstructions) {
-      // A dot that an instruction leaves out is not one that the instruction before it got right.
+      // So that a dot that this instruction does not write cannot pass with the previous instruction's result.
       require(cudaMemset(got_.get(), 0xEE, sizeof(std::uint32_t) * kTiles * kDots), "cudaMemset", device_);
       require(cudaMemset(tally_.get(), 0, sizeof(Tally)), "cudaMemset", device_);
       (type == DType::bf16 ? instruction.bf16 : instruction.f16)<<<kTiles, kThreads>>>(tile);

@@ -1,4 +1,4 @@
-// In place of CUDA's header: what the copy engine knows of a tensor.
+// Replaces CUDA's header: the copy engine's description of a tensor.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// In place of CUDA's header: the part of the runtime that launches kernels.
+// Replaces CUDA's header: the part of the runtime that launches kernels.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// A case as CUDA kernels get it, on a machine without a GPU: resolved into arguments whose pointers are host memory.
+// A case as CUDA kernels receive it, on a machine without a GPU: resolved into arguments whose pointers refer to host
+// memory.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ namespace {
 
 namespace emulated = cuda::emulated;
 
-// Memory of the exact size, so that a sanitizer sees what goes past it, with NaN in every type.
+// Memory of the exact size, so that a sanitizer detects accesses past it, filled with NaN in every type.
 class Memory {
  public:
   explicit Memory(std::size_t bytes) : bytes_(bytes, std::byte{0xFF}) {}

@@ -77,7 +77,7 @@ class Canvas:
             self.rows[py][3 * x : 3 * (x + width)] = lines[py % len(lines)][3 * x : 3 * (x + width)]
 
     def hatching(self, color: Rgb, paper: Rgb, every: int) -> list[bytes]:
-        """The argument of `hatch`: one line as wide as the canvas for each of `every` rows, after which they repeat."""
+        """The argument of `hatch`: one line as wide as the canvas for each of `every` rows, then repeated."""
         piece = bytes(color) * 2 + bytes(paper) * (every - 2)
         line = piece * (self.width // every + 2)
         return [line[3 * shift : 3 * (shift + self.width)] for shift in range(every)]

@@ -17,7 +17,7 @@ _LARGEST_PANEL = 576.0
 _LARGEST_CELL, _CELL_FOR_NUMBERS, _CELL_FOR_CROSS = 30.0, 26.0, 9.0
 _GAP, _MARGIN = 20.0, 12.0
 _LABEL, _SMALL, _HEAD, _TITLE = 11.0, 10.0, 12.0, 15.0  # sizes of text
-_ROWS_APART, _COLUMNS_APART, _SOME_APART = 12.0, 14.0, 18.0  # labels: of all rows, of all columns, of some
+_ROWS_APART, _COLUMNS_APART, _SOME_APART = 12.0, 14.0, 18.0  # between labels: of all rows, of all columns, of some
 _MOST_RECTANGLES = 4096  # maximum number of cells drawn one by one, with a tooltip each; more become an image
 _MOST_PIXELS = 1 << 21  # of all images in total
 _LONGEST_TITLE = 80  # columns
@@ -61,7 +61,7 @@ class Cells:
         return self.separate and self.width >= _CELL_FOR_NUMBERS and self.height >= 18.0
 
     @property
-    def crosses(self) -> bool:  # whether hidden cells are marked by a cross; otherwise by the hatching behind them
+    def crosses(self) -> bool:  # whether hidden cells show a cross; otherwise they show the hatching
         return self.separate and min(self.width, self.height) >= _CELL_FOR_CROSS
 
 

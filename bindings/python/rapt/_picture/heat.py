@@ -10,7 +10,7 @@ Rgb = tuple[int, int, int]
 
 # From bright to dark. Steps are perceptually uniform (in OKLab) and lightness falls monotonically, so that the order
 # survives greyscale printing and every kind of colour blindness. On a light page a large weight is dark, on a dark page
-# it is bright: small weights are close to the page colour on both.
+# it is bright, so small weights are close to the page colour on both.
 _STOPS = (
     "faf5d3f8edc0f6e4adf5db9bf4d18af3c67bf3bb6df3b060f3a554f2994af18e43ee8240ec763ee96b3ee55f40e05343da4948"
     "d2404dc83952be3356b32d5aa9285c9d245f922160862062791f626d1e61611d5f551c5c4a1b583e1a5333184d291645"
@@ -39,7 +39,7 @@ class Theme:
     paper: Rgb
     ink: Rgb
     quiet: Rgb  # numbers of tokens, ticks
-    hatch: Rgb  # behind the cells: seen where a key is hidden
+    hatch: Rgb  # behind the cells; visible where a key is hidden
     cross: Rgb  # in a hidden cell
     colors: list[Rgb]  # by level; those of hidden and not finite first
 

@@ -7,8 +7,8 @@ from html import escape
 from . import heat, svg
 from .figure import Figure
 
-# One of --l and --d is "initial", the other empty; `fill:var(--l,red)var(--d,blue)` then is red or blue. Notebooks
-# choose between them (JupyterLab, VS Code, Colab); elsewhere the reader's system does.
+# One of --l and --d is "initial", the other is empty, so that `fill:var(--l,red)var(--d,blue)` is red or blue. A
+# notebook (JupyterLab, VS Code, Colab) chooses between them; elsewhere the reader's system does.
 _LIGHT, _DARK = "{--l:initial;--d: ;}", "{--l: ;--d:initial;}"
 _DARK_PAGES = ('[data-jp-theme-light="false"]', ".vscode-dark", ".vscode-high-contrast", 'html[theme="dark"]')
 _LIGHT_PAGES = ('[data-jp-theme-light="true"]', ".vscode-light", 'html[theme="light"]')

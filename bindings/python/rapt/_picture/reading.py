@@ -15,7 +15,7 @@ class Numbers:
     """An array whose last dimension is read row by row."""
 
     shape: tuple[int, ...]
-    row: Callable[..., Row]  # of all indices but the last
+    row: Callable[..., Row]  # takes all indices but the last
 
 
 # The `struct` formats for the type codes of __array_interface__, the buffer protocol and DLPack.
@@ -108,7 +108,7 @@ def _from_dlpack(weights) -> Numbers:
         device = int(weights.__dlpack_device__()[0])
         # Frees its data when it is destroyed, unless a consumer has taken it.
         capsule = weights.__dlpack__() if device in _CPU else None
-    except Exception as refused:  # its type depends on the library
+    except Exception as refused:  # the exception's type depends on the library
         raise ValueError(f"show: weights cannot be read: {refused}") from refused
     if capsule is None:
         raise ValueError(f"show: weights is on a device of DLPack type {device}, not in CPU memory; "

@@ -144,7 +144,7 @@ z 0a5a0353
 ı 0a03
 """
 
-# Diacritics are placed above x-height, or above a capital; x = 2 is the middle of the letter.
+# Diacritics are placed above the x-height, or above a capital; x = 2 is the middle of the letter.
 _MARKS = """
 \u0300 1d3b
 \u0301 3d1b

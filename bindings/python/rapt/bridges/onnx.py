@@ -10,7 +10,7 @@ from .. import _heads
 from .._attention import attention
 from .._options import Capture, Mask, Window
 
-# What qk_matmul_output is, by qk_matmul_output_mode.
+# The stage that qk_matmul_output shows, indexed by qk_matmul_output_mode.
 _STAGES = ("raw", "capped", "masked", "weights")
 _FLOAT_TYPES = ("FLOAT16", "BFLOAT16", "FLOAT", "DOUBLE")
 

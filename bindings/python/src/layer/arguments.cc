@@ -12,7 +12,7 @@ namespace rapt::python {
 
 namespace {
 
-// The places in the tuple.
+// The indices in the tuple.
 enum class Place : std::size_t {
   query,
   key,

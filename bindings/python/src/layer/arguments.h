@@ -16,8 +16,8 @@ namespace rapt::python {
 
 inline constexpr const char* kForward = "MultiheadAttention.forward";  // as in the library's own messages
 
-// What Python gives, in the order of the tuple that rapt/_layer.py makes:
-// (query, key, value, attn_mask, key_padding_mask, options, weights, training, position, cache, sequences)
+// The arguments from Python, in the order of the tuple that rapt/_layer.py makes: (query, key, value, attn_mask,
+// key_padding_mask, options, weights, training, position, cache, sequences)
 class LayerArguments {
  public:
   LayerArguments(const MultiHeadAttentionConfig& config, nb::handle arguments);

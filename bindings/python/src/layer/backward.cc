@@ -47,7 +47,7 @@ class Gradients {
     dsinks_ = Result(library_, {heads_}, type_);
     to.dsinks = dsinks_.view();
   }
-  // The gradient of the mask with that number, which must be an additive one.
+  // The gradient of mask number `mask`, which must be additive.
   void add_mask(std::int64_t mask) {
     const std::vector<Mask>& masks = arguments_.options().attention.masks;
     const bool there = mask >= 0 && mask < std::ssize(masks);

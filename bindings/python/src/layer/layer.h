@@ -14,8 +14,8 @@ namespace rapt::python {
 
 namespace nb = nanobind;
 
-// A layer, which views of its parameters keep alive. Calls come from several threads, without the GIL: forward and
-// backward lock the mutex shared, changes of parameters exclusively.
+// A layer, which views of its parameters keep alive. Calls may come from several threads, without the GIL. Forward and
+// backward lock the mutex shared; changes of parameters lock it exclusively.
 struct SharedLayer {
   explicit SharedLayer(MultiHeadAttention made) : layer(std::move(made)) {}
 

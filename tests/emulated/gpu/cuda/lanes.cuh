@@ -1,4 +1,5 @@
-// In place of src/cuda/lanes.cuh: a warp of tests/emulated/block.h, and what the CUDA compiler brings along.
+// Replaces src/cuda/lanes.cuh: a warp of tests/emulated/block.h, and what the CUDA compiler provides without an
+// include.
 #pragma once
 
 #include <algorithm>
@@ -87,7 +88,7 @@ inline int __all_sync(std::uint32_t mask, int value) { return __ballot_sync(mask
 inline void __syncwarp() { test::exchange(0); }
 inline void __syncthreads() { test::wait_at(0, test::block_size()); }
 
-// What src/cuda/lanes.cuh has.
+// The functions of src/cuda/lanes.cuh.
 inline float exp2_approx(float x) {
   const float y = std::exp2(x);
   return y < 0x1p-126F ? 0.0F : y;  // denormal numbers are flushed

@@ -1,4 +1,4 @@
-// In place of src/cuda/ptx.cuh: barriers and copies of the block in tests/emulated/block.h.
+// Replaces src/cuda/ptx.cuh: barriers and copies of the block in tests/emulated/block.h.
 #pragma once
 
 #include <cuda.h>
@@ -57,10 +57,11 @@ struct Barrier {
 inline void fence_barrier_init() {}
 inline void fence_async_proxy() {}
 
-// Where the 128-byte swizzle puts a byte of shared memory: 16-byte parts of 8 rows of 128 bytes are exchanged.
+// Where the 128-byte swizzle puts a byte of shared memory: the 16-byte parts of each of 8 rows of 128 bytes are
+// permuted.
 inline std::uint32_t swizzled(std::uint32_t address) { return address ^ (address >> 7 & 7) << 4; }
 
-// The copy arrives some time later, perhaps when the thread that asked for it has ended.
+// The copy arrives some time later, perhaps after the thread that requested it has ended.
 inline void copy_box(void* to, const CUtensorMap& map, Barrier& barrier, int x, int y, int z, int w) {
   const std::uint32_t begin = shared_address(to);
   if (begin % 1024 != 0) throw std::logic_error("a box begins at no multiple of 1024 bytes");

@@ -1,5 +1,5 @@
-// In place of src/cuda/wgmma.cuh: products of the modelled tensor core. Operands are read, and sums written, only when
-// products are waited for, as late as the device may do it.
+// Replaces src/cuda/wgmma.cuh with products of the modelled tensor core. Operands are read, and sums are written, only
+// when a thread waits for the products, which is as late as the device may do it.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ struct EmulatedProduct {
   std::uint32_t a_tile, b_tile;  // descriptors in shared memory
   bool b_is_k_major;
   bool add;
-  std::uint64_t operands = 0;  // a hash of those in shared memory, as the product was issued
+  std::uint64_t operands = 0;  // a hash of those in shared memory when the product was issued
 };
 
-void emulate_block();  // a new block: nothing is under way, and shared memory holds NaN
+void emulate_block();  // starts a new block: no products are under way, and shared memory holds NaN
 void emulate(const EmulatedProduct& product);
 void emulate_commit();
 void emulate_wait(int groups);

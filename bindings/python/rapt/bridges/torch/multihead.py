@@ -79,7 +79,7 @@ def multi_head_attention_forward(
 
     wanted = "none" if not need_weights else "mean" if average_attn_weights else "per_head"
     rate = dropout_p if training else 0.0
-    everything = rate >= 1.0  # everything is dropped; rapt only accepts rates below 1
+    everything = rate >= 1.0  # everything is dropped; rapt accepts only rates below 1
     out, seen = attend(q, k, v, masks.attention, masks.padding, 0.0 if everything else rate, causal, None, wanted)
     if everything:
         out, seen = out * 0.0, seen * 0.0 if need_weights else None
@@ -179,7 +179,8 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
         """Initializes the parameters, at the end of the constructor."""
         super()._reset_parameters()
         # In evaluation, torch.nn.TransformerEncoderLayer reads the parameters and bypasses our forward, unless one of
-        # its modules has a hook. This module is never called, only its parameters are read: the hook costs nothing.
+        # its modules has a hook. The hook costs nothing, because this module is never called: only its parameters are
+        # read.
         if not self.out_proj._forward_pre_hooks:
             self.out_proj.register_forward_pre_hook(_no_fast_path)
 

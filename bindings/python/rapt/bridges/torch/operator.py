@@ -25,7 +25,7 @@ _INPUTS = (
     "Tensor? seed, Tensor? alignment, Tensor? key_lengths"
 )
 _OPTIONS = "float dropout_p, bool is_causal, float? scale, str weights, float softcap, int? left, int? right"
-_DIFFERENTIABLE, _TENSORS = 6, 9  # of the inputs
+_DIFFERENTIABLE, _TENSORS = 6, 9  # how many of the inputs, from the first
 _WEIGHTS = -4  # the place of `weights` among the arguments
 _library = torch.library.Library("rapt", "DEF")
 _library.define(f"attention({_INPUTS}, {_OPTIONS}) -> (Tensor out, Tensor lse, Tensor weights)")
@@ -203,7 +203,7 @@ torch.library.register_autograd("rapt::attention_backward", _no_second, lib=_lib
 
 
 def _all_plain(tensors: Sequence[Tensor | None]) -> bool:
-    """Whether rapt can read them. Batched gradients look like plain tensors, and are not batched in vmap's sense."""
+    """Whether rapt can read the tensors. Batched gradients look plain, and are not batched in vmap's sense."""
     return all(x is None or plain(x) and not torch._C._functorch.is_legacy_batchedtensor(x) for x in tensors)
 
 

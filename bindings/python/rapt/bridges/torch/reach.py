@@ -48,7 +48,7 @@ def why_not(args: tuple, kwargs: dict[str, Any], takes_causal_bias: bool) -> str
     if torch.compiler.is_compiling():
         return _why_not_compiled(args, kwargs, takes_causal_bias)
     if not (_flash_allowed() and _math_allowed()):
-        return "backend"  # on the CPU PyTorch chooses between these two: the user has restricted it
+        return "backend"  # on the CPU PyTorch chooses between these two, but the user has restricted the choice
     if watched():
         return "transform"
     if _function_modes() and not _devices_only():
@@ -72,14 +72,14 @@ def _both_allowed() -> bool:
     return _flash_allowed() and _math_allowed()
 
 
-_TRACED = ("FakeTensor", "FunctionalTensor")  # what torch.export traces with
+_TRACED = ("FakeTensor", "FunctionalTensor")  # the tensors that torch.export traces with
 
-# What torch.compiler.assume_constant_result does, which imports a compiler first.
+# The effect of torch.compiler.assume_constant_result, which would import a compiler first.
 _both_allowed._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _why_not_compiled(args: tuple, kwargs: dict[str, Any], takes_causal_bias: bool) -> str | None:
-    """The same while a compiler traces the call: it sees rapt's operator, and its tensors are not plain."""
+    """`why_not` while a compiler traces the call: the compiler sees rapt's operator, and its tensors are not plain."""
     if not _both_allowed():
         return "backend"
     for x in (*args, *kwargs.values()):

@@ -62,7 +62,7 @@ def _routed(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> 
             try:
                 return ours(*args, **kwargs)
             except (ValueError, TypeError, RuntimeError, AttributeError):
-                reason = _why_refused(args, kwargs)  # nothing was computed: PyTorch does it, or raises its error
+                reason = _why_refused(args, kwargs)  # nothing was computed; PyTorch computes it, or fails
         if torch.compiler.is_compiling():
             return theirs(*args, **kwargs)
         count_pytorch(reason)
@@ -219,7 +219,7 @@ class _Places:
         self._replaced = []
         for owner, name in self._seen:
             theirs = self._theirs(vars(owner)[name])
-            if theirs is not None:  # otherwise someone wrapped ours, which stays inside and calls PyTorch's
+            if theirs is not None:  # otherwise it is a wrapper of ours, which then calls PyTorch's
                 setattr(owner, name, theirs)
         if self._bias_import in sys.meta_path:
             sys.meta_path.remove(self._bias_import)

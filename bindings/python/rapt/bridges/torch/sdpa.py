@@ -61,7 +61,7 @@ def sdpa(
 
 
 def _alignment(bias: Any, query: Tensor, key: Tensor, is_causal: bool) -> Tensor | None:
-    """Where a CausalBias puts query 0 among the keys. It says all in its attributes; its memory is never set."""
+    """The position of query 0 among the keys, by a CausalBias. Only its attributes matter: its memory is never set."""
     if is_causal:
         raise ValueError("sdpa: attn_mask is a CausalBias, which cannot be combined with is_causal=True")
     if bias.variant.name == "UPPER_LEFT" or bias.seq_len_q == bias.seq_len_kv:

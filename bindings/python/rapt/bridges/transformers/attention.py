@@ -45,7 +45,7 @@ def attention_forward(
     masks, options = _masks(module, query, key, attention_mask, is_causal, sliding_window)
     if position_bias is not None:
         masks = (position_bias[..., : key.shape[2]], *masks)
-    # The seed of dropout is PyTorch's: torch.manual_seed makes it the same again, and so does gradient checkpointing.
+    # The seed of dropout comes from PyTorch's generator, so torch.manual_seed and gradient checkpointing reproduce it.
     out, weights = attend(
         query, key, value, *masks, dropout_p=dropout, scale=scaling, sinks=s_aux, softcap=softcap or 0.0,
         weights="per_head" if output_attentions else "none", **options,
@@ -65,7 +65,7 @@ def _of_types_that_go_together(query, key, value):
 
 
 def _masks(module, query, key, mask, is_causal, sliding_window):
-    """(at most one mask, options) for `attend` that stand for what the model handed over as its mask."""
+    """(at most one mask, options) for `attend`, equivalent to the mask that the model passed."""
     queries, keys = query.shape[2], key.shape[2]
     if mask is None:
         causal = getattr(module, "is_causal", True) if is_causal is None else is_causal

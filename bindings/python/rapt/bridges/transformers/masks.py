@@ -44,7 +44,7 @@ def read_pattern(function):
     maker = function.__qualname__.partition(".<locals>.")[0]
     if maker not in ("and_masks", "sliding_window_overlay", "sliding_window_bidirectional_overlay"):
         return None
-    # What inspect.getclosurevars says, in words that a compiler can follow.
+    # What inspect.getclosurevars returns, in code that a compiler can trace.
     held = dict(zip(function.__code__.co_freevars, [cell.cell_contents for cell in function.__closure__]))
     if maker == "and_masks":
         parts = [read_pattern(part) for part in held.get("mask_functions", (None,))]
@@ -58,10 +58,10 @@ def read_pattern(function):
 class StructuredMask(torch.Tensor):
     """A mask (B, 1, Lq, Lk), True where a key is seen, that is built only when it is read.
 
-    rapt reads its parts instead: the pattern, the position of query 0 among the keys, and of the keys those that are
-    tokens. To anything else it is a tensor: whatever is computed with it is computed with the matrix, which is made
-    then; and since that might change it, the matrix is what counts from there on. A compiler sees the tensors that it
-    holds; the pattern is a constant.
+    rapt reads its parts instead: the pattern, the position of query 0 among the keys, and which keys are tokens. For
+    everything else it is a tensor: a computation with it builds the matrix and uses that. Since the computation might
+    change the matrix, only the matrix counts from then on. A compiler sees the tensors that the mask holds, and the
+    pattern as a constant.
     """
 
     @staticmethod
@@ -82,7 +82,7 @@ class StructuredMask(torch.Tensor):
 
     def __tensor_flatten__(self):
         names = ["alignment", "key_lengths", "key_mask"]
-        if type(self.alignment) is torch.Tensor:  # a compiler follows the matrix by itself
+        if type(self.alignment) is torch.Tensor:  # a compiler traces the matrix by itself
             names.append("matrix")
         return [name for name in names if getattr(self, name) is not None], self.pattern
 
@@ -112,7 +112,7 @@ class StructuredMask(torch.Tensor):
         return function(*_pytree.tree_map(plain, args), **_pytree.tree_map(plain, kwargs or {}))
 
 
-# To a compiler each is one step: the tensor that goes in or comes out is taken apart later.
+# A compiler treats each as one operation; the tensor that goes in or comes out is taken apart later.
 structured_mask = torch.compiler.allow_in_graph(lambda *parts: StructuredMask(*parts))
 matrix_of = torch.compiler.allow_in_graph(lambda mask: mask.as_matrix())
 
@@ -141,13 +141,14 @@ def attention_mask(
             batch_size, q_length, kv_length, q_offset, kv_offset, mask_function, attention_mask, device=device,
             **kwargs | {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False},
         )  # fmt: skip
-    # transformers allows no skip where a compiled model is to get this mask: its parts must be the same every time.
+    # transformers forbids skipping a mask that is for a compiled model; the mask must then have the same parts every
+    # time.
     fixed = torch.compiler.is_compiling() or not kwargs.get("allow_is_causal_skip", True)
     key_lengths, key_mask = _padding(attention_mask, kv_length, kv_offset, fixed)
     if allow_is_bidirectional_skip and pattern == Pattern() and key_lengths is None:
         return None
-    # Query i has position i + q_offset, key j has position j + kv_offset. A static cache counts in a tensor, and goes
-    # on counting before a layer may look at the mask: the difference is of the moment it is made in.
+    # Query i has position i + q_offset, key j has position j + kv_offset. A static cache keeps its count in a tensor,
+    # which it advances before a layer may read the mask. So the difference is computed here, at once.
     alignment = q_offset - kv_offset
     if not isinstance(alignment, torch.Tensor):
         alignment = torch.full((), alignment, device=device)
@@ -155,9 +156,9 @@ def attention_mask(
 
 
 def _padding(tokens, kv_length, kv_offset, fixed):
-    """(key_lengths, mask of the keys) that hide the keys which are no tokens.
+    """(key_lengths, mask of the keys), which hide the keys that are not tokens.
 
-    tokens: (B, at most all positions), True is a token. What hides nothing is None, unless `fixed`.
+    tokens: (B, up to all positions), True for a token. A part that hides nothing is None, unless `fixed`.
     """
     if tokens is None:
         return None, None

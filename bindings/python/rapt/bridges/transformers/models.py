@@ -13,8 +13,8 @@ import sys
 
 from transformers import AttentionInterface, PreTrainedModel
 
-# Code that compares the implementation with "sdpa", or uses it as a key of a lookup: such a special case would not
-# apply to rapt. A comparison with "eager" only is harmless.
+# Code that compares the implementation with "sdpa", or uses it as a key of a lookup. Such a special case would not
+# apply to rapt. A comparison with only "eager" is harmless.
 _ASKS_BY_NAME = re.compile(
     r"""_attn_implementation\s*(?:[!=]=|(?:not\s+)?in\b)[^:\n]*["']sdpa["']|(?<!FUNCTIONS)\[[\w.]*_attn_implementation\]"""
 )
@@ -41,7 +41,7 @@ def refuse_models_that_cannot_be_served(attention):
 
     @functools.wraps(change)
     def set_attn_implementation(self, attn_implementation, *args, **kwargs):
-        # For a model that cannot be switched, transformers only warns, and leaves it unchanged.
+        # If a model cannot be switched, transformers only warns, and leaves it unchanged.
         asked = dict(_asked(self.config, attn_implementation))
         for module in self.modules():
             if isinstance(module, PreTrainedModel):
@@ -70,7 +70,7 @@ def why_not(model_class):
     """
     models = [x for x in model_class.__mro__ if issubclass(x, PreTrainedModel) and x is not PreTrainedModel]
     files = dict.fromkeys(map(_source, models))
-    # Each file by itself: the file of a base class does not show attention that is implemented in another.
+    # Each file is checked by itself, because a base class's file does not show attention that another file implements.
     if any(_WRITES_ATTENTION.search(source) and not _CALLS_INTERFACE.search(source) for source in files):
         return "it implements attention itself and does not call transformers' attention interface"
     supported = model_class._supports_sdpa or model_class._supports_flash_attn or model_class._supports_flex_attn
