@@ -598,9 +598,10 @@ def page(times, text):
     if times:
         lines += [
             f"{times['gpu']}, PyTorch {times['torch']}, cuDNN {times['cudnn']}. Medians of {times['rounds']} alternating rounds on",
-            "random data, all in one process. Every result was checked before it was timed. A ratio above 1 means that rapt is",
-            "faster. Each case has a target, and a floor below which it counts as missed. Cycles decide: time varies by up to 20 %,",
-            "because the GPU lowers its clock at the power limit.",
+            "random data, all in one process. Every result was checked before it was timed. Unless a row says otherwise, the",
+            "columns *cycles* and *time* are ratios of speed: for “a over b”, what b takes divided by what a takes, so above 1",
+            "means that a is faster (a row without a name for a is about rapt). Each case has a target, and a floor below which",
+            "it counts as missed. Cycles decide: time varies by up to 20 %, because the GPU lowers its clock at the power limit.",
             "",
         ]
     lines += [text, ""]

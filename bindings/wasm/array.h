@@ -51,7 +51,7 @@ void push(val& list, const Value& value) {
   list.set(list["length"], value);
 }
 
-// [{name, tensor}], of parameters that `owner` keeps alive.
+// A list [{name, tensor}] of parameters that `owner` keeps alive.
 val named_list(const std::vector<NamedTensor>& tensors, const std::shared_ptr<const void>& owner);
 
 // Checked conversions from JavaScript; errors name the argument `name`.

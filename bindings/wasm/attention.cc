@@ -1,5 +1,5 @@
-// attention(query, key, value, options): rapt/attention.h with intermediate scores and weights; and a map of weights
-// that is small enough to display.
+// attention(query, key, value, options): the attention of rapt/attention.h, which also returns scores and weights of
+// chosen stages; and weightsMap: the weights of one head, reduced to a matrix that is small enough to display.
 #include "rapt/attention.h"
 
 #include <algorithm>

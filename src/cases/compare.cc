@@ -75,7 +75,7 @@ double subnormal_rounding(DType output, const Tensor& wanted) {
   return norm == 0.0 ? 0.0 : 0x1p-25 * std::sqrt(static_cast<double>(wanted.count()) / norm);
 }
 
-// Half a unit in the last place, relative.
+// Half a unit in the last place, relative to the value.
 double rounding_to(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-11 : 0.0; }
 
 // The error of weights for scores of this magnitude, in units of 2^-24. A score is one chain of D products whose

@@ -41,8 +41,9 @@ RAPT_DEVICE VisibleKeys visible_keys_of(const RowsArguments& a, const Tile& tile
   return visible_keys(a.call, tile.sequence, tile.first_query + (query < last ? query : last));
 }
 
-// o += p · v for the keys of a step whose v is not finite and was set to 0 in shared memory, in rows that see them: the
-// result is infinite or NaN. Rare, so it reads v from memory.
+// check_values has set the numbers of v that are not finite to 0 in shared memory, and marked their keys. This adds
+// p · v for these numbers to o, in the rows that see the key: the result is infinite or NaN. Rare, so it reads v from
+// memory.
 template <class Type, class Shape>
 RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile, const std::uint32_t* marks,
                                        std::int32_t first_key, const std::uint32_t (&p)[Shape::kKeys / 16][4],

@@ -9,7 +9,7 @@ namespace rapt::cuda {
 // The first of the two rows of a tile that a thread of a consumer owns; the other is 8 below.
 RAPT_DEVICE int thread_row(int thread) { return thread / 32 * 16 + thread % 32 / 4 - kGroupRows; }
 
-// A row of a tile as query and head.
+// A row of a tile, given as its query and head.
 struct TileRow {
   std::int32_t query, head;  // counted from the tile's first
   bool exists;

@@ -37,7 +37,7 @@ class Backward : LayerSteps {
   }
 
  private:
-  // The gradient before output dropout, in the type of the activations.
+  // The gradient with respect to the output before its dropout, in the type of the activations.
   void find_dout() {
     dout_ = backward_.dout;
     const bool drops = call_.options.training && call_.config.output_dropout > 0.0;

@@ -53,7 +53,7 @@ class MultiheadAttention(LayerParameters):
         vdim: embedding size of the value. Default: E.
         batch_first: tensors are (B, L, E); if False, (L, B, E).
         device: "cpu" or None.
-        dtype: type of the parameters: float32, bfloat16, float16 or float64, by name or as a dtype of any library.
+        dtype: type of the parameters: float32, bfloat16, float16 or float64, as a name or the dtype of any library.
 
     Not in PyTorch's layer:
 

@@ -149,7 +149,7 @@ Memory own(Tensor tensor) {
 }
 
 Memory lend(std::shared_ptr<const void> owner, const ConstTensorView& view, bool read_only) {
-  // Requests for writable memory fail if it is read-only.
+  // The const_cast is safe: memory that is lent as read-only refuses requests for write access.
   return {std::move(owner), TensorView(const_cast<void*>(view.data()), view.dtype(), view.shape(), view.strides()),
           read_only};
 }

@@ -39,7 +39,7 @@ void for_each_part(const ConstTensorView& view, std::int64_t offset, const Visit
   }
 }
 
-// NaN or infinity if an element of the row is not finite.
+// The largest |x| of the row; NaN or infinity if an element is not finite.
 float largest_of_row(const ConstTensorView& view, std::int64_t offset) {
   float largest = 0.0F;
   for_each_part(view, offset, [&](std::int64_t, const float* numbers, std::int64_t count) {

@@ -153,7 +153,7 @@ def _flat(x: Tensor, batch: tuple[int, ...]) -> Tensor:
 
 
 def _with_heads(x: Tensor, heads: int) -> Tensor:
-    """Expands to this number of heads by repeating each (repeat_interleave). A view if there is only one."""
+    """Expands x to `heads` heads by repeating each of its heads (repeat_interleave). A view if there is only one."""
     own = x.shape[-3]
     if own == heads:
         return x
