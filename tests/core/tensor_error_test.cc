@@ -121,7 +121,8 @@ TEST(TensorErrors, CopiesRefuseAnUndefinedView) {
 
 TEST(TensorErrors, CopyNeedsEqualShapesAndWritesNothingOtherwise) {
   Tensor to = counting({3, 2});
-  expect_error([&] { copy(counting({2, 3}), to); }, "copy: from shape (2, 3) to shape (3, 2); they must be equal");
+  expect_error([&] { copy(counting({2, 3}), to); },
+               "copy: from has shape (2, 3), to has shape (3, 2); they must be equal");
   EXPECT_THAT(to.values<float>(), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
