@@ -240,7 +240,7 @@ std::string man_page(const CommandInfo& root) {
       ".SH EXIT STATUS\n"
       ".TP\n0\nSuccess.\n.TP\n1\nAn error, such as a bad file, shape or type.\n"
       ".TP\n2\nInvalid command line.\n.TP\n3\nResults differ from the expected ones, or training missed its goals.\n"
-      ".TP\n130\nInterrupted by Ctrl-C; progress was saved.\n"
+      ".TP\n130\nInterrupted by Ctrl-C; rapt train saves its progress first.\n"
       ".SH ENVIRONMENT\n"
       ".TP\n\\fBNO_COLOR\\fR\nIf set, disables colour.\n.TP\n\\fBRAPT_NUM_THREADS\\fR\nNumber of threads to use.\n"
       ".TP\n\\fBRAPT_ISA\\fR\nInstruction set to use; rapt info lists them.\n";

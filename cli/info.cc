@@ -118,7 +118,7 @@ void print_text(const Gpus& gpus) {
   fmt::print("\nGPUs              driver {}\n", gpus.driver);
   for (const cuda::DeviceInfo& gpu : gpus.devices)
     fmt::print("  {:<16}{}\n", to_string({Device::Kind::cuda, gpu.index}), in_words(gpu));
-  fmt::print("\nkernel sets of the cuda engine, fastest first (RAPT_CUDA_KERNELS=NAME uses one alone)\n");
+  fmt::print("\nkernel sets of the cuda engine, fastest first (RAPT_CUDA_KERNELS=NAME uses only that one)\n");
   for (const cuda::KernelSetInfo& set : gpus.sets) {
     fmt::print("  {:<16}{}{}\n", set.name, set.does,
                set.in_use      ? ""

@@ -106,7 +106,7 @@ ExitCode run_option_list(const OptionListOptions& options) {
     for (const OptionRow& option : option_table()) names.emplace_back(option.name);
     const auto near = nearest(options.word, names);
     throw UsageError(fmt::format("no option name contains {}; {}", options.word,
-                                 near ? fmt::format("did you mean {}?", *near) : "rapt options lists them"));
+                                 near ? fmt::format("did you mean {}?", *near) : "rapt options lists all options"));
   }
   const int width = detect_terminal(ColorChoice::never).width();
   print(options.json ? data_of(found) : options.word.empty() ? list_of(found, width) : in_full(found, width));

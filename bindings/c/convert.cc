@@ -64,7 +64,7 @@ DType dtype_of_tensor(const Caller& caller, const Place& place, const DLDataType
   for (const TypePair& type : kTypes) {
     if (type.code == given.code && type.bits == given.bits && given.lanes == 1) return type.dtype;
   }
-  caller.refuse(place.text() + " has DLPack's type code " + std::to_string(given.code) + " of " +
+  caller.refuse(place.text() + " has DLPack type code " + std::to_string(given.code) + " of " +
                 std::to_string(given.bits) + " bits and " + std::to_string(given.lanes) +
                 " lanes; it must be f32, f64 or f16 (code 2), bf16 (code 4), bool (code 6, 8 bits) or i8 (code 0), of "
                 "1 lane");
@@ -77,7 +77,7 @@ Device device_of(const Caller& caller, const Place& place, const DLDevice& given
   std::memcpy(&type, &given.device_type, sizeof(type));
   if (type == kCpu) return {Device::Kind::cpu, given.device_id};
   if (type == kCuda) return {Device::Kind::cuda, given.device_id};
-  caller.refuse(place.text() + " is on a device of DLPack's type " + std::to_string(type) +
+  caller.refuse(place.text() + " is on a device of DLPack type " + std::to_string(type) +
                 "; it must be 1, the CPU, or 2, CUDA");
 }
 

@@ -28,7 +28,7 @@ std::string walk(const std::string& text, double heads_wanted, bool causal) {
                   std::to_string(heads) + " heads");
     }
     exhibits::Sentence sentence = exhibits::tokenize(text);
-    if (sentence.tokens.empty()) throw Error("walk: the text has no word in it");
+    if (sentence.tokens.empty()) throw Error("walk: the text contains no words");
     if (sentence.length() > kMostTokens) {
       throw Error("walk: the text has " + std::to_string(sentence.length()) + " tokens; the maximum is " +
                   std::to_string(kMostTokens));

@@ -117,7 +117,8 @@ Command add_bench(Command& rapt, BenchOptions& options) {
   command.choices("--weights", options.sweep.weights, kWeights,
                   "Also return the weights: their mean over heads, or all (default: none)");
   add_common(command, options);
-  Command backward = bench.below("backward", "Attention backward: dq, dk and dv; lists time every combination");
+  Command backward = bench.below(
+      "backward", "Attention backward (dq, dk and dv); lists such as --queries 512,1024 time every combination");
   backward.when_given([&options] { options.sweep.backward = true; });
   add_cases(backward, options.sweep);
   add_common(backward, options);

@@ -79,7 +79,8 @@ void show(Page& page, const bench::DecodePlan& plan, const std::vector<bench::De
   page.line();
   page.quiet(
       "Medians over rounds; ratios are taken within a round. MB: weights, keys and values, each read once. /read: time "
-      "relative to a streaming read of the same bytes. error: of the output, against an f32 cache.");
+      "relative to a streaming read of the same bytes. error: relative error of the output, compared with an f32 "
+      "cache.");
 }
 
 }  // namespace

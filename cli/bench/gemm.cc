@@ -86,8 +86,9 @@ void show(Page& page, const std::vector<bench::GemmResult>& results) {
   show_table(page, rows);
   page.line();
   page.quiet(
-      "Medians over rounds; ratios are taken within a round. /best: relative to the faster library, whose sgemm is f32 "
-      "and packs W in every call. GB/s: weights. read: the fastest streaming read of the same bytes.");
+      "Medians over rounds; ratios are taken within a round. /best: relative to the fastest library, whose sgemm is "
+      "f32 and packs W in every call. GB/s: the rate at which W is read. read: the fastest streaming read of the same "
+      "bytes.");
 }
 
 }  // namespace

@@ -139,9 +139,8 @@ void show_bench(Page& page, const BenchMachine& machine, const bench::BenchRepor
   page.line();
   if (backward) {
     page.quiet(
-        "Medians over rounds; spread is half the interquartile range. dq, dk and dv from forward's out and lse. "
-        "GFLOP/s "
-        "of useful work: five products, 2.5 times forward's; only visible pairs count.");
+        "Medians over rounds; spread is half the interquartile range. A call computes dq, dk and dv from forward's out "
+        "and lse. GFLOP/s of useful work: five products, 2.5 times the work of forward; only visible pairs count.");
     return;
   }
   page.quiet(

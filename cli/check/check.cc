@@ -172,7 +172,8 @@ Command add_check(Command& rapt, CheckOptions& options) {
                "Print a digest of the bits of every result instead: equal digests mean equal bits");
   command.flag(
       "--bits", options.bits,
-      "Compare bits instead: compute each case alone, in batches, in other orders, split into calls, in other memory");
+      "Compare bits instead: compute each case again, alone, in batches, in reverse order, split into calls and in "
+      "other memory layouts");
   command.exclude("--bits", "--digest");
   command.flag(
       "--tensor-core", options.tensor_core,

@@ -32,7 +32,7 @@ void print_scores(const std::vector<cuda::TensorCoreScore>& scores) {
 }
 
 void print_table(const cuda::TensorCoreReport& report) {
-  fmt::print("tensor cores of {}: {:.1f} million dot products, each by {} instructions: {:.1f} s\n\n", report.device,
+  fmt::print("tensor cores of {}: {:.1f} million dot products, each by {} instructions, in {:.1f} s\n\n", report.device,
              static_cast<double>(all_dots(report)) * 1e-6, report.instructions.size(), report.seconds);
   print_scores(report.scores);
   fmt::print("\ninstructions:\n");

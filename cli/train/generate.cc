@@ -85,10 +85,11 @@ Command add_generate(Command& rapt, GenerateOptions& options) {
                         [&](const std::string& file) { options.model = file; });
   command.one("--prompt", "TEXT", "Prompt (default: an example of the model's task)",
               [&](const std::string& text) { options.prompt = text; });
-  command.one("--tokens", "N", "Number of characters (default: the length of the task's answer; 300 for a text)",
+  command.one("--tokens", "N",
+              "Number of characters (default: the length of the task's answer, or 300 for a text model)",
               [&](const std::string& text) { options.tokens = whole_number("--tokens", text, 1, kMost); });
   command.one("--temperature", "T",
-              "Sampling temperature; 0 always takes the most likely token (default 0; for a text 0.8)",
+              "Sampling temperature; 0 always takes the most likely token (default 0, or 0.8 for a text model)",
               [&](const std::string& text) { options.temperature = real_number("--temperature", text, 0.0, 100.0); });
   command.one("--top-k", "K", "Sample only from the K most likely tokens (default: all)",
               [&](const std::string& text) { options.top_k = whole_number("--top-k", text, 1, kMost); });
@@ -100,9 +101,8 @@ Command add_generate(Command& rapt, GenerateOptions& options) {
   command.choice("--color", options.color, kColors, "When to use colour");
   command.footer(
       "Without a file, the built-in model is used, and the attention of its heads is shown.\n"
-      "The prompt and the output are printed as they are generated. If a text exceeds the context, generation "
-      "continues "
-      "from its newer half; other tasks stop after the answer, or at the end of the context.\n"
+      "With a file, the prompt is printed, and then each token as it is generated. If a text exceeds the context, "
+      "generation continues from its newer half; other tasks stop after the answer, or at the end of the context.\n"
       "  rapt generate --prompt wordsxyzwor\n"
       "  rapt train text mine.txt && rapt generate text.safetensors");
   return command;

@@ -96,7 +96,7 @@ void show_heads(const HeadsPage& shown, const Terminal& terminal) {
   const Repeats repeats = repeats_in(tokens, first, second);
 
   Page page(terminal);
-  page.heading("an induction head", "2 layers of one head, trained in seconds");
+  page.heading("an induction head", "2 layers with 1 head each, trained in seconds");
   page.line(shown.prompt.text + " " + terminal.bold(answer));
   const std::set<std::int32_t> different(shown.prompt.tokens.begin(), shown.prompt.tokens.end());
   const bool repeats_something = different.size() < shown.prompt.tokens.size();

@@ -54,16 +54,15 @@ Command add_train(Command& rapt, TrainOptions& options) {
   command.footer(
       "FILE.checkpoint is replaced atomically at every evaluation, so a killed run loses only the steps since the last "
       "one. Ctrl-C saves too, and exits with code 130; the same command with --resume continues, with the same results "
-      "as an uninterrupted run. The checkpoint is removed once the goals are reached; if --steps ran out first, a "
-      "higher "
-      "--steps continues.\nExit code 3: the goals were not reached. To use the model:\n"
+      "as an uninterrupted run. The checkpoint is removed once the goals are reached; if the steps run out "
+      "first, --resume with a higher --steps continues.\nExit code 3: the goals were not reached. To use the model:\n"
       "  rapt generate induction.safetensors");
   const auto add = [&](const char* name, const char* help, const train::Recipe& recipe) {
     Command task = command.below(name, help);
     add_common(task, name, options, recipe);
     return task;
   };
-  add("induction", "2 layers of one head learn to continue a repeated pattern: an induction head", {});
+  add("induction", "2 layers with 1 head each learn to continue a repeated pattern (an induction head)", {});
   add("reverse", "1 layer learns to reverse twelve letters", {});
   add("dates", "2 layers learn to convert dates in four formats to ISO 8601", {.steps = 3000});
   options.recipe = train::Text::standard_recipe();

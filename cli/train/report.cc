@@ -27,9 +27,9 @@ std::int64_t parameters_of(const Transformer& model) {
 void print_train_report(const TrainReport& report, const Terminal& terminal) {
   const train::Trainer& trainer = report.trainer;
   const TransformerConfig& config = trainer.model().config();
-  print(fmt::format("{}  {} layer{} of {} head{}, width {}, {} parameters\n", terminal.bold(report.task.name()),
+  print(fmt::format("{}  {} layer{} with {} head{}{}, width {}, {} parameters\n", terminal.bold(report.task.name()),
                     config.layers, config.layers == 1 ? "" : "s", config.heads, config.heads == 1 ? "" : "s",
-                    config.width, parameters_of(trainer.model())));
+                    config.layers == 1 ? "" : " each", config.width, parameters_of(trainer.model())));
   std::vector<std::pair<double, double>> points;
   for (const train::Point& point : trainer.curve()) points.emplace_back(static_cast<double>(point.step), point.loss);
   const std::vector<std::string> chart =

@@ -7,7 +7,7 @@
 //   write_safetensors("model.safetensors", layer.parameters(), {{"format", "pt"}});
 //
 // Opening a corrupt file throws rapt::Error. The message names the file, the tensor and the byte:
-//   safetensors: m.safetensors: tensor "w" ends at byte 4096, the file has 1000
+//   safetensors: m.safetensors: tensor "w" ends at byte 4096, the file has 1000 bytes: …
 #pragma once
 
 #include <cstddef>

@@ -33,7 +33,7 @@ const EngineRow& choose(const Checks& checks, Engine wanted, Device device, cons
     if (reason.empty()) return *row;
     checks.require(wanted == Engine::automatic, reason);
   }
-  checks.fail(reason.empty() ? "no engine of this build can compute it" : reason);
+  checks.fail(reason.empty() ? "no engine of this build can compute this call" : reason);
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ void resolve_key_lengths(const Checks& checks, const AttentionOptions& options, 
     for (std::size_t n = 0; n < lengths.size(); ++n) {
       checks.require(lengths[n] >= 0, "key_lengths[", n, "] is ", lengths[n], "; it must not be negative");
       checks.require(lengths[n] <= problem.sequences[n].key_count, "key_lengths[", n, "] is ", lengths[n],
-                     ", more than the ", problem.sequences[n].key_count, " keys there are");
+                     ", more than the number of keys, ", problem.sequences[n].key_count);
       problem.sequences[n].key_count = lengths[n];
     }
   }

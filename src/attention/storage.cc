@@ -22,9 +22,9 @@ void resolve_pages(const Checks& checks, const AttentionOptions& options, Attent
   const bool power = size >= kSmallestPage && std::has_single_bit(static_cast<std::uint64_t>(size));
   checks.require(power || pages.per_row == 1, "key has pages of ", size,
                  " keys; the page size must be a power of two from ", kSmallestPage,
-                 ", or anything where pages.per_row is 1");
+                 ", or any size where pages.per_row is 1");
   checks.require(size == 0 || pages.per_row <= kMostKeys / size, "pages.per_row is ", pages.per_row, "; with pages of ",
-                 size, " keys a row must stay within 2^40 of them");
+                 size, " keys, a row must have at most 2^40 keys");
   checks.require(options.packed.query_starts.empty() && options.packed.key_starts.empty(),
                  "pages and packed sequences cannot be combined");
   checks.require(batch == 0 || !options.key_lengths.empty(),

@@ -98,14 +98,15 @@ Layout Layout::permute(std::span<const int> order) const {
   Layout result = *this;
   std::array<bool, Dims::kMaxRank> seen{};
   if (static_cast<int>(order.size()) != shape.rank()) {
-    throw Error(text("permute: ", order.size(), " dimensions given for shape ", shape, "; give each of its ",
-                     shape.rank(), " once"));
+    throw Error(text("permute: ", order.size(), " dimensions given for shape ", shape, "; list each of its ",
+                     shape.rank(), " dimensions exactly once"));
   }
   for (int i = 0; i < shape.rank(); ++i) {
     const int from = order[static_cast<std::size_t>(i)];
     require_dim(*this, from, "permute");
     if (std::exchange(seen[static_cast<std::size_t>(from)], true)) {
-      throw Error(text("permute: dimension ", from, " is given twice; give each of the ", shape.rank(), " once"));
+      throw Error(text("permute: dimension ", from, " is given twice; list each of the ", shape.rank(),
+                       " dimensions exactly once"));
     }
     result.shape[i] = shape[from];
     result.strides[i] = strides[from];

@@ -91,7 +91,7 @@ Tensor::Tensor(const Dims& shape, DType dtype, Device device)
     throw Error(text("tensor: shape ", shape, " of ", dtype, " has more bytes than a 64-bit integer can count"));
   }
   if (find_device(device) == nullptr) {
-    throw Error(text("tensor: requested on ", device, "; no engine of this build supports that device"));
+    throw Error(text("tensor: memory was requested on ", device, "; no engine of this build supports that device"));
   }
   if (bytes == 0) return;
   memory_.reset(core::allocate(bytes, device).release());
@@ -162,7 +162,7 @@ void copy_out(const EngineRow& device, const ConstTensorView& from, const Tensor
 void copy(const ConstTensorView& from, const TensorView& to) {
   if (!from.defined() || !to.defined()) throw Error("copy: a view is undefined; give a tensor");
   if (from.shape() != to.shape()) {
-    throw Error(text("copy: from shape ", from.shape(), " to shape ", to.shape(), "; they must be equal"));
+    throw Error(text("copy: from has shape ", from.shape(), ", to has shape ", to.shape(), "; they must be equal"));
   }
   if (is_on_cpu(from) && is_on_cpu(to)) return core::copy_elements(from, to);
   const EngineRow &source = reachable("from", from), &target = reachable("to", to);

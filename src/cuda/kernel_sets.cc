@@ -44,8 +44,9 @@ const KernelSet& choose_set(const Arguments& arguments, const Launch& launch) {
     if (forced != nullptr && forced != set) continue;
     if (set->runs_on(launch.capability) && set->can(arguments, launch)) return *set;
   }
-  throw Error(text("cuda:", launch.device, ": ", forced == nullptr ? "no" : forced->name,
-                   " kernels of this build can compute this call on a GPU of compute capability ",
+  std::string who = "no kernels of this build can";
+  if (forced != nullptr) who = text("the kernel set ", forced->name, ", chosen by RAPT_CUDA_KERNELS, cannot");
+  throw Error(text("cuda:", launch.device, ": ", who, " compute this call on a GPU of compute capability ",
                    launch.capability / 10, ".", launch.capability % 10));
 }
 

@@ -61,7 +61,7 @@ void JsonReader::take(char c, const char* what) {
 }
 
 void JsonReader::enter() {
-  if (++depth_ > kMaxDepth) fail("is nested more than ", int{kMaxDepth}, " levels deep");
+  if (++depth_ > kMaxDepth) fail("values are nested more than ", int{kMaxDepth}, " levels deep");
 }
 
 void JsonReader::object(const std::function<void(const std::string& key)>& member) {

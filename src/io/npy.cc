@@ -98,7 +98,7 @@ NpyArray read_array(const NpyHeader& header, std::uint64_t available, const NpyO
   const bool countable = count && !__builtin_mul_overflow(*count, header.item_size, &bytes);
   checks.require(countable, "has shape ", shape, ", more bytes than a 64-bit integer can count");
   checks.require(bytes <= available, "shape ", shape, " of ", info.type, " takes ", bytes, " bytes from byte ",
-                 header.data_begin, ", but ", available, " are there");
+                 header.data_begin, ", but only ", available, " remain");
   checks.require(bytes == available, "the array ends at byte ", header.data_begin + bytes, ", but there are ",
                  header.data_begin + available, " bytes");
 

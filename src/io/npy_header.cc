@@ -38,8 +38,8 @@ class LiteralReader {
   }
   void take(char c) {
     if (take_if(c)) return;
-    const std::string found = offset_ < text_.size() ? text("found ", quoted(text_.substr(offset_, 1))) : "it ends";
-    fail("expected '", c, "', ", found);
+    const bool more = offset_ < text_.size();
+    fail("expected '", c, "', ", more ? text("found ", quoted(text_.substr(offset_, 1))) : "but the header ends");
   }
 
   // NumPy writes no escape sequences in the headers that rapt supports.
@@ -151,7 +151,7 @@ NpyHeader parse_npy_header(Bytes start, const FileChecks& checks) {
       major == 1 ? read_number<std::uint16_t>(start, 8) : std::uint64_t{read_number<std::uint32_t>(start, 8)};
   checks.require(size <= kMaxNpyHeader - 12, "the header has ", size, " bytes; the limit is ", kMaxNpyHeader - 12);
   checks.require(size <= start.size() - before, "the header ends at byte ", before + size, ", the file has ",
-                 start.size());
+                 start.size(), " bytes");
   const std::string_view words = as_text(start.subspan(before, static_cast<std::size_t>(size)));
   checks.require(is_utf8(words), "the header is not UTF-8");
 

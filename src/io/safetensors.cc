@@ -54,7 +54,7 @@ class HeaderReader {
     checks_.require(file_.size() >= 8, "has ", file_.size(), " bytes; a header's size alone takes 8");
     const auto size = io::read_number<std::uint64_t>(file_, 0);
     checks_.require(size <= file_.size() - 8, "the header ends at byte ", text_of_sum(8, size), ", the file has ",
-                    file_.size());
+                    file_.size(), " bytes");
     checks_.require(size <= kMaxHeader, "the header has ", size, " bytes; the limit is ", kMaxHeader);
     data_ = 8 + size;
     io::JsonReader json(io::as_text(file_.subspan(8, static_cast<std::size_t>(size))), checks_, 8);
@@ -115,7 +115,7 @@ class HeaderReader {
     checks_.require(entry.begin <= entry.end, "tensor ", name, " begins at byte ", entry.begin,
                     " and ends before it, at byte ", entry.end);
     checks_.require(entry.end <= file_.size(), "tensor ", name, " ends at byte ", entry.end, ", the file has ",
-                    file_.size(), ": it may have been cut short; copy or download it again");
+                    file_.size(), " bytes: it may have been cut short; copy or download it again");
     const auto count = io::checked_count(entry.shape);
     checks_.require(count.has_value(), "tensor ", name, " has shape ", shape_text(entry.shape),
                     ", more elements than a 64-bit integer can count");

@@ -47,7 +47,7 @@ Directory find_directory(Bytes file, const FileChecks& checks) {
     const std::uint64_t locator = end - kLocatorSize;
     const std::uint64_t at = u64(file, locator + 8);
     checks.require(at <= locator && locator - at >= kLongEndSize && u32(file, at) == kLongEndMark,
-                   "zip64's end of the archive is not at byte ", at);
+                   "the zip64 end record is not at byte ", at);
     const std::uint64_t count = u64(file, at + 32);
     one_disk = u32(file, locator + 4) == 0 && u32(file, at + 16) == 0 && u32(file, at + 20) == 0 &&
                u64(file, at + 24) == count;
@@ -95,7 +95,7 @@ void require_member(const ZipMember& member, const Directory& directory, const F
   checks.require(member.method != kStored || member.size == member.full_size,
                  "is stored, but its two sizes differ: ", member.size, " and ", member.full_size);
   checks.require(member.full_size / kMaxDeflateRatio <= member.size, "claims to expand to ", member.full_size,
-                 " bytes, more than deflate can produce from ", member.size);
+                 " bytes, more than deflate can produce from ", member.size, " bytes");
 }
 
 void require_apart(std::vector<ZipMember>& members, const Directory& directory, const FileChecks& checks) {

@@ -64,7 +64,7 @@ void check_tensors(const KvCacheConfig& config, Device device, std::span<const s
                  ids.size(), " sequences; give one for each");
   for (std::size_t b = 0; b < counts.size(); ++b) {
     checks.require(counts[b] >= 0 && counts[b] <= key.size(2), "counts[", b, "] is ", counts[b],
-                   "; it must be from 0 to the ", key.size(2), " tokens there are");
+                   "; it must be from 0 to ", key.size(2), ", the number of tokens in a row of key");
   }
 }
 
@@ -208,7 +208,7 @@ void KvCache::State::check_room(std::span<const std::int64_t> ids, std::int64_t 
   for (std::size_t b = 0; b < ids.size(); ++b) {
     const Sequence& of = sequences[static_cast<std::size_t>(ids[b])];
     checks.require(count_of(b) <= config.length - of.length, "sequence ", ids[b], " has ", of.length,
-                   " tokens and gets ", count_of(b), " more; there is room for ", config.length);
+                   " tokens and gets ", count_of(b), " more; a sequence has room for ", config.length);
   }
   if (!paged()) return;
   std::int64_t needed = 0;

@@ -57,7 +57,8 @@ MultiHeadAttentionConfig checked_config(const MultiHeadAttentionConfig& given) {
   }
   if (config.head_size == 0) {
     checks.require(config.embed_size % config.heads == 0, "embed_size ", config.embed_size,
-                   " is not a multiple of heads ", config.heads, "; give head_size, or sizes that divide");
+                   " is not a multiple of heads ", config.heads,
+                   "; give head_size, or a number of heads that divides embed_size");
     config.head_size = config.embed_size / config.heads;
   }
   if (config.kv_heads == 0) config.kv_heads = config.heads;
@@ -158,13 +159,14 @@ void LayerCall::check_options(const Checks& checks) const {
     const std::int64_t longest = std::max(query_length(), key_length());
     checks.require(longest <= config.context_length, "the sequence has ", longest,
                    " tokens, the stored causal mask is for ", config.context_length,
-                   "; shorten it, or make the layer with a larger context_length");
+                   "; shorten the sequence, or make the layer with a larger context_length");
   }
 }
 
 void LayerCall::check_cache(const Checks& checks) {
   if (options.cache == nullptr) {
-    checks.require(options.sequences.empty(), "sequences are given without a cache; they name its sequences");
+    checks.require(options.sequences.empty(),
+                   "sequences are given without a cache; they are ids of sequences in a cache");
     return;
   }
   const KvCacheConfig& cache = options.cache->config();
@@ -197,7 +199,7 @@ void LayerCall::check_cache(const Checks& checks) {
   }
   checks.require(config.context_length == 0 || all_keys <= config.context_length, "with this call a sequence has ",
                  all_keys, " tokens, the stored causal mask is for ", config.context_length,
-                 "; shorten it, or make the layer with a larger context_length");
+                 "; shorten the sequence, or make the layer with a larger context_length");
 }
 
 LayerShapes LayerCall::shapes() const {

@@ -11,7 +11,7 @@ void check_parameters(const Checks& checks, const ConstTensorView& x, const Cons
                       const ConstTensorView& bias, double epsilon) {
   nn::check_vector(checks, "weight", weight, x.size(1), x.dtype());
   if (bias.defined()) nn::check_vector(checks, "bias", bias, x.size(1), x.dtype());
-  checks.require(x.size(1) > 0, "x has rows of no numbers");
+  checks.require(x.size(1) > 0, "x has rows of length 0; a row must have at least 1 number");
   checks.require(epsilon >= 0.0, "epsilon is ", epsilon, "; it must be at least 0");
 }
 

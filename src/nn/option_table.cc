@@ -175,8 +175,8 @@ constexpr OptionRow kTable[] = {
 
     {kLayer, "attention", "all defaults", "every option of attention", "attention",
      none("each option is a separate keyword"), none("each has its own flag")},
-    {kLayer, "weights", "none", "which weights to return: none, their mean over heads, or per head", "weights",
-     "need_weights average_attn_weights", "--weights --weights-of"},
+    {kLayer, "weights", "none", "which weights to return: none, their mean over heads, or those of each head",
+     "weights", "need_weights average_attn_weights", "--weights --weights-of"},
     {kLayer, "training", "false", "apply dropout", "training",
      none("the layer's own state, as in PyTorch: layer.train()"), "--dropout"},
     {kLayer, "position", "0", "position of the first token, for rotary embedding", "position", "position",

@@ -74,7 +74,8 @@ PositionRule resolved(const Checks& checks, const RotaryPositions& positions, st
       return {.given = given.data(), .row_stride = 1, .token_stride = 0, .step = 1};
     case RotaryPositions::Kind::tokens:
       checks.require(count == rows * length, "positions has ", count,
-                     " entries; it must be (B, L) = ", Dims{rows, length}, ", which has ", rows * length);
+                     " entries; it must have one for each token: (B, L) = ", Dims{rows, length}, ", ", rows * length,
+                     " in all");
       check_all("positions", 0);
       return {.given = given.data(), .row_stride = length, .token_stride = 1, .step = 0};
   }

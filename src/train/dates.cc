@@ -166,8 +166,8 @@ Evaluation Dates::evaluate(const Transformer& model) const {
     return best;
   };
   return {score.mean_loss(),
-          {{"accuracy", "of unseen dates are right to the last character", score.row_accuracy(), 0.99},
-           {"characters", "of their characters are right", score.accuracy()},
+          {{"accuracy", "accuracy on unseen dates (every character right)", score.row_accuracy(), 0.99},
+           {"characters", "accuracy on the characters of these dates", score.accuracy()},
            {"year", "a head's weight on the year while it is written", aligned(0, 4, &WrittenDate::year)},
            {"month", "a head's weight on the month while it is written", aligned(5, 7, &WrittenDate::month)},
            {"day", "a head's weight on the day while it is written", aligned(8, 10, &WrittenDate::day)}}};

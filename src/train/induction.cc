@@ -88,9 +88,9 @@ Evaluation Induction::evaluate(const Transformer& model) const {
   }
   const auto count = static_cast<double>(rows.size());
   return {score.mean_loss(),
-          {{"accuracy", "of the tokens in a repeat are right", score.accuracy(), 0.99},
+          {{"accuracy", "accuracy on the tokens of a repeat", score.accuracy(), 0.99},
            {"match", "layer 2's weight on the token after the match", on_match / count, 0.9},
-           {"previous", "layer 1's weight on the token before", on_previous / count, 0.6},
+           {"previous", "layer 1's weight on the previous token", on_previous / count, 0.6},
            {"previous_of_match", "the same, at the positions where layer 2 looks", on_previous_of_match / count}}};
 }
 

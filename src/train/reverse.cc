@@ -51,7 +51,7 @@ Evaluation Reverse::evaluate(const Transformer& model) const {
     }
   }
   return {score.mean_loss(),
-          {{"accuracy", "of the letters are right", score.accuracy(), 0.99},
+          {{"accuracy", "accuracy on the reversed letters", score.accuracy(), 0.99},
            {"mirror", "the weight on the letter that comes next", on_mirror / (kEvaluated * kLetters)}}};
 }
 

@@ -34,7 +34,7 @@ struct Recipe {
 // A quality measure of a model.
 struct Measure {
   std::string key;    // "accuracy"
-  std::string words;  // printed after a percentage: "of the letters are right"
+  std::string words;  // printed after a percentage: "accuracy on the reversed letters"
   double value = 0.0;
   std::optional<double> goal{};  // training ends when every measure with a goal has reached it
 

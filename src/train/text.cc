@@ -84,7 +84,7 @@ Evaluation Text::evaluate(const Transformer& model) const {
     const Batch batch = windows(held_out_, starts, context);
     score.add(batch, model.logits(batch.tokens, batch.rows));
   }
-  return {score.mean_loss(), {{"accuracy", "of the characters held out are right", score.accuracy(), {}}}};
+  return {score.mean_loss(), {{"accuracy", "accuracy on the held-out characters", score.accuracy(), {}}}};
 }
 
 }  // namespace rapt::train

@@ -93,7 +93,7 @@ class WrongOnlyInC : public testing::Test {
 TEST_F(WrongOnlyInC, TypesThatRaptDoesNotHave) {
   query.dtype = {kDLInt, 64, 1};
   expect(
-      "rapt_attention: query has DLPack's type code 0 of 64 bits and 1 lanes; it must be f32, f64 or f16 (code 2), "
+      "rapt_attention: query has DLPack type code 0 of 64 bits and 1 lanes; it must be f32, f64 or f16 (code 2), "
       "bf16 "
       "(code 4), bool (code 6, 8 bits) or i8 (code 0), of 1 lane");
   query.dtype = {kDLFloat, 32, 4};
@@ -105,7 +105,7 @@ TEST_F(WrongOnlyInC, TypesThatRaptDoesNotHave) {
 TEST_F(WrongOnlyInC, DevicesThatRaptDoesNotKnow) {
   const int rocm = 10;
   std::memcpy(&query.device.device_type, &rocm, sizeof rocm);
-  expect("rapt_attention: query is on a device of DLPack's type 10; it must be 1, the CPU, or 2, CUDA");
+  expect("rapt_attention: query is on a device of DLPack type 10; it must be 1, the CPU, or 2, CUDA");
 }
 
 TEST_F(WrongOnlyInC, ShapesThatAreNotThere) {

@@ -142,7 +142,7 @@ TEST_F(OnGpu, WrongMemoryIsRefusedAndTheStreamStaysUsable) {
         Tensor({2}, DType::f32, Device{Device::Kind::cuda, count});
       },
       "cuda:" + std::to_string(count) + ": there is no such GPU; this machine has " + std::to_string(count) +
-          ", from cuda:0");
+          ", numbered from cuda:0");
 }
 
 TEST_F(OnGpu, WhatItCannotDoYetIsSaid) {

@@ -71,7 +71,7 @@ TEST(FakeDevice, MemoryOfADeviceThatNoEngineReadsIsRefusedInWords) {
   expect_error([&] { copy(elsewhere, x); }, "copy: from is on cuda:1; no engine of this build can access that memory");
   expect_error([&] { copy(x, elsewhere); }, "copy: to is on cuda:1; no engine of this build can access that memory");
   expect_error([&] { Tensor({2}, DType::f32, gpu); },
-               "tensor: requested on cuda:1; no engine of this build supports that device");
+               "tensor: memory was requested on cuda:1; no engine of this build supports that device");
 }
 
 TEST(FakeDevice, CopiesConvertAndKeepAnyStrides) {

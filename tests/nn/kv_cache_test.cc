@@ -267,8 +267,8 @@ const std::vector<BadCall> kBadCalls = {
     {"AppendValue", [](KvCache& c) { const Tensor k({1, 2, 3, 4}), v({1, 2, 2, 4}); c.append(Ids{0}, k, v); }, "KvCache::append: value has shape (1, 2, 2, 4); it must be (B, Hkv, L, Dv) = (1, 2, 3, 4)"},
     {"AppendType", [](KvCache& c) { append(c, {0}, {1, 2, 1, 4}, DType::f64); }, "KvCache::append: key is f64; it must be f32, bf16 or f16"},
     {"AppendCounts", [](KvCache& c) { append(c, {0, 1}, {2, 2, 5, 4}, DType::f32, {1}); }, "KvCache::append: counts has 1 values for 2 sequences; give one for each"},
-    {"AppendCount", [](KvCache& c) { append(c, {0, 1}, {2, 2, 5, 4}, DType::f32, {1, 6}); }, "KvCache::append: counts[1] is 6; it must be from 0 to the 5 tokens there are"},
-    {"AppendTooLong", [](KvCache& c) { append(c, {0}, {1, 2, 21, 4}); }, "KvCache::append: sequence 0 has 20 tokens and gets 21 more; there is room for 40"},
+    {"AppendCount", [](KvCache& c) { append(c, {0, 1}, {2, 2, 5, 4}, DType::f32, {1, 6}); }, "KvCache::append: counts[1] is 6; it must be from 0 to 5, the number of tokens in a row of key"},
+    {"AppendTooLong", [](KvCache& c) { append(c, {0}, {1, 2, 21, 4}); }, "KvCache::append: sequence 0 has 20 tokens and gets 21 more; a sequence has room for 40"},
     {"AppendFull", [](KvCache& c) { append(c, {1, 0}, {2, 2, 14, 4}); }, "KvCache::append: sequence 0 has no room for 14 more tokens: this call needs 2 pages, 1 of 3 are free"},
     {"AppendFullAtOnce", [](KvCache& c) { append(c, {1}, {1, 2, 33, 4}); }, "KvCache::append: sequence 1 has no room for 33 more tokens: this call needs 3 pages, 1 of 3 are free"},
 };

@@ -261,7 +261,7 @@ const std::vector<BadCachedCall> kBadCachedCalls = {
     {"OneSequenceForTwoRows", [](Layer&, Cache&, Options& o) { o.sequences = kOneId; }, "MultiHeadAttention::forward: sequences has 1 ids for 2 batch rows; give one for each"},
     {"LengthsForOneRow", [](Layer&, Cache&, Options& o) { o.attention.key_lengths = {4}; }, "MultiHeadAttention::forward: attention.key_lengths has 1 values for 2 batch rows; give one for each"},
     {"LengthBeyondTheCall", [](Layer&, Cache&, Options& o) { o.attention.key_lengths = {4, 5}; }, "MultiHeadAttention::forward: attention.key_lengths[1] is 5; this call has 4 tokens in each row"},
-    {"BeyondTheStoredMask", [](Layer& l, Cache&, Options&) { l.context_length = 7; }, "MultiHeadAttention::forward: with this call a sequence has 8 tokens, the stored causal mask is for 7; shorten it, or make the layer with a larger context_length"},
+    {"BeyondTheStoredMask", [](Layer& l, Cache&, Options&) { l.context_length = 7; }, "MultiHeadAttention::forward: with this call a sequence has 8 tokens, the stored causal mask is for 7; shorten the sequence, or make the layer with a larger context_length"},
     {"AbsentSequence", [](Layer&, Cache&, Options& o) { o.sequences = kAbsent; }, "KvCache::length: "},
     {"SequenceTwice", [](Layer&, Cache&, Options& o) { o.sequences = kTwice; }, "KvCache::append: "},
     {"FullPages", [](Layer&, Cache& c, Options&) { c.page_size = 16, c.pages = 1; }, "KvCache::append: "},

@@ -109,7 +109,7 @@ const std::vector<BadApply> kBadApply = {
     {"OffsetTooLarge", [](Call& c) { c.positions = (std::int64_t{1} << 53) - 3; }, "rotary: offset is 9007199254740989; positions go from 0 to 2^53"},
     {"OffsetsCount", [](Call& c) { c.rows({1, 2, 3}); }, "rotary: offsets has 3 entries; it must have one for each batch row, 2"},
     {"OffsetsNegative", [](Call& c) { c.rows({1, -2}); }, "rotary: offsets[1] is -2; positions go from 0 to 2^53"},
-    {"PositionsCount", [](Call& c) { c.tokens({1, 2, 3, 4}); }, "rotary: positions has 4 entries; it must be (B, L) = (2, 4), which has 8"},
+    {"PositionsCount", [](Call& c) { c.tokens({1, 2, 3, 4}); }, "rotary: positions has 4 entries; it must have one for each token: (B, L) = (2, 4), 8 in all"},
     {"PositionsNegative", [](Call& c) { c.tokens({0, 1, 2, 3, 4, 5, -6, 7}); }, "rotary: positions[6] is -6; positions go from 0 to 2^53"},
     {"ThreadsNegative", [](Call& c) { c.call.threads = -1; }, "rotary: threads is -1; it must be positive, or 0 for all"},
 };

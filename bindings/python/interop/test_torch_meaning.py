@@ -207,7 +207,7 @@ WRONG = {
     "does not broadcast to": lambda q: ((q, q, q, torch.ones(2, 3)), {}),
     "dropout_p is 1.5": lambda q: ((q, q, q), dict(dropout_p=1.5)),
     "dropout_p is -0.5": lambda q: ((q, q, q), dict(dropout_p=-0.5)),
-    "2 heads of key and 2 of value": lambda q: ((q, q[:, :2], q[:, :2]), dict(enable_gqa=True)),
+    "key has 2 heads and value has 2": lambda q: ((q, q[:, :2], q[:, :2]), dict(enable_gqa=True)),
     "broadcast": lambda q: ((q, q[:, :2], q[:, :2]), {}),
     "key has head size 3": lambda q: ((q, q[..., :3], q), {}),
     "key on meta": lambda q: ((q, q.to("meta"), q), {}),

@@ -16,7 +16,7 @@ class AttentionResult(NamedTuple):
 
 
 class AttentionGradients(NamedTuple):
-    """What attention_backward gives. What was not requested is None.
+    """The results of attention_backward. What was not requested is None.
 
     dmasks has one entry for each mask of the call; None for one that is not a Mask.add.
     """
@@ -82,7 +82,7 @@ def attention(
     scale:         None: 1 / sqrt(D)
     softcap:       0: none
     causal:        the query at position i sees keys 0 to i
-    window:        (left, right): it sees keys i - left to i + right; None means no limit. With
+    window:        (left, right): the query at position i sees keys i - left to i + right; None means no limit. With
                    rapt.Window(left, right, first=n) the first n keys stay visible as well
     alignment:     position of query 0 among the keys, for causal, window and ALiBi: "top_left" (0), "bottom_right"
                    (Lk - Lq, for each row's own lengths), an offset, or one offset per batch row. Required if one of
@@ -161,7 +161,7 @@ def attention_backward(
     dlse:       (B, Hq, Lq), the gradient of lse; None: zero
     dweights:   the gradient of the weights returned by return_weights=True, or a list of rapt.WeightsGradient
     out, lse:   forward's results, which save work; if None, they are computed again
-    gradients:  which gradients to compute: of "dquery", "dkey", "dvalue", "dsinks" and "dmasks"
+    gradients:  which gradients to compute: any of "dquery", "dkey", "dvalue", "dsinks" and "dmasks"
 
     Returns AttentionGradients (dquery, dkey, dvalue, dsinks, dmasks), each with the shape and dtype of its input, as
     arrays of the query's type.

@@ -1,8 +1,8 @@
-"""Between tokens of width E and heads."""
+"""Conversion between tokens of width E and heads."""
 
 
 def split_heads(x, heads):
-    """(B, L, E) -> (B, H, L, E // H), where query, key and value of attention are. A view: nothing is copied."""
+    """(B, L, E) -> (B, H, L, E // H), the shape that attention takes. A view: nothing is copied."""
     batch, length, width = x.shape
     if width % heads:
         raise ValueError(f"split_heads: embedding size {width} cannot be divided into {heads} heads")

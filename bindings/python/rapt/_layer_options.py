@@ -191,7 +191,7 @@ class IncompatibleKeys(NamedTuple):
 
 
 class StateDictError(ValueError, RuntimeError):
-    """A state dict does not match a layer: a RuntimeError, as in PyTorch, and a ValueError, as all errors of rapt."""
+    """A state dict does not match a layer. A RuntimeError, as in PyTorch, and a ValueError, as in the rest of rapt."""
 
 
 class ParameterGradients(dict):

@@ -61,8 +61,8 @@ class Mask(NamedTuple):
 class Window(NamedTuple):
     """A query at position i sees keys i - left to i + right. None means no limit.
 
-    The first keys of a sequence, 0 to first - 1, stay visible whatever the window ("attention sinks" of streaming models):
-    it hides none of them on either side. A causal mask, other masks and key lengths still do.
+    The window hides none of the first keys of a sequence, 0 to first - 1 (the "attention sinks" of streaming models). A
+    causal mask, other masks and key lengths can still hide them.
     """
 
     left: int | None = None
@@ -93,7 +93,7 @@ class Pages(NamedTuple):
 
 
 class Dropout(NamedTuple):
-    """Weights are dropped with this rate, and the others divided by 1 - rate.
+    """Weights are dropped at this rate, and the others are divided by 1 - rate.
 
     Which weights are dropped is a pure function of (seed, b + batch_start, h + head_start, i + query_start, j): with
     starts, a micro-batch, a slice of heads or a chunk of queries drops the same weights as the whole call.

@@ -4,9 +4,9 @@
     model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="rapt")
 
 Importing it registers the name "rapt" with transformers, for attention and for its masks; for an existing model, call
-model.set_attn_implementation("rapt"). A model that does not use transformers' attention interface is refused by name.
-Grouped heads, sliding windows, softcap, sinks, position bias, padding, any cache, dropout and training work; tensors
-are on the CPU, in float32, bfloat16, float16 or float64.
+model.set_attn_implementation("rapt"). A model that does not use transformers' attention interface is refused with a
+ValueError that names its class. Grouped heads, sliding windows, softcap, sinks, position bias, padding, any cache,
+dropout and training work; tensors are on the CPU, in float32, bfloat16, float16 or float64.
 """
 
 from .bridges.transformers.attention import attention_forward, attention_mask, register

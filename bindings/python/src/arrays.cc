@@ -128,7 +128,7 @@ class ArrayReader {
     const std::string_view format = buffer.format == nullptr ? "B" : buffer.format;
     const std::optional<FormatElement> element = element_of_format(format, static_cast<int>(buffer.itemsize));
     if (!element) {
-      wrong_value(argument_, "has elements of the format '" + std::string(format) + "'; " + kSupported);
+      wrong_value(argument_, "has elements of format '" + std::string(format) + "'; " + kSupported);
     }
     array_.element_ = element->type;
     if (element->swapped) refuse_swapped();
@@ -221,7 +221,7 @@ class ArrayReader {
     if (lent.device.type != dlpack::kCpu) {
       const bool cuda = lent.device.type == dlpack::kCuda;
       const std::string device = cuda ? "cuda:" + std::to_string(lent.device.index)
-                                      : "a device of DLPack's type " + std::to_string(lent.device.type);
+                                      : "a device of DLPack type " + std::to_string(lent.device.type);
       wrong_value(argument_, "is on " + device + "; rapt computes on the CPU: pass " + argument_.name +
                                  ".cpu(), or a copy in host memory");
     }

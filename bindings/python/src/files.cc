@@ -82,13 +82,13 @@ class NamedArrays {
 void bind_safetensors(nb::module_& module) {
   nb::class_<SafetensorsEntry>(module, "SafetensorsEntry", "A tensor as described by the file's header.")
       .def_ro("name", &SafetensorsEntry::name)
-      .def_ro("type", &SafetensorsEntry::type, "The file's name for it: \"F32\", \"BF16\", \"I64\".")
+      .def_ro("type", &SafetensorsEntry::type, "The element type as the file names it: \"F32\", \"BF16\", \"I64\".")
       .def_prop_ro(
           "dtype",
           [](const SafetensorsEntry& self) {
             return self.dtype ? nb::object(nb::str(python_name(*self.dtype))) : nb::none();
           },
-          "Python's name for it, or None if rapt does not support the type.")
+          "The element type as Python names it, or None if rapt does not support it.")
       .def_prop_ro("shape", [](const SafetensorsEntry& self) { return nb::tuple(nb::cast(self.shape)); })
       .def_ro("begin", &SafetensorsEntry::begin, "Offset of the first byte from the start of the file.")
       .def_ro("end", &SafetensorsEntry::end)

@@ -17,7 +17,7 @@ void bind_info(nb::module_& module) {
   module.attr("__version__") = RAPT_VERSION;
   module.def("thread_count", &rapt::thread_count,
              "Number of threads per call, including the calling one: the last value given to set_thread_count, "
-             "or\nRAPT_NUM_THREADS if set, or the number of cores that this process may run on.");
+             "or\nRAPT_NUM_THREADS if set, or the number of cores that CPU affinity and the container's quota allow.");
   module.def("set_thread_count", &rapt::set_thread_count, nb::arg("threads"),
              "Sets the number of threads per call; 0 restores the default.");
   module.def(

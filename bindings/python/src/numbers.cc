@@ -156,7 +156,7 @@ nb::tuple tuple(nb::handle object, const Argument& argument, std::size_t least, 
   if (PyTuple_Check(object.ptr()) == 0) wrong_type(argument, object, form);
   nb::tuple result = nb::borrow<nb::tuple>(object);
   if (result.size() < least || result.size() > most) {
-    wrong_value(argument, "is a tuple of " + std::to_string(result.size()) + "; it must be " + form);
+    wrong_value(argument, "is a tuple of length " + std::to_string(result.size()) + "; it must be " + form);
   }
   return result;
 }

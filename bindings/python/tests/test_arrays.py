@@ -212,7 +212,7 @@ def test_float8_is_refused_by_its_name():
 
 
 def test_formats_of_the_buffer_protocol_that_are_no_numbers_are_refused():
-    assert "elements of the format 'c'" in refused(memoryview(b"abcd").cast("c"))
+    assert "elements of format 'c'" in refused(memoryview(b"abcd").cast("c"))
 
 
 @pytest.mark.parametrize("dtype", [">f4", ">f8", ">f2"])
@@ -309,7 +309,7 @@ def test_a_dlpack_loan_without_strides_is_row_major_and_given_back_once():
 
 @pytest.mark.parametrize(("changes", "text"), [
     ({"device_type": 2, "device": 1}, "query is on cuda:1; rapt computes on the CPU: pass query.cpu()"),
-    ({"device_type": 10}, "query is on a device of DLPack's type 10; rapt computes on the CPU"),
+    ({"device_type": 10}, "query is on a device of DLPack type 10; rapt computes on the CPU"),
     ({"lanes": 4}, "query has elements of 32 bits in 4 lanes; rapt computes with float32"),
     ({"bits": 4}, "query has elements of 4 bits in 1 lanes"),
     ({"code": 5, "bits": 64}, "query holds complex64"),

@@ -14,7 +14,8 @@ def kept_by_another(x):
 
 REFUSED = {
     "heads": (lambda layer, x: rapt.MultiheadAttention(8, 3),
-              "MultiheadAttention: embed_dim 8 is not a multiple of num_heads 3; give head_size, or sizes that divide"),
+              "MultiheadAttention: embed_dim 8 is not a multiple of num_heads 3; give head_size, or a number of heads "
+              "that divides embed_dim"),
     "device": (lambda layer, x: rapt.MultiheadAttention(8, 2, device="cuda"),
                "MultiheadAttention: device is cuda; rapt computes on the CPU: omit it"),
     "query": (lambda layer, x: layer(x[..., :7]),
@@ -47,7 +48,8 @@ REFUSED = {
             x, parameters=rapt.MultiheadAttention(12, 3, kv_heads=1).zero_gradients()), None),
     "parameter": (lambda layer, x: layer.set_parameter("W_q", x), None),
     "sequences": (lambda layer, x: layer(x, sequences=[0, 1]),
-                  "MultiheadAttention.forward: sequences are given without a cache; they name its sequences"),
+                  "MultiheadAttention.forward: sequences are given without a cache; they are ids of sequences in a "
+                  "cache"),
     "no file": (lambda layer, x: rapt.MultiheadAttention.load("nowhere.safetensors"), None),
 }
 

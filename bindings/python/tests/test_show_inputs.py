@@ -105,20 +105,20 @@ def test_tokens_name_queries_and_keys():
 
 REFUSED = {
     "rank 1": (lambda: rapt.show([0.5, 0.5]),
-               "show: weights has rank 1, shape (2,); it takes (Lq, Lk), (H, Lq, Lk) or (B, H, Lq, Lk)"),
+               "show: weights has rank 1, shape (2,); show takes (Lq, Lk), (H, Lq, Lk) or (B, H, Lq, Lk)"),
     "rank 5": (lambda: rapt.show(np.ones((1, 1, 1, 2, 2))),
-               "show: weights has rank 5, shape (1, 1, 1, 2, 2); it takes (Lq, Lk), (H, Lq, Lk) or (B, H, Lq, Lk)"),
+               "show: weights has rank 5, shape (1, 1, 1, 2, 2); show takes (Lq, Lk), (H, Lq, Lk) or (B, H, Lq, Lk)"),
     "empty": (lambda: rapt.show(np.ones((0, 3))), "show: weights has shape (0, 3); there is nothing to show"),
     "a number": (lambda: rapt.show(3.0),
-                 "show: weights is of type float; it takes an array (__dlpack__, the buffer protocol) or lists of "
+                 "show: weights is of type float; show takes an array (__dlpack__, the buffer protocol) or lists of "
                  "numbers"),
     "a string": (lambda: rapt.show("weights"),
-                 "show: weights is of type str; it takes an array (__dlpack__, the buffer protocol) or lists of "
+                 "show: weights is of type str; show takes an array (__dlpack__, the buffer protocol) or lists of "
                  "numbers"),
     "several arrays": (lambda: rapt.show((WEIGHTS, WEIGHTS)),
                        "show: weights is a tuple of arrays; give one of them, such as weights[0]"),
     "complex": (lambda: rapt.show(np.ones((2, 2), complex)),
-                "show: weights has type complex128; it takes float32, float64, float16 and bfloat16"),
+                "show: weights has type complex128; show takes float32, float64, float16 and bfloat16"),
     "ragged": (lambda: rapt.show([[0.5, 0.5], [1.0]]),
                "show: weights contains lists of unequal lengths, 2 and 1"),
     "scores": (lambda: rapt.show(np.array([[[0.5, 0.5], [0.25, -1.5]]])),
@@ -147,7 +147,7 @@ REFUSED = {
              "show: heads contains 2; weights of shape (2, 3, 4) has heads 0 … 1"),
     "heads": (lambda: rapt.show(WEIGHTS, heads=1), "show: heads is 1; it must be a list of numbers, such as [0, 1]"),
     "no heads": (lambda: rapt.show(WEIGHTS, heads=[]),
-                 "show: 0 heads requested; it shows 1 … 144: choose some with heads="),
+                 "show: 0 heads requested; show takes 1 to 144: choose some with heads="),
     "titles": (lambda: rapt.show(WEIGHTS, head_titles=["a"]),
                "show: head_titles has 1 titles, 2 heads are shown; they must be equal"),
     "largest": (lambda: rapt.show(WEIGHTS, largest=0), "show: largest is 0; it must be a number above 0"),

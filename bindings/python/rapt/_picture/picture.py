@@ -175,7 +175,7 @@ def _chosen_heads(heads, shape: tuple[int, ...]) -> list[int]:
         if not 0 <= head < count:
             raise ValueError(f"show: heads contains {head}; weights of shape {shape} has heads 0 … {count - 1}")
     if not 1 <= len(chosen) <= _MOST_HEADS:
-        raise ValueError(f"show: {len(chosen)} heads requested; it shows 1 … {_MOST_HEADS}: choose some with heads=")
+        raise ValueError(f"show: {len(chosen)} heads requested; show takes 1 to {_MOST_HEADS}: choose some with heads=")
     return chosen
 
 

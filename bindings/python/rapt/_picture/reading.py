@@ -87,7 +87,7 @@ def _from_interface(weights) -> Numbers:
     elif kind[1:] in _OF_INTERFACE:
         code, size = _OF_INTERFACE[kind[1:]], int(kind[2:])
     else:
-        raise ValueError(f"show: weights has type {getattr(weights, 'dtype', kind)}; it takes {_FLOATS}")
+        raise ValueError(f"show: weights has type {getattr(weights, 'dtype', kind)}; show takes {_FLOATS}")
     _require_rows(shape)
     strides = about.get("strides") or _compact(shape, size)
     order = ">" if kind[0] == ">" else "<"
@@ -119,7 +119,7 @@ def _from_dlpack(weights) -> Numbers:
     data, _, _, rank, kind, bits, lanes, shape_at, strides_at, offset = _DLTENSOR.unpack(tensor)
     code = _OF_DLPACK.get((kind, bits)) if lanes == 1 else None
     if code is None:
-        raise ValueError(f"show: weights has type {getattr(weights, 'dtype', 'unknown')}; it takes {_FLOATS}")
+        raise ValueError(f"show: weights has type {getattr(weights, 'dtype', 'unknown')}; show takes {_FLOATS}")
     shape = _integers(shape_at, rank)
     _require_rows(shape)
     size = bits // 8
@@ -132,7 +132,7 @@ def _from_buffer(buffer: memoryview) -> Numbers:
     _require_rows(shape)
     code = buffer.format.lstrip("@=<")
     if code not in _OF_INTERFACE.values():
-        raise ValueError(f"show: weights has type '{buffer.format}' of the buffer protocol; it takes {_FLOATS}")
+        raise ValueError(f"show: weights has type '{buffer.format}' of the buffer protocol; show takes {_FLOATS}")
     if not buffer.c_contiguous:
         return _from_lists(buffer.tolist())
     count, strides = shape[-1], tuple(buffer.strides or ())
@@ -153,7 +153,7 @@ def _from_lists(weights) -> Numbers:
     if getattr(level, "shape", ()):
         raise ValueError(f"show: weights is a {type(weights).__name__} of arrays; give one of them, such as weights[0]")
     if not shape or (level is not None and not hasattr(level, "__float__")):
-        raise ValueError(f"show: weights is of type {type(weights).__name__}; it takes an array (__dlpack__, the "
+        raise ValueError(f"show: weights is of type {type(weights).__name__}; show takes an array (__dlpack__, the "
                          "buffer protocol) or lists of numbers")
     _require_rows(tuple(shape))
 
@@ -171,7 +171,7 @@ def _from_lists(weights) -> Numbers:
 
 def _require_rows(shape: tuple[int, ...]) -> None:
     if len(shape) not in (2, 3, 4):
-        raise ValueError(f"show: weights has rank {len(shape)}, shape {shape}; it takes (Lq, Lk), (H, Lq, Lk) or "
+        raise ValueError(f"show: weights has rank {len(shape)}, shape {shape}; show takes (Lq, Lk), (H, Lq, Lk) or "
                          "(B, H, Lq, Lk)")
     if 0 in shape:
         raise ValueError(f"show: weights has shape {shape}; there is nothing to show")

@@ -125,7 +125,8 @@ class Views:
         query, key, value = (_flat(_with_heads(x, n), batch) for x, n in zip((query, key, value), heads))
         if mask is not None:
             if mask.dim() > rank:
-                raise ValueError(f"sdpa: attn_mask has {mask.dim()} dimensions, and the others at most {given}")
+                raise ValueError(f"sdpa: attn_mask has {mask.dim()} dimensions; with these query, key and value it "
+                                 f"must have at most {rank}")
             mask = _raised(mask, rank)
             mask = _flat(mask, batch if any(n != 1 for n in mask.shape[:-3]) else mask.shape[:-3])
         self.tensors = (query, key, value, mask)
@@ -166,8 +167,8 @@ def _grouped_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, int,
     """The number of heads of each, if one key head serves several query heads."""
     heads = [x.shape[-3] for x in (query, key, value)]
     if any(n == 0 or heads[0] % n for n in heads):
-        raise ValueError(f"sdpa: {heads[1]} heads of key and {heads[2]} of value; they must divide the "
-                         f"query's {heads[0]}")
+        raise ValueError(f"sdpa: key has {heads[1]} heads and value has {heads[2]}; both must divide the query's "
+                         f"{heads[0]}")
     return (heads[0], *heads[1:]) if heads[1] == heads[2] else (heads[0],) * 3
 
 
