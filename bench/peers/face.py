@@ -35,9 +35,9 @@ WORDS = {
         "layer": "`MultiheadAttention`, 1024 tokens, causal", "layer with weights": "the same with `need_weights=True`",
         "backward": "backward, n 512–4096", "training": "a training step of the layer",
         "training with dropout": "the same with dropout 0.1",
-        "below": "A range gives the worst and the best case, with 1 and with 2 threads where both were measured; a single "
-                 "number means one case, or cases that round alike. Below 1, the other library is faster. Inputs are f32 "
-                 "unless the row names another type.",
+        "below": "A range gives the worst and the best case, with 1 and with 2 threads where both were measured; a "
+                 "single number means one case, or cases that round alike. Below 1, the other library is faster. "
+                 "Inputs are f32 unless the row names another type.",
         "machine": "{name}: {cpu}, {cores} cores, {isa}; {versions}; {date} ([every case](docs/benchmarks/{page})).",
         "ahead": "Every case in which the other library is faster (b: batch, h: heads, n: tokens, d: head size):",
         "case": "case", "none": "None.",
