@@ -31,13 +31,14 @@ KNOWN_SPILLS = {"rows_kernel<Bf16, 256, true>": 148, "rows_kernel<F16, 256, true
 HEAD = """\
 # CUDA kernels as compiled
 
-Written by `make cuda-report`; a test compares it with every build that has `nvcc`. A kernel that multiplies by `wgmma`
-must not spill, but for two that do so far (`KNOWN_SPILLS` in `scripts/kernel_report.py`), and its instructions must not
-be serialized. Plain kernels may spill: they have as many registers as four blocks of a multiprocessor leave them.
+`make cuda-report` writes this page; a test compares it with every build that has `nvcc`. Kernels that multiply with
+`wgmma` must not spill, and their `wgmma` instructions must not be serialized. Two of these kernels still spill
+(`KNOWN_SPILLS` in `scripts/kernel_report.py`). Plain kernels may spill, because their registers are limited so that
+four blocks fit on a multiprocessor.
 
-Registers are per GPU thread; those of the rows kernel are moved between warpgroups when it runs. Shared memory is what is
-declared in the source: the rows kernel asks for more when it is launched. HGMMA counts the instructions of the tensor
-cores, UTMALDG those of the copy engine, and code is the size of the machine code in KB.
+Registers are per GPU thread; the rows kernel moves some of its registers between warpgroups at run time. Shared memory
+is the amount that is declared in the source; the rows kernel requests more at launch. HGMMA counts tensor-core
+instructions, UTMALDG counts instructions of the copy engine, and code is the size of the machine code in KB.
 
 | kernel | registers | shared bytes | stack bytes | spilled bytes: stores, loads | HGMMA | UTMALDG | code |
 |---|---:|---:|---:|---:|---:|---:|---:|

@@ -597,11 +597,12 @@ def page(times, text):
     lines = ["# Attention on a GPU, beside PyTorch", ""]
     if times:
         lines += [
-            f"{times['gpu']}, PyTorch {times['torch']}, cuDNN {times['cudnn']}. Medians of {times['rounds']} alternating rounds on",
+            f"{times['gpu']}, PyTorch {times['torch']}, cuDNN {times['cudnn']}. The numbers are medians of {times['rounds']} alternating rounds on",
             "random data, all in one process. Every result was checked before it was timed. Unless a row says otherwise, the",
-            "columns *cycles* and *time* are ratios of speed: for “a over b”, what b takes divided by what a takes, so above 1",
-            "means that a is faster (a row without a name for a is about rapt). Each case has a target, and a floor below which",
-            "it counts as missed. Cycles decide: time varies by up to 20 %, because the GPU lowers its clock at the power limit.",
+            "columns *cycles* and *time* give a speedup: in a row “a over b”, what b takes divided by what a takes, where a is",
+            "rapt if it is not named. Above 1, a is faster. Each case has a target, and a floor below which it counts as missed.",
+            "Cases are judged by cycles where they were measured, because time varies by up to 20 %: the GPU lowers its clock at",
+            "the power limit.",
             "",
         ]
     lines += [text, ""]

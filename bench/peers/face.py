@@ -35,7 +35,8 @@ WORDS = {
         "layer": "`MultiheadAttention`, 1024 tokens, causal", "layer with weights": "the same with `need_weights=True`",
         "backward": "backward, n 512–4096", "training": "a training step of the layer",
         "training with dropout": "the same with dropout 0.1",
-        "below": "Each cell gives the worst and the best case, over 1 and 2 threads. Below 1, the other library is faster. "
+        "below": "A range gives the worst and the best case, with 1 and with 2 threads where both were measured; a "
+                 "single number means one case, or cases that round alike. Below 1, the other library is faster. "
                  "Inputs are f32 unless the row names another type.",
         "machine": "{name}: {cpu}, {cores} cores, {isa}; {versions}; {date} ([every case](docs/benchmarks/{page})).",
         "ahead": "Every case in which the other library is faster (b: batch, h: heads, n: tokens, d: head size):",
@@ -50,7 +51,8 @@ WORDS = {
         "decode 16": "同上，bf16 和 f16", "weights": "前向并返回平均权重",
         "layer": "`MultiheadAttention`，1024 个词元，因果", "layer with weights": "同上，`need_weights=True`",
         "backward": "反向，n 512–4096", "training": "该层的一个训练步", "training with dropout": "同上，dropout 0.1",
-        "below": "每格依次为 1 线程和 2 线程下所有情形中的最差值与最好值；小于 1 表示对比库更快。未注明类型的为 f32。",
+        "below": "区间为最差与最好的情形，涵盖 1 线程和 2 线程（若两者都测过）；单个数表示只有一种情形，或各情形舍入后相同。"
+                 "小于 1 表示对比库更快。未注明类型的为 f32。",
         "machine": "{name}：{cpu}，{cores} 核，{isa}；{versions}；{date}（[全部结果](docs/benchmarks/{page})）。",
         "ahead": "对比库更快的全部情形（b：批大小，h：头数，n：词元数，d：头大小）：", "case": "情形", "none": "无。",
         "columns": ("机器", "对比库", "情形", "1 线程", "2 线程"),
@@ -121,8 +123,8 @@ def text(words, records):
 
 INDEX = """# Benchmarks
 
-`make bench` writes the page of the machine it runs on, a record of its ratios (`.json`) beside it, and this list. The
-speed tables of the READMEs come from the records of all machines.
+`make bench` writes a page for the machine that it runs on, a record of the measured ratios (`.json`) beside that page,
+and this list. The speed tables of the READMEs come from the records of all machines.
 
 """
 
