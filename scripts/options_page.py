@@ -29,7 +29,10 @@ SECTIONS = {
     "PackedSequences": "",
     "Pages": "",
     "Dropout": "",
-    "MultiHeadAttentionConfig": "Constructor arguments of a layer. `rapt run --model FILE` reads some of them from the shapes in the file, as marked; most others have a flag.",
+    "MultiHeadAttentionConfig": (
+        "Constructor arguments of a layer. `rapt run --model FILE` reads some of them from the shapes in the file, as\n"
+        "marked; most others have a flag."
+    ),
     "HeadSlice": "",
     "RotaryOptions": "",
     "RotaryScaling": "",
