@@ -38,7 +38,7 @@
 #pragma GCC visibility push(default)
 namespace rapt {
 
-// A mask whose kind says what true means. Shape: (Lq, Lk), or rank 4 that broadcasts to (B, Hq, Lq, Lk).
+// A mask whose kind says what its elements mean. Shape: (Lq, Lk), or rank 4 that broadcasts to (B, Hq, Lq, Lk).
 struct Mask {
   enum class Kind : std::uint8_t { keep, drop, add, fill };
 
@@ -59,9 +59,9 @@ struct Mask {
   double value = 0.0;
 };
 
-// The position of query 0 relative to the keys: query i has position i + offset. Causal, window and ALiBi share it. It
-// must be set when one of them is used and Lq ≠ Lk. When Lq = Lk, both alignments mean offset 0 (if key lengths shorten
-// a row, an unset alignment means top-left).
+// The position of query 0 relative to the keys: query i has position i + offset. Causal, window and ALiBi share it. The
+// alignment must be set when one of them is used and Lq ≠ Lk. When Lq = Lk, an unset alignment means top-left, even
+// where key lengths shorten a row; without key lengths, bottom-right is then the same.
 struct Alignment {
   enum class Kind : std::uint8_t { unnamed, top_left, bottom_right, offset };
 

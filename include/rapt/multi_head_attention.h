@@ -55,7 +55,7 @@ struct MultiHeadAttentionConfig {
   std::int64_t value_size = 0;        // embedding size of the value, PyTorch's vdim; 0: E
   std::int64_t output_size = 0;       // embedding size of the output; 0: E
   bool bias = true;                   // bias in the projections of q, k and v
-  std::optional<bool> output_bias{};  // bias in the output projection; absent: as `bias`
+  std::optional<bool> output_bias{};  // bias in the output projection; absent: equal to `bias`
   // Separate weights for q, k and v instead of one in_proj_weight. Always so if key_size or value_size differs from E.
   bool separate_projections = false;
   bool add_bias_kv = false;         // adds a learned key and value that every query sees: bias_k and bias_v

@@ -566,7 +566,7 @@ void rapt_layer_activations_destroy(rapt_layer_activations* activations);
 // ---------------------------------------------------------------- files
 
 rapt_status rapt_safetensors_open(rapt_safetensors** file, const char* path);
-// A file in memory, which must stay there; `name` is used in error messages.
+// A file in memory, which must stay valid until the file is closed; `name` is used in error messages.
 rapt_status rapt_safetensors_open_bytes(rapt_safetensors** file, const void* bytes, size_t size, const char* name);
 void rapt_safetensors_close(rapt_safetensors* file);
 rapt_status rapt_safetensors_count(const rapt_safetensors* file, size_t* count);

@@ -80,9 +80,10 @@ class Transformer {
   Tensor logits(std::span<const std::int32_t> tokens, TransformerCache& cache) const;
 
   // Returns the mean loss over targets (B, L): each is the next token, or kNoTarget to ignore it. Accumulates the
-  // gradients, times `scale`, into the model's gradients. For micro-batches, `scale` is each one's share of the
-  // targets; in order, they give the same bits as one batch if the shares are exact, as with 16 targets in each of 8
-  // rows. `seed` is the dropout seed; `batch_start` is the index of the first row in the whole batch.
+  // gradients, times `scale`, into the model's gradients. For a micro-batch, `scale` is its share of all targets.
+  // Micro-batches processed in order give the same bits as one batch if the shares are exact in floating point, as with
+  // 16 targets in each of 8 rows. `seed` is the dropout seed; `batch_start` is the index of the first row in the whole
+  // batch.
   double add_gradients(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets, std::int64_t batch,
                        double scale = 1.0, std::uint64_t seed = 0, std::int64_t batch_start = 0);
   // One Adam step on every parameter. Gradients are clipped to a global norm of `clip` before it (0: no clipping) and

@@ -29,7 +29,7 @@ class Arena {
     return {reinterpret_cast<T*>(memory_ + begin), static_cast<std::size_t>(count)};
   }
 
-  // As take, with value-initialized objects.
+  // Like take, but with value-initialized objects.
   template <class T>
   std::span<T> make(std::int64_t count) {
     const std::span<T> places = take<T>(count);

@@ -1,4 +1,5 @@
-// How many cores this process may use. Everything specific to an operating system or processor is behind this header.
+// How many cores this process may use. The parts that depend on the operating system or the processor are behind this
+// header.
 #pragma once
 
 #include <functional>

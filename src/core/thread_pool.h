@@ -92,7 +92,7 @@ class ThreadPool {
   std::atomic<std::uint32_t> served_ = 0;
 
   alignas(64) std::atomic<bool> busy_ = false;  // some thread owns the pool and all fields below
-  // Not std::thread: it holds heap memory referenced only from the new thread's stack, a leak in a forked child.
+  // Not std::thread, because it holds heap memory that only the new thread's stack refers to: a leak in a forked child.
   std::array<pthread_t, kMaxThreads> threads_{};
   std::uint32_t thread_count_ = 0;
   std::atomic<std::uint32_t> epoch_at_start_ = 0;
