@@ -43,10 +43,11 @@ struct ChunkBlock {
 };
 
 // A block is processed in tiles, each with as many rows as the register tile of an instruction set. Values are packed
-// once per block, so it should have several tiles.
+// once per block, so a block should have several tiles.
 inline constexpr std::int64_t kTilesPerBlock = 6;
 
-// Each row's final maximum and sum, stored for the pass that writes weights: for (b, h, query) of the tensors.
+// Each row's final maximum and sum, stored for the pass that writes weights and indexed by (b, h, query) of the
+// tensors.
 struct RowSums {
   std::span<float> m, l;  // empty: not requested
   std::int64_t heads = 0, queries = 0;

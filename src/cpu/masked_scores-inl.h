@@ -89,7 +89,7 @@ inline TileKeys VisibleTileKeys(const AttentionProblem& problem, const TileRows&
   return keys;
 }
 
-// Whether causal mask, window or key length hide some of these keys from some row.
+// Whether the causal mask, the window or the key length hides some of these keys from some row.
 HWY_INLINE bool IsEdge(const TileRows& rows, KeyRange range) { return !rows.all_see(range); }
 
 // Steps 3 to 5: add, fill, hide.

@@ -40,7 +40,8 @@ class ChunkList {
 class SeenKeys {
  public:
   SeenKeys() = default;
-  // For all rows from one to another: both ends of a row's visible range ascend with the row.
+  // For all rows from one to another. The keys of these two suffice, because both ends of a row's visible range ascend
+  // with the row.
   SeenKeys(VisibleKeys of_first, VisibleKeys of_last)
       : range_{of_first.first, of_last.last}, leading_(std::max(of_first.leading, of_last.leading)) {}
 

@@ -32,7 +32,7 @@ HWY_NOINLINE inline void Softcap(double cap, std::int64_t vectors, std::int64_t 
                 [&](Vec x, std::int64_t, std::int64_t) HWY_ATTR { return hn::Mul(limit, Tanh(hn::Mul(x, inverse))); });
 }
 
-// −slope · |position − j|, added.
+// Adds −slope · |position − j|.
 HWY_NOINLINE inline void AddAlibi(const AttentionProblem& problem, const TileRows& rows, std::int64_t first,
                                   std::int64_t count, float* s) {
   HWY_ALIGN float slope[TileRows::kMax];
@@ -80,7 +80,7 @@ HWY_NOINLINE inline void ApplyMask(const Mask& mask, const TileRows& rows, std::
   }
 }
 
-// −inf where causal, window or length hide a key from a row.
+// Sets the score to −inf where the causal mask, the window or the key length hides a key from a row.
 HWY_NOINLINE inline void HideOutside(const TileRows& rows, std::int64_t first, std::int64_t count, float* s) {
   HWY_ALIGN float begin[TileRows::kMax];
   HWY_ALIGN float end[TileRows::kMax];

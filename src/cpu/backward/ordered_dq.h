@@ -13,7 +13,7 @@ namespace rapt::cpu {
 
 // The contribution of one chunk of keys to dq of one tile of rows, and its destination.
 struct DqPart {
-  std::atomic<std::int64_t>* next_chunk = nullptr;  // the next one to be added to this tile
+  std::atomic<std::int64_t>* next_chunk = nullptr;  // the next chunk to be added to this tile
   std::int64_t chunk = 0;                           // its place among the chunks that the tile visits
   float* to = nullptr;                              // row r begins at to + r · stride
   std::int64_t stride = 0;

@@ -56,7 +56,8 @@ struct KeptWeights {
   }
 };
 
-// mean += (p · factor) · share. As in Emit, but weights are non-negative, so the sum needs no lower bound.
+// mean += (p · factor) · share. The same as in Emit, except that weights are non-negative, so the sum needs no lower
+// bound.
 template <int kV>
 HWY_NOINLINE void AddToMean(std::int64_t count, const float* HWY_RESTRICT p, const float* factor, float share,
                             float* HWY_RESTRICT mean) {

@@ -85,7 +85,7 @@ class Rotation {
         in_place_(problem.from.data() == problem.to.data()),
         one_type_(problem.from.dtype() == problem.to.dtype()) {}
 
-  // Tokens from `begin` to `end` of all B · L.
+  // Rotates tokens begin … end − 1 of all B · L.
   void run(std::int64_t begin, std::int64_t end) {
     const std::int64_t length = p_.to.size(2);
     const std::int64_t most = std::clamp<std::int64_t>(kBlockPairs / std::min(half_, kMaxPairs), 1, kMaxTokens);
@@ -108,7 +108,7 @@ class Rotation {
   void rotate_block(std::int64_t b, std::int64_t i, std::int64_t tokens, std::int64_t pair, std::int64_t count) {
     for (std::int64_t n = 0; n < tokens; ++n) angles_[index(n)] = angles(p_.positions.at(b, i + n), n, pair, count);
     const std::int64_t heads = p_.to.size(1);
-    // In memory order: in (B, H, L, D) tokens are adjacent, in (B, L, H, D) heads.
+    // In memory order: in (B, H, L, D) tokens are adjacent, in (B, L, H, D) heads are.
     if (std::abs(p_.to.stride(1)) < std::abs(p_.to.stride(2))) {
       for (std::int64_t n = 0; n < tokens; ++n) {
         for (std::int64_t h = 0; h < heads; ++h) rotate_row(b, h, i + n, angles_[index(n)], pair, count);

@@ -22,7 +22,8 @@ namespace rapt::cpu::HWY_NAMESPACE {
 
 // ---------------------------------------------------------------- a vector of packed weights
 
-// Two rows of a panel start at `rows`, `width` elements each: vector v of the first one or, if odd, of the second.
+// Two rows of a panel start at `rows`, `width` elements each. Columns gives vector v of the first row or, if `odd`, of
+// the second.
 struct StoredF32 {
   static constexpr std::int64_t kBytes = 4;
   static HWY_INLINE Vec Columns(const std::byte* rows, std::int64_t width, std::int64_t v, bool odd, bool /*crowded*/) {
@@ -50,7 +51,7 @@ struct StoredF16 {
 
 // ---------------------------------------------------------------- one register tile
 
-// Some compilers reload a vector for each use to save a register that is free: then loads, not multiplications, are the
+// Some compilers reload a vector for each use to save a register that is free. Loads, not multiplications, are then the
 // bottleneck.
 HWY_INLINE Vec KeepInRegister(Vec v) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
@@ -126,7 +127,7 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
     }
   };
   std::int64_t k = 0;
-  if constexpr (kRows == 1 && kPanels <= 2) {  // with registers to spare: longer reads from each panel in turn
+  if constexpr (kRows == 1 && kPanels <= 2) {  // spare registers allow longer reads from each panel in turn
     for (; k + 4 <= tile.inputs; k += 4, panel += 2 * kPair) add(k, std::integral_constant<int, 4>());
   }
   if constexpr (kRows <= 2) {
