@@ -138,7 +138,7 @@ NpyArray NpzFile::at(std::string_view name, const NpyOptions& options) const {
   MemberReader reader(io::zip_member_bytes(state_->bytes, member, checks), member, checks);
   const std::vector<std::byte> start = read_header(reader, member.full_size, checks);
   const io::NpyHeader header = io::parse_npy_header(start, checks);
-  // A header of under 12 bytes would leave part of the array in `start`; no valid header is so short.
+  // A header of less than 12 bytes would leave part of the array in `start`; no valid header is so short.
   checks.require(header.data_begin == start.size(), "its header is too short to describe an array");
   NpyArray array = io::read_array(header, member.full_size - header.data_begin, options, checks,
                                   [&](std::span<std::byte> to) { reader.read(to); });

@@ -78,7 +78,7 @@ void CacheView::apply(AttentionOptions& options) const {
 }
 
 KvCache::State::State(const KvCacheConfig& given, Device where) : config(checked(given)), device(where) {
-  // The pages of one head are adjacent: a sequence in consecutive pages is read as contiguous memory.
+  // The pages of one head are adjacent, so that a sequence in consecutive pages is read as contiguous memory.
   const Dims heads = paged() ? Dims{config.kv_heads, config.pages, config.page_size}
                              : Dims{config.sequences, config.kv_heads, config.length};
   const auto make = [&](std::int64_t width) {
@@ -240,7 +240,7 @@ void KvCache::State::check_finite(const char* name, const ConstTensorView& view,
             row / view.size(2) % view.size(1), ", token ", row % view.size(2), "; i8 cannot store it");
 }
 
-// Allocates pages for `count` more tokens; the last page is made unshared.
+// Allocates pages for `count` more tokens. If the last page is shared, the sequence gets its own copy.
 void KvCache::State::reserve(Sequence& sequence, std::int64_t count, const Workers& workers) {
   if (count > 0 && shares_last_page(sequence)) {
     const std::int32_t shared = sequence.pages.back();

@@ -34,7 +34,7 @@ inline constexpr std::size_t kRoles = 13;
 
 std::string_view words_of(Role role);
 
-// One way to name the tensors of a layer. Empty: there is no such tensor.
+// One way to name the tensors of a layer. An empty name means that there is no such tensor.
 struct Spelling {
   NameFamily family;
   std::string_view qkv, q, k, v, out;  // of weights and biases, without ".weight"

@@ -15,7 +15,8 @@
 
 namespace rapt::nn {
 
-// What a product computes. Several may use the same weights: which are packed depends on how the layer is called.
+// What a product computes. Several projections may use the same weights; which of them are packed depends on how the
+// layer is called.
 enum class Projection : std::uint8_t {
   qkv,  // of one x: self-attention
   q,
