@@ -1,4 +1,4 @@
-// GPUs and their limits. No CUDA header.
+// GPUs and their limits. Includes no CUDA header.
 #pragma once
 
 #include "cuda/launch.h"

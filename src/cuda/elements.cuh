@@ -29,7 +29,7 @@ RAPT_HOST_DEVICE float f16_to_float(std::uint16_t bits) {
 }
 
 RAPT_HOST_DEVICE std::uint16_t float_to_bf16(float value) {
-#if defined(__CUDA_ARCH__)  // in integer arithmetic: the instruction needs sm_80
+#if defined(__CUDA_ARCH__)  // in integer arithmetic, because the instruction needs sm_80
   const std::uint32_t bits = __float_as_uint(value);
   if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);  // NaN, made quiet
   return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);

@@ -17,7 +17,7 @@ namespace rapt::cuda {
 
 inline constexpr int kTileRows = 128;
 inline constexpr int kGroupRows = 64;    // rows of a warpgroup
-inline constexpr int kChunkKeys = 2048;  // C = S: a chunk is a span
+inline constexpr int kChunkKeys = 2048;  // a multiple of every step size
 inline constexpr int kMaxHeadSize = 256;
 
 // The kernel's head size: D and Dv are padded to it with zeros.

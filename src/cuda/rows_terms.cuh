@@ -167,8 +167,8 @@ RAPT_DEVICE float capped(float s, float to_exponent, float cap) {
   return __fmaf_rn(-2.0F * cap, reciprocal_approx(__fadd_rn(1.0F, e)), cap);
 }
 
-// Steps 1 to 5 for the scores of a step, except for keys hidden by causal mask, window and length. `early` holds the
-// first mask if kEarly.
+// Steps 1 to 5 for the scores of a step, except for keys hidden by the causal mask, the window or the key length.
+// `early` holds the first mask if kEarly.
 template <bool kEarly>
 RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores], const TermRows& rows,
                                 const MaskRows& early) {
