@@ -52,7 +52,7 @@ class NpyArray {
   NpyArray() = default;
   NpyArray(Tensor memory, bool fortran_order) : memory_(std::move(memory)), fortran_order_(fortran_order) {}
 
-  // In the array's shape. Fortran order is expressed by strides: no data is moved.
+  // In the array's shape. Fortran order is expressed by strides, so no data is moved.
   ConstTensorView view() const;
   DType dtype() const { return memory_.dtype(); }
   // Row-major: the memory itself, or a copy if the order is Fortran.

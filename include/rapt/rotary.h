@@ -131,7 +131,7 @@ struct RotaryCall {
 class Rotary {
  public:
   explicit Rotary(std::int64_t head_size, const RotaryOptions& options = {});
-  // Copy-only: a moved-from object would have no state.
+  // Copy-only, because a moved-from object would have no state.
   Rotary(const Rotary&) = default;
   Rotary& operator=(const Rotary&) = default;
   ~Rotary() = default;

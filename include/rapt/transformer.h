@@ -69,14 +69,14 @@ class Transformer {
   ~Transformer();
 
   const TransformerConfig& config() const;
-  // Turns the causal mask on or off, at any time: the mask has no parameters.
+  // Turns the causal mask on or off. This is possible at any time, because the mask has no parameters.
   void set_causal(bool causal);
 
   // Logits (B, L, V) for tokens (B, L). `weights`, if given, receives each layer's attention weights, (B, H, L, L).
   Tensor logits(std::span<const std::int32_t> tokens, std::int64_t batch = 1,
                 std::vector<Tensor>* weights = nullptr) const;
-  // Logits (1, L, V) for the next tokens of one sequence, which are appended to the cache. For causal models only:
-  // without the mask, a new token would change the results of earlier ones.
+  // Logits (1, L, V) for the next tokens of one sequence, which are appended to the cache. For causal models only,
+  // because without the mask a new token would change the results of earlier ones.
   Tensor logits(std::span<const std::int32_t> tokens, TransformerCache& cache) const;
 
   // Returns the mean loss over targets (B, L): each is the next token, or kNoTarget to ignore it. Accumulates the

@@ -99,7 +99,7 @@ std::optional<double> parse_cfs_quota(std::string_view quota, std::string_view p
 
 std::optional<double> parse_cpu_max(std::string_view cpu_max) {
   std::string_view rest = trimmed(cpu_max);
-  const std::string_view quota = take_until(rest, ' ');  // "max" is not a number: no limit
+  const std::string_view quota = take_until(rest, ' ');  // "max" is not a number, so there is no limit
   return parse_cfs_quota(quota, rest);
 }
 

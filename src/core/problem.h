@@ -2,7 +2,7 @@
 //
 // src/attention builds it and an engine may trust it: shapes agree, masks are expanded to (B, Hq, Lq, Lk), every
 // default is filled in. Batch rows and packed sequences are one list, so engines need no code for packing. Lists are in
-// the call's workspace or in the caller's options: a call allocates nothing on the heap.
+// the call's workspace or in the caller's options, so a call allocates nothing on the heap.
 #pragma once
 
 #include <algorithm>
@@ -91,8 +91,8 @@ struct AttentionProblem {
 
   int threads = 1;
   const ParallelFor* parallel_for = nullptr;  // the caller's, or the pool's
-  // The variant of the engine that a call uses, if there are several (instruction sets). Queried once: a call keeps its
-  // variant even if another is selected meanwhile.
+  // The variant of the engine that a call uses, if there are several (instruction sets). It is queried once, so that a
+  // call keeps its variant even if another is selected meanwhile.
   const void* variant = nullptr;
 
   // The type in which scores are summed: f64 for f64 input, f32 for all others. The type matters where −1e9 is added to

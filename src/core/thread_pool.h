@@ -33,8 +33,8 @@ class Job {
   // whether subnormals are kept. Bits must not depend on which thread runs a task.
   void enter_float_mode() const { std::fesetenv(&float_mode_); }
 
-  // Runs tasks until none is left to start. A task that throws does not stop the others: the set of tasks that run must
-  // not depend on the number of threads.
+  // Runs tasks until none is left to start. A task that throws does not stop the others, because the set of tasks that
+  // run must not depend on the number of threads.
   void work();
 
   // Rethrows the exception of the lowest index that threw, regardless of timing: the same one as in a serial run. Call
@@ -65,7 +65,8 @@ class ThreadPool {
   // false, with no side effects, if another thread's job is using the pool.
   bool try_run(Job& job, int workers);
 
-  // Joins the threads and rejects later jobs. Does nothing if a job is running: this must never wait for a task.
+  // Joins the threads and rejects later jobs. Does nothing if a job is running, because this must never wait for a
+  // task.
   void shut_down();
 
  private:

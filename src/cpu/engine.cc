@@ -77,7 +77,7 @@ std::int64_t query_blocks(const ForwardProblem& problem, std::int64_t queries_pe
 }
 
 // Whether the only capture of a call is a mean of the weights that the output uses. Such weights need not be
-// recomputed: a worker can keep the weights of a head until the sums of its rows are known.
+// recomputed, because a worker can keep the weights of a head until the sums of its rows are known.
 bool can_keep_weights(const ForwardProblem& problem) {
   const std::span<const Capture> captures = problem.outputs.captures;
   return captures.size() == 1 && is_weights(captures[0].stage) && captures[0].of.mean_over_heads &&

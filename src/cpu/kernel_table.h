@@ -13,7 +13,7 @@
 namespace rapt::cpu {
 
 // Keys form chunks at multiples of this, counted within their sequence. Each chunk has its own softmax, and chunks are
-// merged in ascending order: part of the arithmetic contract, so changing it changes bits.
+// merged in ascending order. This is part of the arithmetic contract, so another chunk size changes bits.
 inline constexpr std::int64_t kChunk = 256;
 
 // A row is one query of one head; the heads that share a kv head are processed together. Row r of a sequence and kv

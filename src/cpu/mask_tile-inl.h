@@ -108,8 +108,8 @@ HWY_NOINLINE inline void LoadMaskTile(const Mask& mask, const TileRows& rows, st
   });
 }
 
-// Prefetches a part of a mask while the scores are computed: its rows are short and far apart, so the hardware
-// prefetcher does not help.
+// Prefetches a part of a mask while the scores are computed. The rows of the part are short and far apart, so the
+// hardware prefetcher does not help.
 inline void PrefetchMask(const Mask& mask, const TileRows& rows, KeyRange range) {
   if (mask.view.stride(3) != 1) return;
   const MaskRows source(mask, rows, range.first);

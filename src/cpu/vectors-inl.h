@@ -155,7 +155,7 @@ HWY_INLINE void StoreFourColumns(Vec c0, Vec c1, Vec c2, Vec c3, float* const* r
 #endif
 
 // Calls visit(n, column) for elements n of kLanes rows, row r in lane r, in whole vectors and then in fours. Returns
-// how many were visited: the rest, fewer than four, is left to the caller.
+// how many were visited; the rest, fewer than four, is left to the caller.
 template <class Visit>
 HWY_INLINE std::int64_t LoadColumns(const float* const* rows, std::int64_t count, const Visit& visit) {
   std::int64_t n = 0;

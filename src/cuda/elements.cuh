@@ -58,7 +58,7 @@ RAPT_HOST_DEVICE float load_float(const void* data, DType dtype, std::int64_t of
     case DType::f64: return static_cast<float>(static_cast<const double*>(data)[offset]);
     case DType::boolean: break;
   }
-  // A byte, not a bool: memory cast to bool may hold values other than 0 and 1.
+  // Read as a byte, not as a bool, because memory cast to bool may hold values other than 0 and 1.
   return static_cast<const std::uint8_t*>(data)[offset] != 0 ? 1.0F : 0.0F;
 }
 

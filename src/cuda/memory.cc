@@ -60,7 +60,7 @@ std::byte* allocate(int device, std::size_t bytes) {
   return allocated(memory, code, "cudaMalloc", device);
 }
 
-// Errors are ignored: this function cannot report them, and the next call reports an error of earlier work.
+// Errors are ignored, because this function cannot report them, and the next call reports an error of earlier work.
 void free_memory(int device, std::byte* memory) noexcept {
   int before = device;
   (void)cudaGetDevice(&before);

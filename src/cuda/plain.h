@@ -54,7 +54,7 @@ void plain_captures(const Arguments& arguments, std::span<const Selected> captur
 // ---------------------------------------------------------------- backward
 
 // Upstream gradients and the gradients to write; a tensor without data is absent. Of the arguments, out and lse are not
-// read: the kernels sum every row again, in f32.
+// read, because the kernels sum every row again, in f32.
 struct Gradients {
   DeviceTensor dout;  // (B, Hq, Lq, Dv)
   DeviceTensor dlse;  // (B, Hq, Lq): `element` is 0

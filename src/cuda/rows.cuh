@@ -112,8 +112,8 @@ RAPT_DEVICE void fetch_totals(const float4* totals, float4 (&batch)[kBatch]) {
   for (int i = 0; i < kBatch; ++i) batch[i] = totals[i * 128];
 }
 
-// o becomes the total merged with o. The first batch has been fetched; the others are fetched one at a time, into the
-// registers of the first.
+// Merges the total of the earlier chunks into o. The first batch has been fetched; the others are fetched one at a
+// time, into the registers of the first.
 template <int kSize, int kBatch>
 RAPT_DEVICE void merge_totals(const float4* totals, float4 (&batch)[kBatch], float (&o)[kSize / 2],
                               const MergeWeights& w) {

@@ -44,7 +44,8 @@ struct TermRows {
     return row_offset(mask, tile->sequence, x == 0 ? head[0] : head[1], x == 0 ? query[0] : query[1]) +
            first_key * mask.view.element;
   }
-  // The mask element for score i. A key that does not exist uses the last one that does: its score is hidden anyway.
+  // The mask element for score i. A key that does not exist uses the last one that does, because its score is hidden
+  // anyway.
   RAPT_DEVICE std::int64_t offset_of_score(const MaskTerm& mask, int i) const {
     const std::int32_t key = i / 4 * 8 + 2 * lane + i % 2, last = tile->sequence.key_count - 1 - first_key;
     return offset(mask, i / 2 % 2) + (key < last ? key : last) * mask.view.element;

@@ -106,7 +106,7 @@ bool NpzFile::contains(std::string_view name) const { return state_->places.cont
 
 namespace {
 
-// Reads the header through `reader`: its first bytes give its length.
+// Reads the header through `reader`. The first bytes of the header give its length.
 std::vector<std::byte> read_header(MemberReader& reader, std::uint64_t full_size, const FileChecks& checks) {
   constexpr std::size_t kFixed = 12;  // enough to know the length of the rest, in any version
   checks.require(full_size >= kFixed, "has ", full_size, " bytes; a .npy header alone takes more");

@@ -105,7 +105,7 @@ void require_apart(std::vector<ZipMember>& members, const Directory& directory, 
   for (std::size_t i = 0; i < order.size(); ++i) {
     ZipMember& member = *order[i];
     member.limit = i + 1 < order.size() ? order[i + 1]->local_begin : directory.begin;
-    // Neither sum overflows: both were compared with the position of the directory.
+    // Neither sum overflows, because both were compared with the position of the directory.
     checks.require(member.local_begin + kLocalSize + member.size <= member.limit, "member ", quoted(member.name),
                    " at byte ", member.local_begin, " overlaps what begins at byte ", member.limit);
   }

@@ -215,7 +215,7 @@ void KvCache::State::check_room(std::span<const std::int64_t> ids, std::int64_t 
   std::size_t over = ids.size();  // the first row whose pages do not fit
   for (std::size_t b = 0; b < ids.size(); ++b) {
     Sequence& of = sequences[static_cast<std::size_t>(ids[b])];
-    // Among sequences that share a page, the last one to write keeps it: the count is decremented here, and restored
+    // Among sequences that share a page, the last one to write keeps it, so the count is decremented here, and restored
     // below.
     of.copies_last = count_of(b) > 0 && shares_last_page(of);
     if (of.copies_last) --page_users[static_cast<std::size_t>(of.pages.back())];

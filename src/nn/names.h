@@ -48,7 +48,7 @@ struct Spelling {
 
 std::span<const Spelling> spellings();
 
-// A tensor by its name and shape: finding a layer reads no data.
+// A tensor by its name and shape, because finding a layer reads no data.
 struct Listed {
   std::string name;
   std::vector<std::int64_t> shape;

@@ -57,7 +57,7 @@ class Projections {
   void find_biases();                                              // the parameters were moved
 
  private:
-  // Not std::once_flag: unwinding through it allocates, and packing throws when memory runs out.
+  // Not std::once_flag, because unwinding through it allocates, and packing throws when memory runs out.
   struct Slot {
     std::atomic<bool> full = false;
     std::mutex filling;

@@ -312,7 +312,7 @@ inline void WeightsAndTheirGradient(const BackwardProblem& problem, const TileRo
   AddWeightsGradients(problem, rows, Stage::weights, keys.range, scratch);
 }
 
-// Sets g to 0 where a score was filled: a filled score has no gradient.
+// Sets g to 0 where a score was filled, because a filled score has no gradient.
 inline void DropFilled(const BackwardProblem& problem, const TileRows& rows, KeyRange range,
                        const GradientScratch& scratch) {
   for (const Mask& mask : problem.masks) {

@@ -196,7 +196,7 @@ class DecodeBlock {
   const TileRows& rows() const { return rows_; }
 
   // Processes the chunks at some places of a list, in order: it writes row r's partial for a chunk to partial_of(place,
-  // r), then calls done(place). The keys of several chunks are read before their values: alternating between keys and
+  // r), then calls done(place). The keys of several chunks are read before their values. Alternating between keys and
   // values is slower, because the hardware prefetcher has to detect each stream again.
   template <class PartialOf, class Done>
   void attend(const ChunkList& chunks, PlaceRange places, const PartialOf& partial_of, const Done& done) const {
@@ -333,7 +333,7 @@ inline void AttendDecode(const ForwardProblem& problem, const RowBlock& block, c
                          const Scratch& scratch) {
   const DecodeBlock decode(problem, block, scratch);
   const TileRows& rows = decode.rows();
-  // Computed on each use: filling arrays of kDecodeRows states would take longer than a row with few keys.
+  // Computed on each use, because filling arrays of kDecodeRows states would take longer than a row with few keys.
   const std::int64_t floats = RowState::floats(problem.value_size);
   const auto whole = [&](std::int64_t r) {
     return RowState(scratch.row_states.data() + r * floats, problem.value_size);

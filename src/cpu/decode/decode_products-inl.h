@@ -290,7 +290,8 @@ struct ValueColumns<std::int8_t> {
 };
 
 // o[r] += Σ_j p[r][j] · v_j for kRows rows and kKeys keys: kV vectors of columns from d on. The loads of each key are
-// unrolled: a load that steps from row to row would make the hardware prefetch the same columns of distant rows.
+// unrolled, because a load that steps from row to row would make the hardware prefetch the same columns of distant
+// rows.
 template <class T, int kRows, int kKeys, int kV>
 HWY_INLINE void DecodeColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT values, std::int64_t stride,
                               const float* HWY_RESTRICT scales, std::int64_t d, Prefetcher& prefetcher,

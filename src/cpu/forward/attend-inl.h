@@ -113,7 +113,7 @@ struct Tiles {
   SeenKeys any;                            // keys visible to at least one row
 
  private:
-  // Tiles of similar width: a last tile of one vector would leave FMA units idle.
+  // Tiles of similar width, because a last tile of one vector would leave FMA units idle.
   template <class RowsOf>
   Tiles(const ForwardProblem& problem, std::int64_t row_count, const Scratch& scratch, const RowsOf& rows_of) {
     const std::int64_t vectors = (row_count + kLanes - 1) / kLanes;

@@ -11,7 +11,7 @@ struct AdamNumbers {
   float keep1, take1, keep2, take2, kept, step, inverse, tiny;
 };
 
-// Each is elementwise and evaluates its formula in order: the bits do not depend on the instruction set.
+// Each is elementwise and evaluates its formula in order, so the bits do not depend on the instruction set.
 struct LayerKernels {
   void (*add)(float* to, const float* x, std::int64_t count) = nullptr;
   void (*adam)(const AdamNumbers& with, const float* g, float* first, float* second, float* p,

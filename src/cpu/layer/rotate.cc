@@ -171,8 +171,8 @@ class Rotation {
     write(stride * pair + apart, second_);
   }
 
-  // Copies to `to`, where it is then rotated. If types differ, copies only the rest: rotated elements are converted
-  // later.
+  // Copies to `to`, where it is then rotated. If types differ, copies only the rest, because the rotated elements are
+  // converted later.
   void copy_row(const std::byte* from, std::byte* to) const {
     const std::int64_t from_step = p_.from.stride(3), size = p_.to.size(3);
     if (one_type_ && step_ == 1 && from_step == 1) {
@@ -201,7 +201,7 @@ class Rotation {
   const RotaryProblem& p_;
   const std::int64_t half_, from_size_, to_size_, step_;
   const bool in_place_, one_type_;
-  // Uninitialized: each is written before it is read.
+  // Uninitialized, because each is written before it is read.
   std::array<Angles, kMaxTokens> angles_;
   alignas(64) std::array<C, kBlockPairs> cosines_, sines_;
   alignas(64) std::array<C, kMaxPairs> first_, second_;

@@ -133,7 +133,7 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
   if constexpr (kRows <= 2) {
     for (; k + 2 <= tile.inputs; k += 2, panel += kPair) add(k, std::integral_constant<int, 2>());
   } else {
-    // Many rows take long, and their destination may be out of cache: it is prefetched too, row by row.
+    // Many rows take long, and their destination may be out of cache, so it is prefetched too, row by row.
     const std::byte* prefetch = tile.prefetch;
     const std::int64_t share = RoundUp(tile.inputs, 2 * kRows) / kRows;
     for (int r = 0; r < kRows; ++r) {
@@ -158,7 +158,7 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
 // since DRAM serves four streams faster than two.
 constexpr std::int64_t kPanelsTogether = kMR > 4 ? 4 : 2;
 
-// Rows in tiles of nearly the same height: a tile of one row has too few chains to hide the FMA latency.
+// Rows in tiles of nearly the same height, because a tile of one row has too few chains to hide the FMA latency.
 struct TileHeights {
   explicit TileHeights(std::int64_t rows) : tiles((rows + kMR - 1) / kMR), height(rows / tiles), higher(rows % tiles) {}
   std::int64_t of(std::int64_t tile) const { return tile < higher ? height + 1 : height; }
