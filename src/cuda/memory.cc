@@ -34,7 +34,7 @@ cudaMemPool_t pool_of(int device) {
     std::once_flag made;
     cudaMemPool_t pool = nullptr;
   };
-  static std::array<Pool, kMostDevices> pools;  // their CUDA pools are never destroyed: at exit, CUDA may be gone
+  static std::array<Pool, kMostDevices> pools;  // their CUDA pools are not destroyed, because CUDA may be gone at exit
   if (static_cast<std::size_t>(device) >= kMostDevices) return nullptr;
   Pool& mine = pools[static_cast<std::size_t>(device)];
   std::call_once(mine.made, [&] {

@@ -147,7 +147,7 @@ constexpr int kKeyGroups = kRows > 4 || (kRows == 4 && kLanes == 16) ? 1 : 2;
 template <class T>
 constexpr bool kScaled = std::is_same_v<T, std::int8_t>;
 
-// Scores of kRows queries with the kLanes keys at `rows` and, if kGroups is 2, with as many keys `group` elements
+// Scores of kRows queries with the kLanes keys at `rows` and, if kGroups is 2, with kLanes more keys `group` elements
 // further on. q is (D, kRows); `scales` has one number for each key.
 template <class T, int kRows, int kGroups>
 HWY_INLINE void DecodeKeyScores(const float* HWY_RESTRICT q, std::int64_t head_size, const T* const* rows,

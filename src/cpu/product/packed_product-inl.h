@@ -71,7 +71,7 @@ struct ProductTile {
   std::int64_t from_stride = 0;
   float* to = nullptr;  // destination of the sums
   std::int64_t to_stride = 0;
-  const std::byte* prefetch = nullptr;  // the data needed next, to prefetch meanwhile
+  const std::byte* prefetch = nullptr;  // the data needed next, prefetched during this product
   std::int64_t prefetch_step = 0;       // bytes to prefetch per two rows of the panel
 };
 
