@@ -183,8 +183,8 @@ build/%/build.ninja: CMakePresets.json | setup
 	cmake --preset $*
 build/sanitize/build.ninja build/sanitize-all/build.ninja build/fuzz/build.ninja: | setup-lint
 
-# The CUDA engine is part of the release build wherever nvcc is found. CUDA=pypi takes the compiler from PyPI instead, at
-# a fixed version, for machines without a CUDA toolkit: make CUDA=pypi build
+# The CUDA engine is part of the release build wherever nvcc is found. CUDA=pypi takes the compiler from PyPI instead,
+# at a fixed version, for machines without a CUDA toolkit: make CUDA=pypi build
 CUDA ?=
 ifeq ($(CUDA),pypi)
 export CUDACXX := $(CURDIR)/build/cuda-venv/nvcc
