@@ -84,7 +84,7 @@ void check_starts(const Checks& checks, std::string_view name, const std::vector
                  length, "; they must be equal");
 }
 
-// One span for each batch row, or for each packed sequence; offsets come later.
+// One span for each batch row, or for each packed sequence; the offsets are set later.
 void resolve_sequences(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
   const PackedSequences& packed = options.packed;
   const bool is_packed = !packed.query_starts.empty() || !packed.key_starts.empty();

@@ -136,8 +136,8 @@ class PendingDq;  // cpu/backward/ordered_dq.h
 struct BackwardKernels {
   // Bytes that one worker needs for blocks of up to `chunks` chunks.
   std::size_t (*scratch_bytes)(const BackwardProblem& problem, std::int64_t chunks) = nullptr;
-  // The steps, each for one item, in this order: compute the statistics of each row of a tile; dk and dv of a block of
-  // keys, and its parts of dq; store dq in its tensor; the gradient of a mask.
+  // The steps, each for one item, in this order: compute the statistics of each row of a tile; compute dk and dv of a
+  // block of keys, and its parts of dq; store dq in its tensor; compute the gradient of a mask.
   void (*prepare)(const BackwardProblem& problem, const HeadRows& rows, std::int64_t tile, const BackwardState& state,
                   std::span<std::byte> scratch) = nullptr;
   void (*differentiate)(const BackwardProblem& problem, const KeyBlock& block, const BackwardState& state,

@@ -27,7 +27,8 @@ std::uint16_t u16(Bytes bytes, std::uint64_t at) { return read_number<std::uint1
 std::uint32_t u32(Bytes bytes, std::uint64_t at) { return read_number<std::uint32_t>(bytes, at); }
 std::uint64_t u64(Bytes bytes, std::uint64_t at) { return read_number<std::uint64_t>(bytes, at); }
 
-// The comment extends to the end of the file; searches backwards through the maximum length of a comment.
+// Finds the end record. Its comment extends to the end of the file, so this searches backwards through the maximum
+// length of a comment.
 std::uint64_t find_end(Bytes file, const FileChecks& checks) {
   checks.require(file.size() >= kEndSize, "has ", file.size(), " bytes; the smallest zip archive has 22");
   const std::uint64_t last = file.size() - kEndSize;

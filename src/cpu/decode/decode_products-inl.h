@@ -35,7 +35,7 @@ constexpr std::int64_t kChunksAtOnce = 8;
 // Rows of v that are processed together.
 constexpr int kValuesAtOnce = 8;
 
-// Keys between two prefetches.
+// The maximum number of keys that one prefetcher covers.
 constexpr std::int64_t kRun = 256;
 
 // Each lane holds two 16-bit numbers, the first in its lower half.

@@ -62,8 +62,8 @@ HWY_INLINE Vec StoreOutputs(const float* HWY_RESTRICT o, Vec factor, std::int64_
   return check;
 }
 
-// out = o / l. A fully masked row has l = 0 and gives 0. Returns whether everything written is finite; if not, the rows
-// may have multiplied masked values: see RepeatRows.
+// out = o / l. A fully masked row has l = 0 and gives 0. Returns whether everything written is finite; if not, masked
+// values may have entered the products: see RepeatRows.
 inline bool StoreRows(const ForwardProblem& problem, const TileRows& rows, const TileState& state,
                       const Scratch& scratch, const RowSums& sums) {
   const TensorView& out = problem.outputs.out;

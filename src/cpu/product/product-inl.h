@@ -1,5 +1,5 @@
 // The one register-blocked product: sums[r][v] += Σ_k a(r, k) · b[k][v], each sum one chain of fused multiply-adds, k
-// ascending. With it, q · k: this product for the keys of a chunk and the rows of a tile.
+// ascending. This file also has q · k, which is this product for the keys of a chunk and the rows of a tile.
 #if defined(RAPT_CPU_PRODUCT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_PRODUCT_INL_H
 #undef RAPT_CPU_PRODUCT_INL_H

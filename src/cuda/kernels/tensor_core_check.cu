@@ -43,7 +43,7 @@ struct Failure {
   std::uint32_t got;
 };
 
-// Results that differ from the expected ones, and the first of them.
+// The number of results that differ from the expected ones, and the first few of them.
 struct Tally {
   static constexpr int kKept = 4;
 
