@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
-# So that a test run piped through anything still fails when a test does.
+# With pipefail, a test run that is piped through another command still fails when a test fails.
 .SHELLFLAGS := -eu -o pipefail -c
 # The targets below are sequential steps; ninja and ctest run in parallel by themselves.
 .NOTPARALLEL:
@@ -98,8 +98,9 @@ build/%/installed.txt:
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	cp $< $@
 
-# Wheels are made for these; if empty, for this machine's own Python and a newer one. For example: make dist
-# PYTHONS='python3.10 python3.12'
+# The Pythons to make wheels for. If empty: of those installed, this machine's own, each one before 3.12, and the first
+# one from 3.12 on.
+#   make dist PYTHONS='python3.10 python3.12'
 PYTHONS ?=
 .PHONY: dist test-dist
 dist: explorer build/dist-venv/installed.txt ## package the sources, the library, the command and wheels in build/dist
@@ -182,8 +183,8 @@ build/%/build.ninja: CMakePresets.json | setup
 	cmake --preset $*
 build/sanitize/build.ninja build/sanitize-all/build.ninja build/fuzz/build.ninja: | setup-lint
 
-# The CUDA engine is part of the release build wherever nvcc is found. CUDA=pypi takes the compiler from PyPI instead, at a
-# fixed version, for machines without a CUDA toolkit: make CUDA=pypi build
+# The CUDA engine is part of the release build wherever nvcc is found. CUDA=pypi takes the compiler from PyPI instead,
+# at a fixed version, for machines without a CUDA toolkit: make CUDA=pypi build
 CUDA ?=
 ifeq ($(CUDA),pypi)
 export CUDACXX := $(CURDIR)/build/cuda-venv/nvcc

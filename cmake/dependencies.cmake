@@ -23,7 +23,8 @@ if(RAPT_BUILD_CLI)
   rapt_need(fmt_FOUND "{fmt}" libfmt-dev)
   set(RAPT_FMT fmt::fmt)
   if(RAPT_PORTABLE AND fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
-    # Used with the flags of the shared library, so that a compiler cache has its users' objects from any other build.
+    # Files that include {fmt} are compiled with the same flags as for the shared library, so that a compiler cache can
+    # reuse their objects from any other build.
     add_library(rapt_fmt STATIC EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/fmt.cc)
     set_target_properties(rapt_fmt PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_compile_features(rapt_fmt PUBLIC cxx_std_20)

@@ -1,5 +1,6 @@
-// {fmt} 9, compiled from its headers. Debian has it as a shared library only; with this file a portable command needs
-// none, and is made of the same objects as any other: with {fmt} in every file, each took twice as long to compile.
+// {fmt} 9, compiled from its headers. Debian has it as a shared library only. With this file, a portable command does
+// not need that library, and its other objects are the same as in any other build. If every file included {fmt}'s
+// source instead, each would take twice as long to compile.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

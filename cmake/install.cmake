@@ -19,7 +19,7 @@ install(EXPORT raptTargets NAMESPACE rapt:: DESTINATION ${package_dir})
 
 if(TARGET rapt_cli)
   if(BUILD_SHARED_LIBS)
-    # The command finds the library next door.
+    # The command finds the library by a path relative to its own folder.
     file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
     set_target_properties(rapt_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
   endif()

@@ -20,7 +20,7 @@ command -v debootstrap >/dev/null || fail "requires debootstrap; on Debian: apt-
 away=$(mktemp -d)
 trap 'rm -rf --one-file-system "$away"' EXIT
 if [ ! -f "$system" ]; then
-  # The mirror that this machine uses, if it is a Debian; otherwise debootstrap's own.
+  # The mirror that this machine uses, if it runs Debian; otherwise debootstrap's own.
   # shellcheck disable=SC2016  # apt-get's own variables
   mirror=$(apt-get indextargets --format '$(SITE) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null | awk '/debian\/? main$/ { print $1; exit }')
   debootstrap --variant=minbase --include=python3-venv bookworm "$away/system" ${mirror:+"$mirror"} >"$away/log" 2>&1 ||

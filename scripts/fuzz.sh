@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every fuzzer for a while, starting from its corpus, fuzz/corpus/<name>.
 #   scripts/fuzz.sh [SECONDS [NAME…]]     each for SECONDS (60); what it finds interesting goes to build/fuzz/corpus/<name>
-#   scripts/fuzz.sh keep [NAME…]          takes over from there what reaches new code, and no more
+#   scripts/fuzz.sh keep [NAME…]          copies to fuzz/corpus/<name> only what reaches new code
 # A finding is left in build/fuzz/findings; add it, minimized, to fuzz/corpus with the change that fixes it.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -3,7 +3,7 @@
 #
 #   scripts/setup.sh [group…]      groups: build (the default), test, python, wasm, explorer, lint, cross, bench, fresh, ci
 #
-# Idempotent. Prints every package it installs, and touches no network when none is missing.
+# Idempotent. Prints every package it installs, and does not use the network when none is missing.
 set -euo pipefail
 
 packages_of() {

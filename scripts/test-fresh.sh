@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2317  # the functions of each kind of machine are called by name
-# Runs the README's two commands, `make run` and `make test`, on a bare Debian 12 that has git and make and nothing else,
-# from the last commit. A machine in use may hide that no script installs a package; a bare one does not.
+# Runs the README's two commands, `make run` and `make test`, from the last commit, on a bare Debian 12 that has only
+# git and make. On a machine in use, a package may happen to be installed that no script installs; on a bare one, it is
+# missing.
 #
 #   scripts/test-fresh.sh [FOLDER]
 #

@@ -38,11 +38,11 @@
 #pragma GCC visibility push(default)
 namespace rapt {
 
-// A mask whose kind says what true means. Shape: (Lq, Lk), or rank 4 that broadcasts to (B, Hq, Lq, Lk).
+// A mask whose kind says what its elements mean. Shape: (Lq, Lk), or rank 4 that broadcasts to (B, Hq, Lq, Lk).
 struct Mask {
   enum class Kind : std::uint8_t { keep, drop, add, fill };
 
-  // A mask is a non-owning view: its tensor must outlive the call. These overloads reject temporaries.
+  // A mask is a non-owning view, so its tensor must outlive the call. These overloads reject temporaries.
   static Mask keep(Tensor&&) = delete;
   static Mask drop(Tensor&&) = delete;
   static Mask add(Tensor&&) = delete;
@@ -59,9 +59,9 @@ struct Mask {
   double value = 0.0;
 };
 
-// The position of query 0 relative to the keys: query i has position i + offset. Causal, window and ALiBi share it. It
-// must be set when one of them is used and Lq ≠ Lk. When Lq = Lk, both alignments mean offset 0 (if key lengths shorten
-// a row, an unset alignment means top-left).
+// The position of query 0 relative to the keys: query i has position i + offset. Causal, window and ALiBi share it. The
+// alignment must be set when one of them is used and Lq ≠ Lk. When Lq = Lk, an unset alignment means top-left, even
+// where key lengths shorten a row; without key lengths, bottom-right is then the same.
 struct Alignment {
   enum class Kind : std::uint8_t { unnamed, top_left, bottom_right, offset };
 
@@ -94,9 +94,9 @@ void for_each_field(Of& window, const Visit& visit) {
 }
 
 // Variable-length sequences concatenated along L in one batch row (B = 1). Sequence n holds queries query_starts[n] …
-// query_starts[n + 1] − 1, and keys likewise (cu_seqlens in FlashAttention). It behaves exactly like batch row n of a
-// padded call: i, j, alignment, key lengths and dropout are relative to the sequence. Masks, weights and scores cover
-// the packed (Lq, Lk) plane; pairs from different sequences are hidden.
+// query_starts[n + 1] − 1, and keys likewise (cu_seqlens in FlashAttention). Sequence n behaves exactly like batch row
+// n of a padded call: i, j, alignment, key lengths and dropout are relative to the sequence. Masks, weights and scores
+// cover the packed (Lq, Lk) plane; pairs from different sequences are hidden.
 struct PackedSequences {
   std::vector<std::int64_t> query_starts{};  // N + 1 values from 0 to Lq, ascending; empty: not packed
   std::vector<std::int64_t> key_starts{};    // N + 1 values from 0 to Lk, ascending
@@ -195,7 +195,7 @@ Tensor attention(const ConstTensorView& query, const ConstTensorView& key, const
 void attention(const AttentionOutputs& outputs, const ConstTensorView& query, const ConstTensorView& key,
                const ConstTensorView& value, const AttentionOptions& options = {});
 
-// The size in bytes that options.workspace needs for exactly this call. It need not be aligned.
+// The size in bytes that options.workspace needs for exactly this call. The workspace need not be aligned.
 std::size_t attention_workspace_bytes(const AttentionOutputs& outputs, const ConstTensorView& query,
                                       const ConstTensorView& key, const ConstTensorView& value,
                                       const AttentionOptions& options = {});
@@ -223,7 +223,8 @@ struct MaskGradient {
   TensorView to{};
 };
 
-// The outputs of attention_backward. Defined views are written; each has the shape and type of its tensor.
+// The outputs of attention_backward. Defined views are written; each has the shape and type of the tensor that it is
+// the gradient of.
 struct AttentionGradients {
   TensorView dquery{};
   TensorView dkey{};

@@ -6,7 +6,7 @@
 //   rapt::attention({.out = out}, q, k, v, {.causal = true, .stream = stream});  // returns when the work is enqueued
 //   stream.wait();
 //
-// No CUDA header is needed to include this one, and no CUDA library to link or run: without a GPU, or in a build
+// No CUDA header is needed to include this one, and no CUDA library to link or run. Without a GPU, or in a build
 // without the cuda engine, available() is false, and everything else here reports why.
 #pragma once
 

@@ -54,7 +54,7 @@ constexpr std::uint16_t round_to_16_bits(std::uint64_t wide) {
   const auto wide_exponent = static_cast<int>((wide >> kWideMantissa) & ((kOne << kWideExponent) - 1));
   std::uint64_t significand = wide & ((kOne << kWideMantissa) - 1);
 
-  if (wide_exponent == (1 << kWideExponent) - 1) {  // infinity or NaN: keep a NaN's leading payload, make it quiet
+  if (wide_exponent == (1 << kWideExponent) - 1) {  // infinity or NaN: keep the leading bits of a NaN, make it quiet
     const std::uint64_t payload =
         significand == 0 ? 0 : ((significand >> (kWideMantissa - kMantissa)) | (kOne << (kMantissa - 1)));
     return static_cast<std::uint16_t>(sign | kInfinity | payload);

@@ -72,7 +72,7 @@ class KvCache {
   void append(std::span<const std::int64_t> ids, const ConstTensorView& key, const ConstTensorView& value,
               std::span<const std::int64_t> counts = {});
 
-  // `to` reuses its memory: after one call with as many sequences, this does not allocate.
+  // `to` reuses its memory, so that this does not allocate after one call with at least as many sequences.
   void view(std::span<const std::int64_t> ids, CacheView& to) const;
 
   const KvCacheConfig& config() const;

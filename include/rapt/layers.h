@@ -82,7 +82,7 @@ struct AdamOptions {
 // The Adam moments of one parameter. They depend only on the gradients passed to step.
 class Adam {
  public:
-  // `device` is that of the parameter.
+  // `device` is the device of the parameter.
   explicit Adam(const Dims& shape, DType dtype = DType::f32, Device device = {});
 
   // Updates `parameter` by one step.

@@ -55,7 +55,7 @@ struct MultiHeadAttentionConfig {
   std::int64_t value_size = 0;        // embedding size of the value, PyTorch's vdim; 0: E
   std::int64_t output_size = 0;       // embedding size of the output; 0: E
   bool bias = true;                   // bias in the projections of q, k and v
-  std::optional<bool> output_bias{};  // bias in the output projection; absent: as `bias`
+  std::optional<bool> output_bias{};  // bias in the output projection; absent: equal to `bias`
   // Separate weights for q, k and v instead of one in_proj_weight. Always so if key_size or value_size differs from E.
   bool separate_projections = false;
   bool add_bias_kv = false;         // adds a learned key and value that every query sees: bias_k and bias_v
@@ -84,7 +84,7 @@ class LayerActivations;
 struct LayerOptions {
   // Masks, causal, window, key lengths, scale, softcap, slopes, sinks, threads, …: see rapt/attention.h. Masks and key
   // lengths apply to the key tokens passed in; the keys added by add_bias_kv and add_zero_attention are always visible.
-  // The dropout rate is the layer's; its seed and starts are taken from here. `workspace` is ignored.
+  // The dropout rate is the layer's; the seed and the starts of dropout are taken from here. `workspace` is ignored.
   AttentionOptions attention{};
   ReturnWeights weights = ReturnWeights::none;
   bool training = false;      // enables dropout
@@ -179,8 +179,8 @@ class MultiHeadAttention {
   StateDict state_dict(const SaveOptions& options = {}) const;
   void save(const std::string& path, const SaveOptions& options = {}) const;  // .safetensors, or .npz
 
-  // A copy of this layer whose parameters are on another device. Its inputs, outputs, cache, workspace, activations and
-  // gradients are on that device too.
+  // A copy of this layer whose parameters are on another device. The copy's inputs, outputs, cache, workspace,
+  // activations and gradients are on that device too.
   MultiHeadAttention to(Device device) const;
   // A slice of this layer's heads, with its own copy of the parameters.
   MultiHeadAttention slice(std::int64_t index, std::int64_t count) const;
@@ -237,8 +237,8 @@ class LayerActivations {
   std::unique_ptr<Memory> memory_;
 };
 
-// A rank-3 mask is ambiguous, and a rank-2 mask may apply to keys only. These functions name the interpretation; none
-// of them copies.
+// A rank-3 mask is ambiguous, and a rank-2 mask may apply to keys only. Each of these functions names one
+// interpretation; none of them copies.
 ConstTensorView mask_of_batch(const ConstTensorView& mask);  // (B, Lq, Lk), shared by all heads -> (B, 1, Lq, Lk)
 ConstTensorView mask_of_heads(const ConstTensorView& mask,   // (B·Hq, Lq, Lk), PyTorch's attn_mask -> (B, Hq, Lq, Lk)
                               std::int64_t heads);

@@ -12,7 +12,7 @@
 //   bfloat16  of ml_dtypes, which NumPy stores as '<V2', an untyped 2-byte field: every V2 is read as bfloat16.
 //             NumPy reads our files as '|V2'; array.view(ml_dtypes.bfloat16) restores the type there
 //   integers  on request only, converted: NpyOptions
-// Other types are rejected by name. Example of an error: npy: scores.npy: holds int64; …
+// Other types are rejected, with a message that names the type: npy: scores.npy: holds int64; …
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,7 @@ class NpyArray {
   NpyArray() = default;
   NpyArray(Tensor memory, bool fortran_order) : memory_(std::move(memory)), fortran_order_(fortran_order) {}
 
-  // In the array's shape. Fortran order is expressed by strides: no data is moved.
+  // In the array's shape. Fortran order is expressed by strides, so no data is moved.
   ConstTensorView view() const;
   DType dtype() const { return memory_.dtype(); }
   // Row-major: the memory itself, or a copy if the order is Fortran.
@@ -79,7 +79,7 @@ std::vector<std::byte> npy_bytes(const ConstTensorView& tensor);
 class NpzFile {
  public:
   explicit NpzFile(const std::string& path);
-  // A file in memory, which must stay there; `name` is used in error messages.
+  // A file in memory, which must outlive this object; `name` is used in error messages.
   NpzFile(std::span<const std::byte> bytes, const std::string& name);
   NpzFile(NpzFile&&) noexcept;
   NpzFile& operator=(NpzFile&&) noexcept;

@@ -53,7 +53,7 @@ class PackedMatrix {
   // be y.
   void multiply(const ConstTensorView& x, const TensorView& y, const ProductOptions& options = {}) const;
 
-  // The size in bytes that options.workspace needs for exactly this call. It need not be aligned.
+  // The size in bytes that options.workspace needs for exactly this call. The workspace need not be aligned.
   std::size_t workspace_bytes(const ConstTensorView& x, const TensorView& y, const ProductOptions& options = {}) const;
 
  private:

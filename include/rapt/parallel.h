@@ -10,14 +10,14 @@ namespace rapt {
 // A caller's thread pool. It must call task(0) … task(count - 1), each exactly once, in any order and on any threads,
 // and return when all are done. Results do not depend on the schedule. An exception from a task must reach the caller
 // of the pool. A call submits at most `threads` tasks at once. Threads should run in the caller's floating-point mode,
-// as ours do: bits depend on it.
+// as ours do, because bits depend on it.
 using Task = std::function<void(std::int64_t index)>;
 using ParallelFor = std::function<void(std::int64_t count, const Task& task)>;
 
-// The library's thread pool. Its worker threads start on first use and sleep when idle. Runs serially when nested in
-// another parallel_for, when count is 1, or when the process is limited to one core. Safe to use after fork(): the
-// child starts its own pool. If tasks throw, the exception of the lowest index is rethrown here, after all tasks have
-// ended.
+// The library's thread pool. Its worker threads start on first use and sleep when idle. A call runs serially when
+// nested in another parallel_for, when count is 1, or when the process is limited to one core. Safe to use after
+// fork(): the child starts its own pool. If tasks throw, the exception of the lowest index is rethrown here, after all
+// tasks have ended.
 void parallel_for(std::int64_t count, const Task& task);
 
 // The number of threads that parallel_for uses, including the calling one: the cores this process may run on under CPU

@@ -484,7 +484,7 @@ rapt_status rapt_attention(const rapt_attention_outputs* outputs, const DLTensor
 rapt_status rapt_attention_backward(const rapt_attention_gradients* gradients, const rapt_attention_upstream* upstream,
                                     const DLTensor* query, const DLTensor* key, const DLTensor* value,
                                     const rapt_attention_options* options);
-// The size in bytes that options.workspace needs for exactly this call. It need not be aligned.
+// The size in bytes that options.workspace needs for exactly this call. The workspace need not be aligned.
 rapt_status rapt_attention_workspace_bytes(size_t* bytes, const rapt_attention_outputs* outputs, const DLTensor* query,
                                            const DLTensor* key, const DLTensor* value,
                                            const rapt_attention_options* options);
@@ -533,8 +533,8 @@ rapt_status rapt_layer_found(const rapt_layer* layer, rapt_found_layer* found);
 // With every default filled in. `rotary` is valid as long as the layer.
 rapt_status rapt_layer_get_config(const rapt_layer* layer, rapt_layer_config* config);
 
-// Parameters in PyTorch's order and with its names. The layer owns the tensor's memory, including its shape: it is
-// valid as long as the layer. Change it with rapt_layer_set_parameter only.
+// Parameters in PyTorch's order and with its names. The layer owns the tensor's memory, including its shape, so the
+// tensor is valid as long as the layer. Change it with rapt_layer_set_parameter only.
 rapt_status rapt_layer_parameter_count(const rapt_layer* layer, size_t* count);
 rapt_status rapt_layer_parameter_name(const rapt_layer* layer, size_t index, const char** name);
 rapt_status rapt_layer_parameter(const rapt_layer* layer, const char* name, DLTensor* value);
@@ -566,7 +566,7 @@ void rapt_layer_activations_destroy(rapt_layer_activations* activations);
 // ---------------------------------------------------------------- files
 
 rapt_status rapt_safetensors_open(rapt_safetensors** file, const char* path);
-// A file in memory, which must stay there; `name` is used in error messages.
+// A file in memory, which must stay valid until the file is closed; `name` is used in error messages.
 rapt_status rapt_safetensors_open_bytes(rapt_safetensors** file, const void* bytes, size_t size, const char* name);
 void rapt_safetensors_close(rapt_safetensors* file);
 rapt_status rapt_safetensors_count(const rapt_safetensors* file, size_t* count);

@@ -91,7 +91,7 @@ struct RotaryOptions {
   RotaryPairs pairs = RotaryPairs::half_split;
   RotaryScaling scaling{};
   // The constructor precomputes cos and sin for positions below this, in a table of 4 · size · max_positions bytes. For
-  // other positions, and for f64 tensors, they are computed in the call: the same bits, but much slower.
+  // other positions, and for f64 tensors, they are computed in the call, with the same bits but much more slowly.
   std::int64_t max_positions = 0;
   int threads = 0;             // maximum for building the table; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
@@ -131,7 +131,7 @@ struct RotaryCall {
 class Rotary {
  public:
   explicit Rotary(std::int64_t head_size, const RotaryOptions& options = {});
-  // Copy-only: a moved-from object would have no state.
+  // Copy-only, because a moved-from object would have no state.
   Rotary(const Rotary&) = default;
   Rotary& operator=(const Rotary&) = default;
   ~Rotary() = default;

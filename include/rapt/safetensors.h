@@ -42,7 +42,7 @@ struct SafetensorsEntry {
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
-  // A file in memory, which must stay there; `name` is used in error messages.
+  // A file in memory, which must outlive this object; `name` is used in error messages.
   SafetensorsFile(std::span<const std::byte> bytes, const std::string& name);
   SafetensorsFile(SafetensorsFile&&) noexcept;
   SafetensorsFile& operator=(SafetensorsFile&&) noexcept;
@@ -72,7 +72,7 @@ class SafetensorsFile {
 // renamed once it is on disk. An existing file keeps its permissions, and is left intact if writing fails.
 void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
-// As write_safetensors, but in memory.
+// Like write_safetensors, but in memory.
 std::vector<std::byte> safetensors_bytes(const std::vector<NamedTensor>& tensors,
                                          const std::map<std::string, std::string>& metadata = {});
 

@@ -11,7 +11,7 @@
 #pragma GCC visibility push(default)
 namespace rapt::cuda {
 
-// The random dots of one kind and type.
+// The result for the random dot products of one kind and element type.
 struct TensorCoreScore {
   std::string kind;  // "cancelling", "near overflow", …
   DType type = DType::bf16;
@@ -34,8 +34,8 @@ struct TensorCoreReport {
   }
 };
 
-// 25 million dots on a CUDA device, a few seconds. Throws rapt::Error if there is no such device, or if the model does
-// not describe its tensor cores.
+// Computes 25 million dot products on a CUDA device, which takes a few seconds. Throws rapt::Error if there is no such
+// device, or if the model does not describe its tensor cores.
 TensorCoreReport check_tensor_core(int device = 0);
 
 }  // namespace rapt::cuda

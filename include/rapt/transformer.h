@@ -69,20 +69,21 @@ class Transformer {
   ~Transformer();
 
   const TransformerConfig& config() const;
-  // Turns the causal mask on or off, at any time: the mask has no parameters.
+  // Turns the causal mask on or off. This is possible at any time, because the mask has no parameters.
   void set_causal(bool causal);
 
   // Logits (B, L, V) for tokens (B, L). `weights`, if given, receives each layer's attention weights, (B, H, L, L).
   Tensor logits(std::span<const std::int32_t> tokens, std::int64_t batch = 1,
                 std::vector<Tensor>* weights = nullptr) const;
-  // Logits (1, L, V) for the next tokens of one sequence, which are appended to the cache. For causal models only:
-  // without the mask, a new token would change the results of earlier ones.
+  // Logits (1, L, V) for the next tokens of one sequence, which are appended to the cache. For causal models only,
+  // because without the mask a new token would change the results of earlier ones.
   Tensor logits(std::span<const std::int32_t> tokens, TransformerCache& cache) const;
 
   // Returns the mean loss over targets (B, L): each is the next token, or kNoTarget to ignore it. Accumulates the
-  // gradients, times `scale`, into the model's gradients. For micro-batches, `scale` is each one's share of the
-  // targets; in order, they give the same bits as one batch if the shares are exact, as with 16 targets in each of 8
-  // rows. `seed` is the dropout seed; `batch_start` is the index of the first row in the whole batch.
+  // gradients, times `scale`, into the model's gradients. For a micro-batch, `scale` is its share of all targets.
+  // Micro-batches processed in order give the same bits as one batch if the shares are exact in floating point, as with
+  // 16 targets in each of 8 rows. `seed` is the dropout seed; `batch_start` is the index of the first row in the whole
+  // batch.
   double add_gradients(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets, std::int64_t batch,
                        double scale = 1.0, std::uint64_t seed = 0, std::int64_t batch_start = 0);
   // One Adam step on every parameter. Gradients are clipped to a global norm of `clip` before it (0: no clipping) and

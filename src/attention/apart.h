@@ -17,7 +17,7 @@ class Apart {
  public:
   explicit Apart(const Checks& checks) : checks_(checks) {}
 
-  // Adds a tensor that is only read: inputs may overlap each other.
+  // Adds a tensor that is only read. Such tensors may overlap each other.
   template <bool kMutable>
   void add_input(const Name& name, const BasicTensorView<kMutable>& tensor) {
     if (tensor.defined()) take(taken(name, tensor));

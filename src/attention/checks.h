@@ -45,9 +45,9 @@ class Checks {
     if (!good) fail(pieces...);
   }
 
-  // Defined, on the device of the call, and with memory unless it is empty.
+  // Requires a tensor to be defined, to be on the device of the call and, unless it is empty, to have memory.
   void usable(std::string_view name, const ConstTensorView& tensor) const;
-  // Usable, and of exactly this shape; `meaning` is its notation: "(B, Hq, Lq, Dv)".
+  // Requires a usable tensor of exactly this shape; `meaning` is the notation of the shape: "(B, Hq, Lq, Dv)".
   void shaped(std::string_view name, const ConstTensorView& tensor, const Dims& shape, std::string_view meaning) const;
   void typed(std::string_view name, const ConstTensorView& tensor, std::initializer_list<DType> allowed) const;
   // No two elements of a tensor that will be written may share an address.

@@ -9,7 +9,7 @@ namespace rapt {
 // The engine that a call requests, or the fastest on its device that supports it, and its variant. Throws with the
 // engine's reason if the requested engine does not support the call.
 const EngineRow& choose_engine(const Checks& checks, Engine wanted, AttentionProblem& problem);
-// For a matrix stored as `dtype`, in memory of `device`.
+// The same for a matrix that is stored as `dtype` in memory of `device`.
 const EngineRow& choose_engine(const Checks& checks, Engine wanted, DType dtype, Device device);
 
 }  // namespace rapt

@@ -84,7 +84,7 @@ void check_starts(const Checks& checks, std::string_view name, const std::vector
                  length, "; they must be equal");
 }
 
-// One span for each batch row, or for each packed sequence; offsets come later.
+// One span for each batch row, or for each packed sequence; the offsets are set later.
 void resolve_sequences(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
   const PackedSequences& packed = options.packed;
   const bool is_packed = !packed.query_starts.empty() || !packed.key_starts.empty();
@@ -115,7 +115,8 @@ void resolve_sequences(const Checks& checks, const AttentionOptions& options, At
   }
 }
 
-// The shared offset of causal, window and ALiBi, from lengths as they are before key_lengths shorten them.
+// Sets the offsets that the caller gives, and requires an alignment where it matters, by the lengths before key_lengths
+// shorten them. resolve_key_lengths sets the offsets of bottom_right.
 void resolve_alignment(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
   const Alignment& alignment = options.alignment;
   const bool used = problem.hides_by_position() || !options.alibi_slopes.empty();
@@ -230,7 +231,7 @@ void resolve_head_terms(const Checks& checks, const AttentionOptions& options, A
   }
 }
 
-// An index in the dropout counter: 32 bits.
+// A start index for the dropout counter, whose words have 32 bits.
 std::uint32_t counter_start(const Checks& checks, std::string_view name, std::int64_t start, std::int64_t count) {
   constexpr std::int64_t kEnd = std::int64_t{1} << 32;
   checks.require(start >= 0 && start <= kEnd - count, "dropout.", name, " is ", start, "; with ", count,

@@ -20,8 +20,8 @@ inline ByteRange byte_range(const ConstTensorView& tensor) {
 }
 
 // Whether some byte belongs to elements of both. Exact for tensors that interleave, such as q, k and v in one (B, L, 3,
-// H, D) tensor. The search is bounded: strides that it cannot decide within the bound count as overlap; this happens
-// only with strides that do not nest.
+// H, D) tensor. The search is bounded, and strides that it cannot decide within the bound count as overlap. This
+// happens only with strides that do not nest.
 bool overlap(const ConstTensorView& a, const ConstTensorView& b);
 
 }  // namespace rapt

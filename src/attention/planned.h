@@ -1,4 +1,4 @@
-// A call of attention that is ready to run: validated, an engine chosen, and planned by it.
+// A call of attention that is ready to run: it is validated, and the chosen engine has planned it.
 #pragma once
 
 #include "core/arena.h"

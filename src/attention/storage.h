@@ -1,4 +1,4 @@
-// How k and v are stored: in pages, in i8 with scales.
+// How k and v are stored: in pages, and in i8 with scales.
 #pragma once
 
 #include "attention/checks.h"
@@ -10,13 +10,13 @@ inline bool has_pages(const AttentionOptions& options) {
   return !options.pages.table.empty() || options.pages.per_row != 0;
 }
 
-// The problem's pages, key length and scales. Its query, key and value have already been checked.
+// Sets the problem's pages, key length and scales. Its query, key and value have already been checked.
 void resolve_storage(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem);
 
 // Checks every page that will be read, once the key counts of the sequences are known.
 void check_page_table(const Checks& checks, const AttentionProblem& problem);
 
-// For backward, which supports only plain tensors.
+// Rejects pages and i8 for backward, which supports only plain tensors.
 void require_plain_storage(const Checks& checks, const ConstTensorView& key, const ConstTensorView& value,
                            const AttentionOptions& options);
 

@@ -57,7 +57,7 @@ class CallMemory {
     return memory.subspan(past == 0 ? 0 : Arena::kAlignment - past);
   }
   static std::span<std::byte> allocate(core::Bytes& own, std::size_t bytes) {
-    own = core::allocate(bytes);  // not zeroed: engines write before they read
+    own = core::allocate(bytes);  // not zeroed, because engines write before they read
     return {own.get(), bytes};
   }
   std::span<std::byte> on_device(std::size_t bytes) {

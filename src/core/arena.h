@@ -23,13 +23,13 @@ class Arena {
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(count, sizeof(T), &bytes) || __builtin_add_overflow(bytes, kAlignment - 1, &bytes) ||
         __builtin_add_overflow(used_, bytes / kAlignment * kAlignment, &used_)) {
-      throw std::bad_alloc();  // exceeds the address space: 32 bits in WebAssembly
+      throw std::bad_alloc();  // exceeds the address space, which has 32 bits in WebAssembly
     }
     if (memory_ == nullptr) return {};
     return {reinterpret_cast<T*>(memory_ + begin), static_cast<std::size_t>(count)};
   }
 
-  // As take, with value-initialized objects.
+  // Like take, but with value-initialized objects.
   template <class T>
   std::span<T> make(std::int64_t count) {
     const std::span<T> places = take<T>(count);

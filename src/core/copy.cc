@@ -32,7 +32,7 @@ class RowCopy {
   void operator()(const std::byte* from, std::int64_t from_step, std::byte* to, std::int64_t to_step,
                   std::int64_t count) const {
     if (same_bits_) return move(from, from_step, to, to_step, count);
-    if (from_type_ == DType::boolean) {  // read as a byte: memory may hold values other than 0 and 1
+    if (from_type_ == DType::boolean) {  // read as a byte, because memory may hold values other than 0 and 1
       for (std::int64_t n = 0; n < count; ++n) store(to, to_type_, n * to_step, load(from, from_type_, n * from_step));
       return;
     }

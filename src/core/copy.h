@@ -5,8 +5,8 @@
 
 namespace rapt::core {
 
-// Between views of the same shape, any strides and types, rounded once. Ignores the device: engines call it for memory
-// that they can access.
+// Copies between views of the same shape, with any strides and types; a conversion rounds once. Ignores the device,
+// because engines call it for memory that they can access.
 void copy_elements(const ConstTensorView& from, const TensorView& to);
 
 }  // namespace rapt::core

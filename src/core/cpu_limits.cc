@@ -99,7 +99,7 @@ std::optional<double> parse_cfs_quota(std::string_view quota, std::string_view p
 
 std::optional<double> parse_cpu_max(std::string_view cpu_max) {
   std::string_view rest = trimmed(cpu_max);
-  const std::string_view quota = take_until(rest, ' ');  // "max" is not a number: no limit
+  const std::string_view quota = take_until(rest, ' ');  // "max" is not a number, so there is no limit
   return parse_cfs_quota(quota, rest);
 }
 
@@ -137,7 +137,7 @@ int cpus_within(int affinity, std::optional<double> quota) {
 #if defined(__linux__)
 
 int cpus_in_affinity() {
-  // The kernel rejects a mask shorter than its own and does not report the length: try longer ones.
+  // The kernel rejects a mask shorter than its own and does not report the length, so longer ones are tried.
   for (std::size_t bits = 1024; bits <= std::size_t{1} << 20; bits *= 2) {
     cpu_set_t* mask = CPU_ALLOC(bits);
     if (mask == nullptr) break;

@@ -1,4 +1,5 @@
-// How many cores this process may use. Everything specific to an operating system or processor is behind this header.
+// How many cores this process may use. The parts that depend on the operating system or the processor are behind this
+// header.
 #pragma once
 
 #include <functional>
@@ -23,7 +24,7 @@ void relax_cpu();
 // The functions below only parse text, so that tests can pass strings.
 
 // Parses RAPT_NUM_THREADS: a positive integer, surrounding spaces allowed, clamped to kMaxThreads. Anything else gives
-// nullopt: a typo must not stop a program that runs without the variable.
+// nullopt, because a typo must not stop a program that runs without the variable.
 std::optional<int> parse_thread_count(std::string_view text);
 
 // The cgroup paths of this process in /proc/self/cgroup.
@@ -44,8 +45,8 @@ using ReadFile = std::function<std::optional<std::string>(const std::string& pat
 // The smallest quota of this process's cgroup and all its ancestors, in cores.
 std::optional<double> cgroup_cpu_quota(const ReadFile& read_file);
 
-// Rounds the quota up: with 2.5 cores, two threads would leave part of the quota unused, and a third is busy part of
-// the time.
+// Rounds the quota up, because with 2.5 cores two threads would leave part of the quota unused, and a third is busy
+// part of the time.
 int cpus_within(int affinity, std::optional<double> quota);
 
 }  // namespace rapt::core

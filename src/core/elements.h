@@ -48,7 +48,7 @@ inline std::int8_t from_double<std::int8_t>(double value) {
 }
 
 inline double load(const void* data, DType dtype, std::int64_t offset) {
-  // Read as a byte, not as a bool: memory cast to bool may hold values other than 0 and 1.
+  // Read as a byte, not as a bool, because memory cast to bool may hold values other than 0 and 1.
   if (dtype == DType::boolean) return static_cast<const std::uint8_t*>(data)[offset] != 0 ? 1.0 : 0.0;
   return with_element_type(dtype,
                            [&](auto type) { return to_double(static_cast<const decltype(type)*>(data)[offset]); });

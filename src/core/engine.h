@@ -75,14 +75,14 @@ struct EngineRow {
   const char* name;
   Device::Kind device;  // the device whose memory it reads and writes
   const char* device_name;
-  const char* absent = nullptr;  // why this build has no such engine, as text; null: it has
+  const char* absent = nullptr;  // why this build has no such engine, as text; null: the build has it
   // The variant of the engine that is currently in use, if there are several (instruction sets). A call or a packed
   // matrix keeps the variant that it started with.
   const void* (*variant)();
   AttentionOps attention;
   ProductOps product;
-  // Operations that belong to the device rather than to one engine: the first row of a device has them, others share
-  // them.
+  // Operations that belong to the device rather than to one engine: the first row of a device has them, and its other
+  // rows share them.
   const LayerOps* layer;
   const MemoryOps* memory;
 };
@@ -92,7 +92,7 @@ std::span<const EngineRow* const> engines();
 
 // The first engine of a device; null if no engine of this build supports it.
 const EngineRow* find_device(Device device);
-// As find_device, for the device of a validated tensor.
+// Like find_device, but for the device of a validated tensor, which always has an engine.
 const EngineRow& device_row(Device device);
 
 // Adds a row for the lifetime of the process, for tests with a device of their own. Must not be called while a call

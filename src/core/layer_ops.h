@@ -105,7 +105,7 @@ struct AdamProblem {
 
 // Every function writes the same bits for any number of workers.
 struct LayerOps {
-  // Element by element, any strides and types, rounded once. The two must not overlap.
+  // Copies element by element, with any strides and types; a conversion rounds once. `from` and `to` must not overlap.
   void (*copy)(const ConstTensorView& from, const TensorView& to, const Workers& workers);
   void (*fill)(const TensorView& to, double value, const Workers& workers);
 

@@ -122,7 +122,7 @@ Layout Layout::slice(int dim, std::int64_t begin, std::int64_t end) const {
   }
   Layout result = *this;
   result.shape[dim] = end - begin;
-  // An empty slice keeps its offset: past the end there may be no memory to point to.
+  // An empty slice keeps its offset, because past the end there may be no memory to point to.
   if (end > begin) result.offset += begin * strides[dim];
   return result;
 }

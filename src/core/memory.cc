@@ -50,7 +50,7 @@ Bytes allocate(std::size_t bytes, Device device) {
   void* memory = std::aligned_alloc(step, size);  // NOLINT(cppcoreguidelines-no-malloc): operator new has no equivalent
   if (memory == nullptr) throw std::bad_alloc();
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-  if (large) (void)madvise(memory, size, MADV_HUGEPAGE);  // a hint: failure is harmless
+  if (large) (void)madvise(memory, size, MADV_HUGEPAGE);  // a hint, so failure is harmless
 #endif
   return Bytes(static_cast<std::byte*>(memory));
 }

@@ -12,7 +12,7 @@ enum class CopyDirection : std::uint8_t { within_device, from_host, to_host };
 
 // Operations on one device run in call order, also relative to the computations of its engine. `copy` and `zero` may
 // return before they are done. A copy to the host returns when the host has the bytes, and a copy from the host when
-// its memory may be changed.
+// the host memory may be changed.
 struct MemoryOps {
   // Uninitialized, aligned to 64 bytes; throws std::bad_alloc on failure.
   std::byte* (*allocate)(int device, std::size_t bytes);

@@ -75,8 +75,8 @@ core::ThreadPool& pool() {
 
 // A forked child has only the thread that called fork. The parent's pool has lost its threads and may have an
 // unfinished job, so the child abandons it. The child creates its own pool on demand, and counts the available cores
-// again: servers often pin each worker process. (A task that forks must not return in the child: its job cannot finish
-// there.)
+// again, because servers often pin each worker process. (A task that forks must not return in the child, because its
+// job cannot finish there.)
 void start_over_in_child() {
   core::ThreadPool* pool_of_parent = the_pool.exchange(nullptr);
   if (pool_of_parent != nullptr) parents_pool.store(pool_of_parent);
@@ -84,8 +84,8 @@ void start_over_in_child() {
   core::reset_task_after_fork();
 }
 
-// Joins the threads at exit and when a shared library is unloaded: a spinning thread must not outlive the code it runs.
-// The pool object stays, because another thread may be reading it. From then on everything runs serially.
+// Joins the threads at exit and when a shared library is unloaded, because a spinning thread must not outlive the code
+// it runs. The pool object stays, because another thread may be reading it. From then on everything runs serially.
 struct Lifetime {
   Lifetime() { pthread_atfork(nullptr, nullptr, start_over_in_child); }
   ~Lifetime() {
@@ -126,7 +126,7 @@ int thread_count() {
   const int chosen = chosen_threads.load(std::memory_order_relaxed);
   if (chosen > 0) return chosen;
   int threads = default_threads.load(std::memory_order_relaxed);
-  if (threads == 0) {  // a race is harmless: both threads find the same value
+  if (threads == 0) {  // a race is harmless, because both threads find the same value
     threads = find_default_threads();
     default_threads.store(threads, std::memory_order_relaxed);
   }

@@ -2,7 +2,7 @@
 //
 // src/attention builds it and an engine may trust it: shapes agree, masks are expanded to (B, Hq, Lq, Lk), every
 // default is filled in. Batch rows and packed sequences are one list, so engines need no code for packing. Lists are in
-// the call's workspace or in the caller's options: a call allocates nothing on the heap.
+// the call's workspace or in the caller's options, so a call allocates nothing on the heap.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ struct VisibleKeys : KeyRange {
   std::int64_t leading = 0;
 };
 
-// The page table of k and v. If each batch row is a single page of any size, `shift` exceeds all key indices.
+// The page table of k and v. If each batch row is a single page of any size, 2^shift exceeds every key index.
 struct PagesInUse {
   static constexpr int kOnePage = 62;
 
@@ -67,8 +67,8 @@ struct ResolvedDropout {
 };
 
 struct AttentionProblem {
-  // q (B, Hq, Lq, D), k (B, Hkv, Lk, D), v (B, Hkv, Lk, Dv); with pages k (P, Hkv, page size, D), and v likewise. How
-  // to find a row of k or v: core/kv_rows.h.
+  // q (B, Hq, Lq, D), k (B, Hkv, Lk, D), v (B, Hkv, Lk, Dv); with pages k (P, Hkv, page size, D), and v likewise.
+  // core/kv_rows.h finds a row of k or v.
   ConstTensorView query, key, value;
   ConstTensorView key_scales, value_scales;  // of i8, shaped as k and v without the last dimension; else undefined
   PagesInUse pages;
@@ -91,12 +91,12 @@ struct AttentionProblem {
 
   int threads = 1;
   const ParallelFor* parallel_for = nullptr;  // the caller's, or the pool's
-  // The variant of the engine that a call uses, if there are several (instruction sets). Queried once: a call keeps its
-  // variant even if another is selected meanwhile.
+  // The variant of the engine that a call uses, if there are several (instruction sets). It is queried once, so that a
+  // call keeps its variant even if another is selected meanwhile.
   const void* variant = nullptr;
 
-  // The type in which scores are summed: f64 for f64 input, f32 for all others. It matters where −1e9 is added to a
-  // score.
+  // The type in which scores are summed: f64 for f64 input, f32 for all others. The type matters where −1e9 is added to
+  // a score.
   bool sums_in_f64() const { return query.dtype() == DType::f64; }
 
   // Whether the causal mask or the window hides some keys from some positions.

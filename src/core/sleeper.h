@@ -1,7 +1,7 @@
 // Controls on which core a sleeping worker thread wakes up.
 //
-// The kernel may wake a thread on the waker's core although another core is idle: some virtual machines with two cores
-// do so almost always. The thread then waits until the waker has done all the work alone.
+// The kernel may wake a thread on the waker's core although another core is idle; on some virtual machines with two
+// cores it does so almost always. The thread then waits until the waker has done all the work alone.
 #pragma once
 
 #include <atomic>

@@ -13,8 +13,8 @@ namespace {
 // How long an idle thread spins before it sleeps: long enough to bridge the serial code between two parallel steps of
 // one layer, short enough that an idle program shows no load.
 constexpr std::chrono::microseconds kSpinTime{30};
-// How long the owner of a job spins while it waits for the next worker thread to finish its last task. It is not idle,
-// and if it slept here it might wake on a worker's core.
+// How long the owner of a job spins while it waits for the next worker thread to finish its last task. The owner is not
+// idle, and if it slept here it might wake on a worker's core.
 constexpr std::chrono::microseconds kWatchTime{2000};
 // With at most this many cores, worker threads are kept from waking on the owner's core. With more, the kernel finds an
 // idle core by itself, and changing the affinity costs 6 to 8 microseconds per worker.

@@ -33,8 +33,8 @@ class Job {
   // whether subnormals are kept. Bits must not depend on which thread runs a task.
   void enter_float_mode() const { std::fesetenv(&float_mode_); }
 
-  // Runs tasks until none is left to start. A task that throws does not stop the others: the set of tasks that run must
-  // not depend on the number of threads.
+  // Runs tasks until none is left to start. A task that throws does not stop the others, because the set of tasks that
+  // run must not depend on the number of threads.
   void work();
 
   // Rethrows the exception of the lowest index that threw, regardless of timing: the same one as in a serial run. Call
@@ -65,7 +65,8 @@ class ThreadPool {
   // false, with no side effects, if another thread's job is using the pool.
   bool try_run(Job& job, int workers);
 
-  // Joins the threads and rejects later jobs. Does nothing if a job is running: this must never wait for a task.
+  // Joins the threads and rejects later jobs. Does nothing if a job is running, because this must never wait for a
+  // task.
   void shut_down();
 
  private:
@@ -92,7 +93,7 @@ class ThreadPool {
   std::atomic<std::uint32_t> served_ = 0;
 
   alignas(64) std::atomic<bool> busy_ = false;  // some thread owns the pool and all fields below
-  // Not std::thread: it holds heap memory referenced only from the new thread's stack, a leak in a forked child.
+  // Not std::thread, because it holds heap memory that only the new thread's stack refers to: a leak in a forked child.
   std::array<pthread_t, kMaxThreads> threads_{};
   std::uint32_t thread_count_ = 0;
   std::atomic<std::uint32_t> epoch_at_start_ = 0;

@@ -49,7 +49,7 @@ HWY_INLINE Vec FromF16(VecU16 bits) {
 #endif
 }
 
-// To nearest, ties to even; a NaN keeps its leading payload and becomes quiet.
+// To nearest, ties to even; a NaN keeps its leading bits and becomes quiet.
 HWY_INLINE VecU16 ToF16(Vec x) {
 #if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
   return hn::BitCast(U16(), hn::DemoteTo(hn::Rebind<hwy::float16_t, F32>(), x));

@@ -77,16 +77,16 @@ std::int64_t query_blocks(const ForwardProblem& problem, std::int64_t queries_pe
 }
 
 // Whether the only capture of a call is a mean of the weights that the output uses. Such weights need not be
-// recomputed: a worker can keep the weights of a head until the sums of its rows are known.
+// recomputed, because a worker can keep the weights of a head until the sums of its rows are known.
 bool can_keep_weights(const ForwardProblem& problem) {
   const std::span<const Capture> captures = problem.outputs.captures;
   return captures.size() == 1 && is_weights(captures[0].stage) && captures[0].of.mean_over_heads &&
          captures[0].of.queries.empty() && !problem.dropout.on && problem.query_heads > 0;
 }
 
-// For a call whose weights are kept: the number of queries in a block, all heads of which are one work item. 0: weights
-// are recomputed, because there are few queries, more keys than a worker has memory for, or too few blocks for the
-// threads.
+// For a call whose weights are kept: the number of queries in a block. One work item computes all heads of a block. 0:
+// weights are recomputed, because there are few queries, more keys than a worker has memory for, or too few blocks for
+// the threads.
 std::int64_t kept_queries(const ForwardProblem& problem, const Kernels& kernels) {
   constexpr std::size_t kMostBytes = std::size_t{4} << 20;  // for each worker
   constexpr double kPacking = 0.2;                          // per block, relative to the time of a tile
@@ -116,7 +116,7 @@ std::int64_t kept_queries(const ForwardProblem& problem, const Kernels& kernels)
 }
 
 // How a call is divided. Few blocks with many keys are divided further, by chunks, into splits, whose partials are then
-// combined per block. It does not affect the result.
+// combined per block. The division does not affect the result.
 struct Division {
   Division(const ForwardProblem& problem, const Kernels& kernels)
       : kept_queries(cpu::kept_queries(problem, kernels)),

@@ -13,7 +13,7 @@
 namespace rapt::cpu {
 
 // Keys form chunks at multiples of this, counted within their sequence. Each chunk has its own softmax, and chunks are
-// merged in ascending order: part of the arithmetic contract, so changing it changes bits.
+// merged in ascending order. This is part of the arithmetic contract, so another chunk size changes bits.
 inline constexpr std::int64_t kChunk = 256;
 
 // A row is one query of one head; the heads that share a kv head are processed together. Row r of a sequence and kv
@@ -43,10 +43,11 @@ struct ChunkBlock {
 };
 
 // A block is processed in tiles, each with as many rows as the register tile of an instruction set. Values are packed
-// once per block, so it should have several tiles.
+// once per block, so a block should have several tiles.
 inline constexpr std::int64_t kTilesPerBlock = 6;
 
-// Each row's final maximum and sum, stored for the pass that writes weights: for (b, h, query) of the tensors.
+// Each row's final maximum and sum, stored for the pass that writes weights and indexed by (b, h, query) of the
+// tensors.
 struct RowSums {
   std::span<float> m, l;  // empty: not requested
   std::int64_t heads = 0, queries = 0;
@@ -135,8 +136,8 @@ class PendingDq;  // cpu/backward/ordered_dq.h
 struct BackwardKernels {
   // Bytes that one worker needs for blocks of up to `chunks` chunks.
   std::size_t (*scratch_bytes)(const BackwardProblem& problem, std::int64_t chunks) = nullptr;
-  // The steps, each for one item, in this order: compute the statistics of each row of a tile; dk and dv of a block of
-  // keys, and its parts of dq; store dq in its tensor; the gradient of a mask.
+  // The steps, each for one item, in this order: compute the statistics of each row of a tile; compute dk and dv of a
+  // block of keys, and its parts of dq; store dq in its tensor; compute the gradient of a mask.
   void (*prepare)(const BackwardProblem& problem, const HeadRows& rows, std::int64_t tile, const BackwardState& state,
                   std::span<std::byte> scratch) = nullptr;
   void (*differentiate)(const BackwardProblem& problem, const KeyBlock& block, const BackwardState& state,

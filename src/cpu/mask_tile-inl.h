@@ -32,8 +32,8 @@ struct MaskRows {
   bool same = true;  // all rows of the tile share one row of the mask
 };
 
-// Keys of one vector of rows, if they are contiguous: use(key, mask) for each, in groups of four; returns how many. f32
-// goes through a transpose, bool as one 32-bit word for each row.
+// Calls use(key, mask) for the keys of one vector of rows with contiguous keys, in groups of four; returns the number
+// of these keys. f32 goes through a transpose, bool as one 32-bit word for each row.
 template <class Use>
 HWY_INLINE std::int64_t ForKeysF32(const MaskRows& mask, std::int64_t lane, std::int64_t count, const Use& use) {
   const float* rows[kLanes];
@@ -67,8 +67,8 @@ HWY_INLINE std::int64_t ForKeysBool(const MaskRows& mask, std::int64_t lane, std
   return key;
 }
 
-// Calls use(key, lane, mask) for keys first … first + count − 1, counted from `first`, and for each vector of rows: the
-// mask as f32, for bool 0 or 1.
+// Calls use(key, lane, mask) for keys first … first + count − 1 and each vector of rows. `key` counts from `first`, and
+// `mask` is f32, with 0 or 1 for bool.
 template <class Use>
 HWY_INLINE void ForEachMaskVector(const Mask& mask, const TileRows& rows, std::int64_t first, std::int64_t count,
                                   const Use& use) {
@@ -100,7 +100,7 @@ HWY_INLINE void ForEachMaskVector(const Mask& mask, const TileRows& rows, std::i
   }
 }
 
-// Writes these values to `tile`, rows kTileRows apart.
+// Writes these values to `tile`, with rows kTileRows apart.
 HWY_NOINLINE inline void LoadMaskTile(const Mask& mask, const TileRows& rows, std::int64_t first, std::int64_t count,
                                       float* HWY_RESTRICT tile) {
   ForEachMaskVector(mask, rows, first, count, [&](std::int64_t key, std::int64_t lane, Vec values) HWY_ATTR {
@@ -108,8 +108,8 @@ HWY_NOINLINE inline void LoadMaskTile(const Mask& mask, const TileRows& rows, st
   });
 }
 
-// Prefetches a part of a mask while the scores are computed: its rows are short and far apart, so the hardware
-// prefetcher does not help.
+// Prefetches a part of a mask while the scores are computed. The rows of the part are short and far apart, so the
+// hardware prefetcher does not help.
 inline void PrefetchMask(const Mask& mask, const TileRows& rows, KeyRange range) {
   if (mask.view.stride(3) != 1) return;
   const MaskRows source(mask, rows, range.first);

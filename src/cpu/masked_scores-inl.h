@@ -89,7 +89,7 @@ inline TileKeys VisibleTileKeys(const AttentionProblem& problem, const TileRows&
   return keys;
 }
 
-// Whether causal mask, window or key length hide some of these keys from some row.
+// Whether the causal mask, the window or the key length hides some of these keys from some row.
 HWY_INLINE bool IsEdge(const TileRows& rows, KeyRange range) { return !rows.all_see(range); }
 
 // Steps 3 to 5: add, fill, hide.
@@ -123,7 +123,8 @@ inline void RaggedScores(const TileRows& rows, KeyRange range, const float* q, s
     Scores(v1 - v0, q + v0 * kLanes, head_size, key_rows, {range.first + begin, range.first + end},
            s + begin * kTileRows + v0 * kLanes, largest + v0 * kLanes);
   };
-  // The range that all rows see, rounded down to whole register tiles: a partial tile costs as much as a whole one.
+  // The range that all rows see, rounded down to whole register tiles, because a partial tile costs as much as a whole
+  // one.
   const std::int64_t begin = std::clamp(rows.all.first - range.first, keys.begin[last], keys.end[0]);
   const std::int64_t seen = std::min(rows.all.last - range.first, keys.end[0]) - begin;
   const std::int64_t end = begin + (seen > 0 ? seen / kMR * kMR : 0);

@@ -40,7 +40,8 @@ class ChunkList {
 class SeenKeys {
  public:
   SeenKeys() = default;
-  // For all rows from one to another: both ends of a row's visible range ascend with the row.
+  // For all rows from one to another. The keys of these two suffice, because both ends of a row's visible range ascend
+  // with the row.
   SeenKeys(VisibleKeys of_first, VisibleKeys of_last)
       : range_{of_first.first, of_last.last}, leading_(std::max(of_first.leading, of_last.leading)) {}
 
@@ -162,7 +163,7 @@ struct TileRows {
   }
 };
 
-// Finds the rows of a tile that may see a range of keys. Ranges must be passed in ascending order: because both ends of
+// Finds the rows of a tile that may see a range of keys. Ranges must be passed in ascending order. Because both ends of
 // a row's visible range ascend, the search continues where the last one ended.
 class SeeingRows {
  public:
@@ -197,7 +198,8 @@ struct Stretches {
       end[v] = relative(rows.visible[static_cast<std::size_t>((v + 1) * lanes - 1)].last);
     }
     if (begin[rows.vectors - 1] <= end[0] && !rows.any.has_leading(range)) return;
-    for (std::int64_t v = 0; v < rows.vectors; ++v) {  // no key visible to all, or leading keys: all keys for each
+    // If no key is visible to all vectors, or if there are leading keys, every vector takes all keys.
+    for (std::int64_t v = 0; v < rows.vectors; ++v) {
       begin[v] = 0;
       end[v] = range.last - range.first;
     }

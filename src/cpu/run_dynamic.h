@@ -16,8 +16,8 @@ namespace rapt::cpu {
 template <class Work, class Done>
 void run_dynamic(const ParallelFor& parallel_for, std::int64_t workers, std::int64_t count, const Work& work,
                  const Done& done) {
-  // No worker thread to wake. The caller's own parallel_for still gets its one task: it may choose the thread it runs
-  // on.
+  // There is no worker thread to wake. The caller's own parallel_for still gets its one task, because it may choose the
+  // thread it runs on.
   if ((workers <= 1 || count <= 1) && &parallel_for == &core::pool_function()) {
     for (std::int64_t n = 0; n < count; ++n) work(n, std::int64_t{0});
     if (count > 0) done(std::int64_t{0});

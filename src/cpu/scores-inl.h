@@ -32,12 +32,12 @@ HWY_NOINLINE inline void Softcap(double cap, std::int64_t vectors, std::int64_t 
                 [&](Vec x, std::int64_t, std::int64_t) HWY_ATTR { return hn::Mul(limit, Tanh(hn::Mul(x, inverse))); });
 }
 
-// −slope · |position − j|, added.
+// Adds −slope · |position − j|.
 HWY_NOINLINE inline void AddAlibi(const AttentionProblem& problem, const TileRows& rows, std::int64_t first,
                                   std::int64_t count, float* s) {
   HWY_ALIGN float slope[TileRows::kMax];
-  // Counted from the chunk's first key, even if only some of its keys are computed: far from 0, an f32 position is
-  // rounded.
+  // Counted from the chunk's first key, even if only some of its keys are computed, because far from 0 an f32 position
+  // is rounded.
   HWY_ALIGN float position[TileRows::kMax];
   const std::int64_t chunk = first / kChunk * kChunk;
   for (std::int64_t n = 0; n < rows.vectors * kLanes; ++n) {
@@ -80,7 +80,7 @@ HWY_NOINLINE inline void ApplyMask(const Mask& mask, const TileRows& rows, std::
   }
 }
 
-// −inf where causal, window or length hide a key from a row.
+// Sets the score to −inf where the causal mask, the window or the key length hides a key from a row.
 HWY_NOINLINE inline void HideOutside(const TileRows& rows, std::int64_t first, std::int64_t count, float* s) {
   HWY_ALIGN float begin[TileRows::kMax];
   HWY_ALIGN float end[TileRows::kMax];
@@ -109,7 +109,7 @@ HWY_NOINLINE inline void HideOutside(const TileRows& rows, std::int64_t first, s
   });
 }
 
-// Each row's largest score, or `max` if that is larger. NaN is ignored here: it shows up in the sum.
+// Each row's largest score, or `max` if that is larger. NaN is ignored here, because it shows up in the sum.
 template <int kV>
 HWY_NOINLINE void FindMax(std::int64_t count, const float* HWY_RESTRICT s, float* HWY_RESTRICT max) {
   Columns<kV> largest;

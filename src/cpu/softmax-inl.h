@@ -22,7 +22,7 @@ struct TileState {
   float* o = nullptr;  // (Dv rounded up, kTileRows)
 };
 
-// −inf − −inf would be NaN. A fully masked row uses 0 as its maximum: every exp(−inf − 0) is then 0.
+// −inf − −inf would be NaN. A fully masked row uses 0 as its maximum, so that every exp(−inf − 0) is 0.
 HWY_INLINE Vec Finite(Vec m) { return hn::IfThenElse(hn::Eq(m, NegativeInfinity()), hn::Zero(kF32), m); }
 
 // e^x for x ≤ 0.
@@ -90,7 +90,7 @@ HWY_NOINLINE inline void DropWeights(const ResolvedDropout& dropout, const TileR
 
 // The factors of one merge: how the old state and the chunk are rescaled to their common maximum.
 struct Merge {
-  // Explicit: a compiler-generated constructor would not be compiled for the current instruction set.
+  // Explicit, because a compiler-generated constructor would not be compiled for the current instruction set.
   HWY_INLINE Merge() {}  // NOLINT(modernize-use-equals-default)
   HWY_INLINE Merge(Vec keep_old_part, Vec keep_new_part) : keep_old(keep_old_part), keep_new(keep_new_part) {}
 
@@ -109,7 +109,8 @@ HWY_INLINE Merge MergeSums(float* m, float* l, Vec chunk_max, Vec chunk_sum) {
   return merge;
 }
 
-// Σ_j p_j v_j for kV vectors of rows, each over its own range of keys: outside it p is 0 and would change nothing.
+// Σ_j p_j v_j for kV vectors of rows, each over its own range of keys. Outside the range, p is 0 and would change
+// nothing.
 template <int kV, class Address>
 HWY_INLINE void AddRagged(const Address& values, const float* p, const Stretches& keys, Columns<kV> (&sums)[kMR]) {
   if constexpr (kV > 1) AddProducts<0, 1, kV>(values, p, keys.begin[0], keys.begin[1], sums);

@@ -131,7 +131,7 @@ HWY_INLINE void LoadFourColumns(const float* const* rows, std::int64_t offset, V
   TransposeBlocks(c0, c1, c2, c3);
 }
 
-// The inverse.
+// The inverse of LoadFourColumns.
 HWY_INLINE void StoreFourColumns(Vec c0, Vec c1, Vec c2, Vec c3, float* const* rows, std::int64_t offset) {
   TransposeBlocks(c0, c1, c2, c3);
   StoreEveryFourth(c0, rows + 0, offset);
@@ -155,7 +155,7 @@ HWY_INLINE void StoreFourColumns(Vec c0, Vec c1, Vec c2, Vec c3, float* const* r
 #endif
 
 // Calls visit(n, column) for elements n of kLanes rows, row r in lane r, in whole vectors and then in fours. Returns
-// how many were visited: the rest, fewer than four, is left to the caller.
+// how many were visited; the rest, fewer than four, is left to the caller.
 template <class Visit>
 HWY_INLINE std::int64_t LoadColumns(const float* const* rows, std::int64_t count, const Visit& visit) {
   std::int64_t n = 0;
@@ -173,7 +173,7 @@ HWY_INLINE std::int64_t LoadColumns(const float* const* rows, std::int64_t count
   return n;
 }
 
-// The inverse: column(n) gives the vector of elements n.
+// The inverse of LoadColumns: column(n) gives the vector of elements n.
 template <class Column>
 HWY_INLINE std::int64_t StoreColumns(const Column& column, std::int64_t count, float* const* rows) {
   std::int64_t n = 0;
@@ -191,7 +191,7 @@ HWY_INLINE std::int64_t StoreColumns(const Column& column, std::int64_t count, f
 
 // ---------------------------------------------------------------- functions
 
-// The larger of two; x if x is NaN.
+// The larger of the two; x if x is NaN.
 HWY_INLINE Vec AtLeast(Vec floor, Vec x) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
   return hn::Max(floor, x);  // x86 gives the second operand when one is NaN
@@ -203,7 +203,8 @@ HWY_INLINE Vec AtLeast(Vec floor, Vec x) {
 // 2^x for x ≤ 0, as softmax needs it: exactly 1 at 0, exactly 0 below −126.5 and at −inf, NaN at NaN. Relative error
 // below 1.2e-7 (1 ulp) elsewhere.
 HWY_INLINE Vec Exp2(Vec x) {
-  // Adding this leaves round(x) + 127 in the low bits of the sum: shifted left it is 2^round(x), and 0 at −127.
+  // Adding this leaves round(x) + 127 in the low bits of the sum. Shifted left, these bits are the number 2^round(x),
+  // or 0 if round(x) is −127.
   const Vec magic = Set(0x1.8p23F + 127.0F);
   x = AtLeast(Set(-127.0F), x);
   const Vec shifted = hn::Add(x, magic);

@@ -1,9 +1,9 @@
 // The arguments that CUDA kernels take by value: one attention call as plain data.
 //
-// src/cuda/engine.cc builds it from an AttentionProblem. Every number here describes memory of the device; every list
-// of the call (sequences, masks, slopes, page table) is in one block of bytes, which is stored inside the arguments if
-// it is short, and in the workspace otherwise. Compiles with nvcc and, for the tests that run without a GPU, with any
-// C++20 compiler.
+// src/cuda/build_arguments.cc builds them from an AttentionProblem. Every number here describes memory of the device;
+// every list of the call (sequences, masks, slopes, page table) is in one block of bytes, which is stored inside the
+// arguments if it is short, and in the workspace otherwise. Compiles with nvcc and, for the tests that run without a
+// GPU, with any C++20 compiler.
 #pragma once
 
 #include <cstddef>

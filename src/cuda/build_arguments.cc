@@ -39,7 +39,7 @@ class ListWriter {
  public:
   explicit ListWriter(std::byte* block) : block_(block) {}
 
-  // A list of make(0) … make(count − 1). Returns its place in the block.
+  // Writes a list of make(0) … make(count − 1), and returns its place in the block.
   template <class Make>
   std::uint32_t list(std::size_t count, const Make& make) {
     using T = std::invoke_result_t<Make, std::size_t>;
@@ -61,7 +61,7 @@ class ListWriter {
   std::size_t used_ = 0;
 };
 
-// A view with its strides stored in these members, one for each dimension.
+// A view as a DeviceTensor, with its strides stored in these members, one for each dimension.
 DeviceTensor placed(const ConstTensorView& view, std::initializer_list<std::int64_t DeviceTensor::*> places) {
   DeviceTensor tensor;
   if (!view.defined()) return tensor;

@@ -1,5 +1,5 @@
-// Builds the arguments of kernels from an attention problem. Plain C++ without CUDA: tests run it for every case,
-// without a GPU.
+// Builds the arguments of kernels from an attention problem. It is plain C++ without CUDA, so that tests run it for
+// every case without a GPU.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct BackwardCall {
 };
 
 // Where the lists of a call go. They are stored inside the arguments if they fit (Lists::kInline), and in the workspace
-// otherwise: `host` is host memory of list_bytes, and `device` where the engine copies it.
+// otherwise: `host` is host memory of list_bytes, and `device` is where the engine copies it.
 struct ListBlock {
   std::span<std::byte> host{};
   const std::byte* device = nullptr;

@@ -1,5 +1,5 @@
-# The CUDA engine as objects of the library: cuda_objects, and what they need to be linked: cuda_needs. Included by
-# src/CMakeLists.txt.
+# The CUDA engine as objects of the library (cuda_objects), and the libraries that these must be linked with
+# (cuda_needs). Included by src/CMakeLists.txt.
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.h)
 if(NOT RAPT_HAVE_CUDA)
   # Files that include no CUDA header are compiled and tested in every build.

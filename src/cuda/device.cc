@@ -15,7 +15,7 @@ namespace rapt::cuda {
 
 namespace {
 
-// What the runtime reports, asked once per process: a driver that is installed later is not noticed.
+// What the runtime reports. It is asked once per process, so a driver that is installed later is not noticed.
 struct Found {
   Found() {
     code = cudaGetDeviceCount(&count);

@@ -1,4 +1,4 @@
-// GPUs and their limits. No CUDA header.
+// GPUs and their limits. Includes no CUDA header.
 #pragma once
 
 #include "cuda/launch.h"
@@ -18,7 +18,7 @@ int device_count();
 // Throws rapt::Error if there is no such GPU.
 const Limits& limits_of(int device);
 
-// Makes a GPU the current one of this thread while it exists. Throws rapt::Error if there is no such GPU.
+// Makes a GPU the current one of this thread while this object exists. Throws rapt::Error if there is no such GPU.
 class Current {
  public:
   explicit Current(int device);

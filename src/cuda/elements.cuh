@@ -29,7 +29,7 @@ RAPT_HOST_DEVICE float f16_to_float(std::uint16_t bits) {
 }
 
 RAPT_HOST_DEVICE std::uint16_t float_to_bf16(float value) {
-#if defined(__CUDA_ARCH__)  // in integer arithmetic: the instruction needs sm_80
+#if defined(__CUDA_ARCH__)  // in integer arithmetic, because the instruction needs sm_80
   const std::uint32_t bits = __float_as_uint(value);
   if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);  // NaN, made quiet
   return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
@@ -58,7 +58,7 @@ RAPT_HOST_DEVICE float load_float(const void* data, DType dtype, std::int64_t of
     case DType::f64: return static_cast<float>(static_cast<const double*>(data)[offset]);
     case DType::boolean: break;
   }
-  // A byte, not a bool: memory cast to bool may hold values other than 0 and 1.
+  // Read as a byte, not as a bool, because memory cast to bool may hold values other than 0 and 1.
   return static_cast<const std::uint8_t*>(data)[offset] != 0 ? 1.0F : 0.0F;
 }
 

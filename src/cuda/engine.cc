@@ -29,8 +29,8 @@ void check_stream(const Launch& launch) {
   const bool is_default =
       launch.stream == nullptr || launch.stream == cudaStreamLegacy || launch.stream == cudaStreamPerThread;
   if (is_default) return;  // belongs to the current GPU, whichever that is
-  // The device of a stream that is being captured cannot be queried: the query would end the capture. A launch on
-  // another GPU's stream fails anyway.
+  // The device of a stream that is being captured cannot be queried, because the query would end the capture. A launch
+  // on another GPU's stream fails anyway.
   if (status != cudaStreamCaptureStatusNone) return;
   int device = launch.device;
   require(cudaStreamGetDevice(launch.stream, &device), "cudaStreamGetDevice", launch.device);

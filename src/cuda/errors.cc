@@ -8,7 +8,7 @@ namespace rapt::cuda {
 
 namespace {
 
-// Errors that only work enqueued earlier can cause: an earlier call is responsible, whichever call reports them.
+// Errors that only work enqueued earlier can cause. An earlier call is responsible, whichever call reports them.
 bool is_of_earlier_work(cudaError_t code) {
   switch (code) {
     case cudaErrorECCUncorrectable:

@@ -1,4 +1,4 @@
-// CUDA errors as text. No CUDA header is included: error codes are plain numbers here.
+// CUDA errors as text. No CUDA header is included, so error codes are plain numbers here.
 #pragma once
 
 #include <string>

@@ -9,7 +9,8 @@ namespace rapt::cuda {
 
 std::span<const KernelSet* const> all_sets();
 
-// The set that RAPT_CUDA_KERNELS names; null: it is not set. Throws rapt::Error if there is no set of that name.
+// The set that RAPT_CUDA_KERNELS names; null if the variable is not set. Throws rapt::Error if there is no set of that
+// name.
 const KernelSet* forced_set();
 
 // The first set that can compute a call. Throws rapt::Error if the forced one cannot.

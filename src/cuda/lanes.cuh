@@ -1,5 +1,5 @@
-// Operations across the lanes of a warp, 2^x, and 16-bit numbers in pairs. This is all that the softmax needs from the
-// device; tests replace it with host functions.
+// Exchange between the lanes of a warp, approximate 2^x and 1/x, and operations on pairs of 16-bit numbers. This is all
+// that the softmax needs from the device; tests replace it with host functions.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace rapt::cuda {
 
-// 2^x, denormal results flushed to 0.
+// 2^x, with denormal results flushed to 0.
 RAPT_DEVICE float exp2_approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// 1 / x within one unit in the last place, denormal results flushed to 0.
+// 1 / x within one unit in the last place, with denormal results flushed to 0.
 RAPT_DEVICE float reciprocal_approx(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -28,7 +28,7 @@ RAPT_DEVICE float from_lane_xor(float x, int lanes) { return __shfl_xor_sync(~0U
 RAPT_DEVICE bool from_lane_xor(bool x, int lanes) { return __shfl_xor_sync(~0U, static_cast<int>(x), lanes) != 0; }
 RAPT_DEVICE bool any_lane(bool x) { return __any_sync(~0U, static_cast<int>(x)) != 0; }
 
-// The larger of two pairs of unsigned 16-bit numbers.
+// The element-wise maximum of two pairs of unsigned 16-bit numbers.
 RAPT_DEVICE std::uint32_t max_pair(std::uint32_t a, std::uint32_t b) {
   std::uint32_t r;
   asm("max.u16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));

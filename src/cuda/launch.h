@@ -1,5 +1,5 @@
-// What kernels are launched with, and what a set of kernels offers the engine. No CUDA header: .cc files see launch
-// functions, never a kernel.
+// What kernels are launched with, and what a set of kernels offers the engine. Includes no CUDA header; .cc files see
+// launch functions, never a kernel.
 //
 // A launch function enqueues its kernels and returns. It checks nothing that the engine has checked, allocates nothing,
 // and waits for nothing, so that it can be captured in a CUDA graph. It ends with require_launched (cuda/errors.h),
@@ -22,7 +22,7 @@ struct Launch {
   NativeStream stream = nullptr;
   int device = 0;
   int capability = 75;      // compute capability times 10: 90 is Hopper
-  int multiprocessors = 1;  //
+  int multiprocessors = 1;  // streaming multiprocessors (SMs)
   int shared_bytes = 0;     // the most shared memory that a block may request
   // Device memory of the size that the kernels requested, aligned to 64 bytes. Its contents are not initialized.
   std::span<std::byte> workspace{};
@@ -40,7 +40,7 @@ struct Launch {
 
 // The forward kernels of one kind, as one row of the engine's table (cuda/kernel_sets.h): the first row that can
 // compute a call does. What it can compute depends on types, sizes, options and the GPU's generation only, never on
-// values, addresses or batch: a row's bits must not depend on those.
+// values, addresses or batch, because a row's bits must not depend on those.
 struct KernelSet {
   const char* name;  // as RAPT_CUDA_KERNELS names it
   const char* does;  // for `rapt info`

@@ -25,8 +25,8 @@
 namespace rapt::cuda {
 
 inline constexpr int kLazyLimit = 14;  // log2 of the largest p with which a maximum is kept
-// If m = maximum·c is larger than this, s·c − m is not computed by one fused multiply-add: the rounding error of m
-// would become an error of the exponent.
+// If m = maximum·c is larger than this, s·c − m is not computed by one fused multiply-add, because the rounding error
+// of m would become an error of the exponent.
 inline constexpr float kHugeMaximum = 1048576.0F;
 
 // Two rows of a thread: their maxima (kHidden for a row that has seen no key) and the thread's parts of their sums.

@@ -34,7 +34,7 @@ cudaMemPool_t pool_of(int device) {
     std::once_flag made;
     cudaMemPool_t pool = nullptr;
   };
-  static std::array<Pool, kMostDevices> pools;  // their CUDA pools are never destroyed: at exit, CUDA may be gone
+  static std::array<Pool, kMostDevices> pools;  // their CUDA pools are not destroyed, because CUDA may be gone at exit
   if (static_cast<std::size_t>(device) >= kMostDevices) return nullptr;
   Pool& mine = pools[static_cast<std::size_t>(device)];
   std::call_once(mine.made, [&] {
@@ -60,7 +60,7 @@ std::byte* allocate(int device, std::size_t bytes) {
   return allocated(memory, code, "cudaMalloc", device);
 }
 
-// Errors are ignored: this function cannot report them, and the next call reports an error of earlier work.
+// Errors are ignored, because this function cannot report them, and the next call reports an error of earlier work.
 void free_memory(int device, std::byte* memory) noexcept {
   int before = device;
   (void)cudaGetDevice(&before);

@@ -1,4 +1,4 @@
-// The device's part of tensors: its memory, and the steps of a layer that it has so far.
+// What the device does for tensors: its memory, and the steps of a layer that it supports so far.
 #pragma once
 
 #include "core/layer_ops.h"

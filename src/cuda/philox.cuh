@@ -46,7 +46,7 @@ RAPT_HOST_DEVICE float dropout_factor(const DropoutTerm& dropout, std::int32_t i
                                       std::int32_t j) {
   if (!dropout.on) return 1.0F;
   const PhiloxWords four = dropout_words(dropout, index, head, i, j);
-  const std::uint32_t place = static_cast<std::uint32_t>(j) % 4U;  // not an index: words stay in registers
+  const std::uint32_t place = static_cast<std::uint32_t>(j) % 4U;  // not an index, so that words stay in registers
   const std::uint32_t word =
       place < 2 ? (place == 0 ? four.words[0] : four.words[1]) : (place == 2 ? four.words[2] : four.words[3]);
   return dropout_factor(dropout, word);

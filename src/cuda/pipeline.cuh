@@ -24,7 +24,7 @@ template <int kStages>
 struct Ring {
   Barrier full[kStages], empty[kStages];
 
-  // `fills` and `uses` arrivals make a stage full or empty.
+  // `fills` arrivals make a stage full, and `uses` arrivals make it empty.
   RAPT_DEVICE void init(int fills, int uses) {
     for (int i = 0; i < kStages; ++i) {
       full[i].init(fills);

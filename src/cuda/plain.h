@@ -1,4 +1,4 @@
-// The plain kernels: every option in every type on CUDA cores, for any GPU since Turing and any head size.
+// The plain kernels: every option in every type but f64, on CUDA cores, for any GPU since Turing and any head size.
 //
 // They compute the definition in f32 and are as simple as it is: one warp per row, no tensor cores, no tuning. Fast
 // kernels are debugged against them, and they run every call that no fast kernel supports. They read k and v of f32,
@@ -46,15 +46,15 @@ struct Selected {
 
 // ---------------------------------------------------------------- captures
 
-// Writes each of `captures`. Does not depend on which kernels forward uses: it computes what it needs of each row
-// itself, in the workspace.
+// Writes each of `captures`. Does not depend on which kernels forward uses, because it computes what it needs of each
+// row itself, in the workspace.
 std::size_t plain_captures_bytes(const Arguments& arguments, std::span<const Selected> captures);
 void plain_captures(const Arguments& arguments, std::span<const Selected> captures, const Launch& launch);
 
 // ---------------------------------------------------------------- backward
 
 // Upstream gradients and the gradients to write; a tensor without data is absent. Of the arguments, out and lse are not
-// read: the kernels sum every row again, in f32.
+// read, because the kernels sum every row again, in f32.
 struct Gradients {
   DeviceTensor dout;  // (B, Hq, Lq, Dv)
   DeviceTensor dlse;  // (B, Hq, Lq): `element` is 0

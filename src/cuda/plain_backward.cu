@@ -1,5 +1,5 @@
-// The plain backward kernels: delta of each row, then dq by rows, dk and dv by keys, and the gradient of sinks. No
-// atomics: each number is one sum in a fixed order.
+// The plain backward kernels: delta of each row, then dq by rows, dk and dv by keys, and the gradient of sinks. They
+// use no atomics, so that each number is one sum in a fixed order.
 #include "cuda/plain.h"
 #include "cuda/plain_gradient.cuh"
 #include "cuda/plain_mask_gradient.cuh"

@@ -6,8 +6,8 @@ namespace rapt::RAPT_KERNELS {
 
 namespace {
 
-// Marks a key that a row does not see; no weight is negative. Such keys are skipped, not multiplied by 0: their values
-// may be NaN or infinite.
+// Marks a key that a row does not see; no weight is negative. Such keys are skipped rather than multiplied by 0,
+// because their values may be NaN or infinite.
 constexpr float kNotSeen = -1.0F;
 
 // One row and one segment of its output.

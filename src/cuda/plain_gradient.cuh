@@ -73,7 +73,7 @@ RAPT_HOST_DEVICE float weight_gradient(const Arguments& call, const Gradients& g
   return fmaf(dropped, dropout_factor(call, row, j), kept);
 }
 
-// ds_j; `uncap`: times the derivative of the softcap.
+// ds_j; with `uncap`, times the derivative of the softcap.
 RAPT_HOST_DEVICE float score_gradient(const Arguments& call, const Gradients& gradients, const Row& row,
                                       const RowSums& sums, std::int32_t j, bool uncap) {
   const Weight weight = weight_of(call, row, sums.states[row.number], j);

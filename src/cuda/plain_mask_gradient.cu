@@ -50,7 +50,7 @@ struct MaskGradient {
   }
 };
 
-// A mask that is broadcast over neither: an item is 32 keys of one of its rows.
+// A mask that is broadcast over neither queries nor keys: an item is 32 keys of one row of the mask.
 struct MaskElements : MaskGradient {
   RAPT_DEVICE void operator()(std::int64_t item, WarpMemory& /*memory*/) const {
     const std::int64_t row = item / key_tiles();

@@ -1,5 +1,5 @@
-// Hopper's instructions, one function each: barriers in shared memory, bulk tensor copies, fences, named barriers,
-// registers of a warpgroup, exp2.
+// Hopper's instructions, one function each: barriers in shared memory, bulk tensor copies, fences, named barriers, and
+// the registers of a warpgroup.
 #pragma once
 
 #include <cstdint>
@@ -42,10 +42,10 @@ struct Barrier {
   }
 };
 
-// After Barrier::init: other threads and the copy engine see the barriers.
+// Call after Barrier::init, so that other threads and the copy engine see the barriers.
 RAPT_DEVICE void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-// Between ordinary stores to shared memory and tensor cores or a copy engine that read what was stored.
+// Call after ordinary stores to shared memory, before tensor cores or the copy engine read what was stored.
 RAPT_DEVICE void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // Copies a box of a 4-D tensor to shared memory; its bytes count for `barrier`. Elements outside the tensor become 0.

@@ -11,7 +11,7 @@
 
 namespace rapt::cuda {
 
-// The larger of two, or NaN if one is: fmaxf would return the other.
+// The larger of the two, or NaN if either is NaN; fmaxf would return the other.
 RAPT_HOST_DEVICE float maximum_of(float a, float b) { return a > b || a != a ? a : b; }
 
 // The factors by which two parts are multiplied as they are merged.

@@ -22,9 +22,9 @@ std::span<const Sequence> sequences_of(const Arguments& call, const Launch& laun
           static_cast<std::size_t>(call.sequence_count)};
 }
 
-// Whether a call needs the general variant, because it does more with scores than multiplying them and hiding ranges of
-// keys. A scale that is not positive needs it too: it reverses the order of scores, which the other variant does not
-// support.
+// Whether a call needs the general variant, because it does more with scores than multiply them and hide ranges of
+// keys. A scale that is not a positive normal number needs it too: a negative one, for example, reverses the order of
+// scores, which the other variant does not support.
 bool needs_general(const Arguments& call) {
   const float scale = call.scale * kLog2E;
   return call.mask_count > 0 || call.has_alibi || call.softcap > 0.0F || call.dropout.on ||
@@ -106,7 +106,8 @@ bool rows_are_aligned(const DeviceTensor& out, const Arguments& call) {
          fits(out.batch, call.batch) && fits(out.head, call.query_heads) && fits(out.row, call.queries);
 }
 
-// More than 48 KB of shared memory must be requested once per kernel and device.
+// A kernel can use more than 48 KB of dynamic shared memory only after its limit is raised on the device. Once is
+// enough; repeating the call is harmless.
 void allow_shared_memory(const RowsKernel& kernel, const Launch& launch) {
   require(cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.shared_bytes),
           "cudaFuncSetAttribute", launch.device);

@@ -4,8 +4,8 @@
 // the scores of the next step (q·kᵀ) and the output of the current one (p·v). While p·v runs, the softmax of the new
 // scores is computed. Two consumers take turns issuing their products, so that one's exponentials overlap with the
 // other's products. A new tile or chunk changes only what happens to o after p·v. Only the first scores are computed
-// outside the loop. The end of the sequence is a step like any other, whose scores are not used: a branch around
-// products would make the compiler serialize them.
+// outside the loop. The end of the sequence is a step like any other, whose scores are not used, because a branch
+// around products would make the compiler serialize them.
 #pragma once
 
 #include "cuda/rows_output.cuh"
@@ -41,9 +41,9 @@ RAPT_DEVICE VisibleKeys visible_keys_of(const RowsArguments& a, const Tile& tile
   return visible_keys(a.call, tile.sequence, tile.first_query + (query < last ? query : last));
 }
 
-// check_values has set the numbers of v that are not finite to 0 in shared memory, and marked their keys. This adds
-// p · v for these numbers to o, in the rows that see the key: the result is infinite or NaN. Rare, so it reads v from
-// memory.
+// check_values has set the numbers of v that are not finite to 0 in shared memory, and marked their keys. For these
+// numbers, this adds p · v to o, in the rows that see the key: the result is infinite or NaN. This is rare, so v is
+// read from memory.
 template <class Type, class Shape>
 RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile, const std::uint32_t* marks,
                                        std::int32_t first_key, const std::uint32_t (&p)[Shape::kKeys / 16][4],
@@ -112,8 +112,8 @@ RAPT_DEVICE void fetch_totals(const float4* totals, float4 (&batch)[kBatch]) {
   for (int i = 0; i < kBatch; ++i) batch[i] = totals[i * 128];
 }
 
-// o becomes the total merged with o. The first batch has been fetched; the others are fetched one at a time, into the
-// registers of the first.
+// Merges the total of the earlier chunks into o. The first batch has been fetched; the others are fetched one at a
+// time, into the registers of the first.
 template <int kSize, int kBatch>
 RAPT_DEVICE void merge_totals(const float4* totals, float4 (&batch)[kBatch], float (&o)[kSize / 2],
                               const MergeWeights& w) {

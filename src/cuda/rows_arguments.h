@@ -17,10 +17,10 @@ struct RowsArguments {
   std::int32_t* next_tile = nullptr;  // a counter on the device, 0 when the kernel starts
   const TileEntry* list = nullptr;    // tiles of a column, longest first, if the plan is listed
   float* totals = nullptr;            // chunk totals of all blocks, where shared memory is too small
-  float scale = 1.0F;                 // of scores, before 2 to their power: scale · log2 e, or log2 e after the terms
+  float scale = 1.0F;                 // factor to exponents of 2: scale · log2 e, or log2 e if terms apply the scale
   float out_scale = 1.0F;             // 1 / (1 − rate) of dropout
   float minus_zero = -0.0F;           // see hand_over in cuda/rows.cuh
-  bool window = false;                // a window's left side or initial keys
+  bool window = false;                // there is a window's left side, or there are initial keys
   bool masks_hide = false;            // some key of any step may be hidden by a mask
   bool store_vectors = false;         // rows of out can be written in 16 bytes
 };

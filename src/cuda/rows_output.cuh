@@ -44,8 +44,8 @@ RAPT_DEVICE uint4 gather_columns(std::uint32_t (&w)[4], int lane) {
 }
 
 // Writes a row of out, 16 bytes at a time; `x` selects the thread's first or second row. `to` is null if the row does
-// not exist. Adding 0 makes every zero positive: whether a −0 survives a rescaling depends on which hidden tiles were
-// skipped.
+// not exist. 0 is added to make every zero positive, because whether a −0 survives a rescaling depends on which hidden
+// tiles were skipped.
 template <class Type, int kSize>
 RAPT_DEVICE void store_vectors(std::uint16_t* to, const float (&o)[kSize / 2], int x, float scale, int lane, int size) {
 #pragma unroll

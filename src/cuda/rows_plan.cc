@@ -22,7 +22,8 @@ bool tiles_differ_in_length(const Arguments& call) {
   return call.right < call.keys || call.left < call.keys || call.first_keys > 0;
 }
 
-// 2^shift queries of a head in a tile. Where a group's queries do not fill a tile, several heads share it.
+// A tile has 2^shift queries of a head. Where the queries of a head do not fill a tile, several heads of a group share
+// it.
 std::int32_t query_shift(const Arguments& call) {
   std::int32_t shift = 7;
   while (shift > 0 && call.queries <= 1 << (shift - 1) && kTileRows >> shift < call.group) --shift;

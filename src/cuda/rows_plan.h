@@ -17,7 +17,7 @@ namespace rapt::cuda {
 
 inline constexpr int kTileRows = 128;
 inline constexpr int kGroupRows = 64;    // rows of a warpgroup
-inline constexpr int kChunkKeys = 2048;  // C = S: a chunk is a span
+inline constexpr int kChunkKeys = 2048;  // a multiple of every step size
 inline constexpr int kMaxHeadSize = 256;
 
 // The kernel's head size: D and Dv are padded to it with zeros.
@@ -26,7 +26,7 @@ constexpr int padded_head_size(int head_size, int value_size) {
   return larger <= 64 ? 64 : larger <= 128 ? 128 : 256;
 }
 
-// Keys in a step. It is part of the arithmetic: p is rounded relative to the maximum at its step.
+// Keys in a step. The number is part of the arithmetic, because p is rounded relative to the maximum at its step.
 constexpr int step_keys(int padded_size, bool general) { return padded_size > 128 || general ? 64 : 128; }
 
 // The steps of a tile: 0 … initial_end − 1, then begin … end − 1. Of these, steps within full_begin … full_end − 1 and
@@ -78,9 +78,10 @@ RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, const Sequence& 
   return range;
 }
 
-// How tiles are numbered, in the order in which they are handed out. A column is a head of a sequence, or several heads
-// where a tile holds those of a group; its tiles differ in their queries. Columns form sections, limited in size so
-// that k and v are read from the L2 cache; inside a section the longest tiles of all columns come first.
+// How tiles are numbered, in the order in which they are handed out. A column is a head of a sequence or, where a tile
+// holds several heads of a group, these heads; the tiles of a column differ in their queries. Columns form sections,
+// limited in size so that k and v are read from the L2 cache; inside a section the longest tiles of all columns come
+// first.
 struct RowsPlan {
   std::int32_t step = 128;         // keys
   std::int32_t query_shift = 7;    // a tile holds 2^query_shift queries of 128 / 2^query_shift heads

@@ -11,7 +11,7 @@ RAPT_DEVICE Tile tile_number(const RowsArguments& a, std::int32_t number) {
     const TileEntry entry = a.list[place.rank];
     return make_tile(a.call, a.plan, a.call.sequence(entry.sequence), place.column, entry.part);
   }
-  // Later queries see more keys under a causal mask: the last part is the longest.
+  // Under a causal mask, later queries see more keys, so the last part is the longest.
   const std::int32_t columns = a.plan.columns_per_sequence(a.call), sequence = place.column / columns;
   return make_tile(a.call, a.plan, a.call.sequence(sequence), place.column - sequence * columns,
                    a.plan.tiles_per_column - 1 - place.rank);

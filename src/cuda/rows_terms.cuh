@@ -44,7 +44,8 @@ struct TermRows {
     return row_offset(mask, tile->sequence, x == 0 ? head[0] : head[1], x == 0 ? query[0] : query[1]) +
            first_key * mask.view.element;
   }
-  // The mask element for score i. A key that does not exist uses the last one that does: its score is hidden anyway.
+  // The mask element for score i. A key that does not exist uses the last one that does, because its score is hidden
+  // anyway.
   RAPT_DEVICE std::int64_t offset_of_score(const MaskTerm& mask, int i) const {
     const std::int32_t key = i / 4 * 8 + 2 * lane + i % 2, last = tile->sequence.key_count - 1 - first_key;
     return offset(mask, i / 2 % 2) + (key < last ? key : last) * mask.view.element;
@@ -167,8 +168,8 @@ RAPT_DEVICE float capped(float s, float to_exponent, float cap) {
   return __fmaf_rn(-2.0F * cap, reciprocal_approx(__fadd_rn(1.0F, e)), cap);
 }
 
-// Steps 1 to 5 for the scores of a step, except for keys hidden by causal mask, window and length. `early` holds the
-// first mask if kEarly.
+// Steps 1 to 5 for the scores of a step, except for keys hidden by the causal mask, the window or the key length.
+// `early` holds the first mask if kEarly.
 template <bool kEarly>
 RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores], const TermRows& rows,
                                 const MaskRows& early) {

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// The shape of a copy and the strides of both sides, in elements; dimensions that are contiguous in both are one.
+// The shape of a copy and the strides of both sides, in elements; dimensions that are contiguous in both are merged
+// into one.
 struct Walk {
   int rank = 0;
   std::int64_t count = 1;
@@ -115,7 +116,7 @@ __global__ void fill(const __grid_constant__ Walk walk, void* to, std::size_t si
   }
 }
 
-// As many bytes as one launch can pass as parameters, besides its others, on every GPU since Turing.
+// As many bytes as one launch can pass as parameters, besides its other parameters, on every GPU since Turing.
 struct Parcel {
   static constexpr std::size_t kBytes = 3584;
   alignas(16) std::byte bytes[kBytes];

@@ -9,7 +9,8 @@
 
 namespace rapt::cuda {
 
-// Element by element, any strides and types, rounded once. The two have the same shape and must not overlap.
+// Copies element by element, with any strides and types; a conversion rounds once. `from` and `to` have the same shape
+// and must not overlap.
 void launch_copy(const ConstTensorView& from, const TensorView& to, const Launch& launch);
 
 void launch_fill(const TensorView& to, double value, const Launch& launch);

@@ -16,7 +16,7 @@ struct TensorSizes {
 // of 16 bytes. A dimension of size 1 may have any stride. Other views are packed first (cuda/rows_setup.h).
 bool can_copy_in_place(const DeviceTensor& view, const TensorSizes& sizes);
 
-// The map of a view of 16-bit elements that can be copied in place, by boxes of 64 elements × box_rows rows × box_heads
+// The map of a view of 16-bit elements that can be copied in place, in boxes of 64 elements × box_rows rows × box_heads
 // heads, with the 128-byte swizzle. Boxes may reach past the view's end; elements there are read as 0.
 CUtensorMap map_tensor(const DeviceTensor& view, const TensorSizes& sizes, int box_rows, int box_heads, int device);
 

@@ -43,7 +43,7 @@ RAPT_HOST_DEVICE float add_alibi(float s, float slope, const Sequence& sequence,
   return fmaf(-slope, static_cast<float>(distance < 0 ? -distance : distance), s);
 }
 
-// Steps 3, 4 and 5 for a key that causal mask, window and key length leave visible.
+// Steps 3, 4 and 5 for a key that the causal mask, the window and the key length leave visible.
 RAPT_HOST_DEVICE float apply_terms(const Arguments& call, const Sequence& sequence, std::int32_t head, std::int32_t i,
                                    std::int32_t j, float s) {
   const auto offset = [&](const MaskTerm& mask) { return row_offset(mask, sequence, head, i) + j * mask.view.element; };

@@ -1,5 +1,5 @@
-// The keys that causal mask, window and key length leave visible to a query, and the queries that see a key. Masks may
-// hide more: terms.cuh.
+// The keys that the causal mask, the window and the key length leave visible to a query, and the queries that see a
+// key. Masks may hide more: terms.cuh.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +52,8 @@ RAPT_HOST_DEVICE VisibleKeys visible_keys(const Arguments& call, const Sequence&
   return keys;
 }
 
-// The shortest range of queries of a sequence outside which no query sees any of keys from … to − 1. A query inside may
-// see none of them either; visible_keys says.
+// The shortest range of queries of a sequence outside which no query sees any of keys from … to − 1. A query inside the
+// range may see none of them either; visible_keys tells.
 RAPT_HOST_DEVICE QueryRange visible_queries(const Arguments& call, const Sequence& sequence, std::int32_t from,
                                             std::int32_t to) {
   if (to > sequence.key_count) to = sequence.key_count;

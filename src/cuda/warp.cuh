@@ -12,7 +12,8 @@
 #include "cuda/contract.h"
 #include "cuda/launch.h"
 
-// The namespace of everything that is compiled for warps, real or emulated: a program may have both.
+// The namespace of everything that is compiled for warps. Emulated warps have their own, because a program may have
+// both.
 #if defined(__CUDACC__)
 #include "cuda/errors.h"
 #define RAPT_KERNELS cuda

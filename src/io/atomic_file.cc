@@ -57,7 +57,7 @@ void AtomicFile::create() {
   const std::string name = slash == std::string::npos ? target_ : target_.substr(slash + 1);
   checks_.require(!name.empty(), "is a directory, not a file");
   for (int attempt = 0; attempt < 100; ++attempt) {
-    // A name has at most 255 bytes: a long one is truncated, and the suffix keeps it unique.
+    // A name has at most 255 bytes, so a long one is truncated, and the suffix keeps it unique.
     const std::string candidate = text(folder_, "/.", name.substr(0, 200), unique_ending());
     descriptor_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ >= 0) {
@@ -112,7 +112,7 @@ void AtomicFile::overwrite(std::uint64_t offset, Bytes bytes) {
 void AtomicFile::commit() {
   flush();
   if (replaces_ && ::fchmod(descriptor_, mode_) != 0) checks_.fail_for(errno, "its permissions cannot be set");
-  // Before the rename: otherwise a crash could leave the new name on an empty file.
+  // Before the rename, because otherwise a crash could leave the new name on an empty file.
   if (::fsync(descriptor_) != 0) checks_.fail_for(errno, "cannot be flushed to disk");
   const int descriptor = descriptor_;
   descriptor_ = -1;

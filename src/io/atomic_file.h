@@ -11,7 +11,7 @@ namespace rapt::io {
 
 // Writes a temporary file in the same directory and renames it to the target in commit(): readers see either the old
 // file or the new one, even after a crash. Without commit() the new file is removed and the old one stays. A process
-// that is killed between the two leaves its temporary file, .NAME.….tmp, behind.
+// that is killed before the rename leaves its temporary file, .NAME.….tmp, behind.
 //
 // A new file gets its permissions from the umask; a file that replaces another keeps the permissions of the old one. A
 // symbolic link is followed, so that the file it names is replaced and the link stays.

@@ -26,7 +26,7 @@ constexpr const FileType& file_type(DType dtype) {
   for (const FileType& type : kFileTypes) {
     if (type.dtype == dtype) return type;
   }
-  return kFileTypes.front();  // not reached: every type has a row, as a test checks
+  return kFileTypes.front();  // not reached, because every type has a row, as a test checks
 }
 
 constexpr std::optional<DType> dtype_of_safetensors(std::string_view name) {

@@ -23,7 +23,7 @@ namespace rapt::io {
 // Whether bytes are well-formed UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF.
 bool is_utf8(std::string_view text);
 
-// The text as a JSON string, with its quotes. It must be UTF-8.
+// The text as a JSON string, with its quotes. `text` must be UTF-8.
 std::string json_string(std::string_view text);
 
 class JsonReader {

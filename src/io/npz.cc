@@ -106,7 +106,7 @@ bool NpzFile::contains(std::string_view name) const { return state_->places.cont
 
 namespace {
 
-// Reads the header through `reader`: its first bytes give its length.
+// Reads the header through `reader`. The first bytes of the header give its length.
 std::vector<std::byte> read_header(MemberReader& reader, std::uint64_t full_size, const FileChecks& checks) {
   constexpr std::size_t kFixed = 12;  // enough to know the length of the rest, in any version
   checks.require(full_size >= kFixed, "has ", full_size, " bytes; a .npy header alone takes more");
@@ -138,7 +138,7 @@ NpyArray NpzFile::at(std::string_view name, const NpyOptions& options) const {
   MemberReader reader(io::zip_member_bytes(state_->bytes, member, checks), member, checks);
   const std::vector<std::byte> start = read_header(reader, member.full_size, checks);
   const io::NpyHeader header = io::parse_npy_header(start, checks);
-  // A header of under 12 bytes would leave part of the array in `start`; no valid header is so short.
+  // A header of less than 12 bytes would leave part of the array in `start`; no valid header is so short.
   checks.require(header.data_begin == start.size(), "its header is too short to describe an array");
   NpyArray array = io::read_array(header, member.full_size - header.data_begin, options, checks,
                                   [&](std::span<std::byte> to) { reader.read(to); });

@@ -103,7 +103,7 @@ class HeaderReader {
     checks.require(has_offsets, "has no data_offsets");
     checks.require(offsets.size() == 2, "data_offsets must be two numbers");
     entry.dtype = io::dtype_of_safetensors(entry.type);
-    // No sum here overflows: both offsets are less than 2^63, and the header's size is that of a file.
+    // No sum here overflows, because both offsets are less than 2^63, and the header's size is that of a file.
     entry.begin = data_ + offsets[0];
     entry.end = data_ + offsets[1];
     require_entry(entry);

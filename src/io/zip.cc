@@ -27,7 +27,8 @@ std::uint16_t u16(Bytes bytes, std::uint64_t at) { return read_number<std::uint1
 std::uint32_t u32(Bytes bytes, std::uint64_t at) { return read_number<std::uint32_t>(bytes, at); }
 std::uint64_t u64(Bytes bytes, std::uint64_t at) { return read_number<std::uint64_t>(bytes, at); }
 
-// The comment extends to the end of the file; searches backwards through the maximum length of a comment.
+// Finds the end record. Its comment extends to the end of the file, so this searches backwards through the maximum
+// length of a comment.
 std::uint64_t find_end(Bytes file, const FileChecks& checks) {
   checks.require(file.size() >= kEndSize, "has ", file.size(), " bytes; the smallest zip archive has 22");
   const std::uint64_t last = file.size() - kEndSize;
@@ -105,7 +106,7 @@ void require_apart(std::vector<ZipMember>& members, const Directory& directory, 
   for (std::size_t i = 0; i < order.size(); ++i) {
     ZipMember& member = *order[i];
     member.limit = i + 1 < order.size() ? order[i + 1]->local_begin : directory.begin;
-    // Neither sum overflows: both were compared with the position of the directory.
+    // Neither sum overflows, because both were compared with the position of the directory.
     checks.require(member.local_begin + kLocalSize + member.size <= member.limit, "member ", quoted(member.name),
                    " at byte ", member.local_begin, " overlaps what begins at byte ", member.limit);
   }

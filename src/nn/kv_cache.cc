@@ -78,7 +78,7 @@ void CacheView::apply(AttentionOptions& options) const {
 }
 
 KvCache::State::State(const KvCacheConfig& given, Device where) : config(checked(given)), device(where) {
-  // The pages of one head are adjacent: a sequence in consecutive pages is read as contiguous memory.
+  // The pages of one head are adjacent, so that a sequence in consecutive pages is read as contiguous memory.
   const Dims heads = paged() ? Dims{config.kv_heads, config.pages, config.page_size}
                              : Dims{config.sequences, config.kv_heads, config.length};
   const auto make = [&](std::int64_t width) {
@@ -215,7 +215,7 @@ void KvCache::State::check_room(std::span<const std::int64_t> ids, std::int64_t 
   std::size_t over = ids.size();  // the first row whose pages do not fit
   for (std::size_t b = 0; b < ids.size(); ++b) {
     Sequence& of = sequences[static_cast<std::size_t>(ids[b])];
-    // Among sequences that share a page, the last one to write keeps it: the count is decremented here, and restored
+    // Among sequences that share a page, the last one to write keeps it, so the count is decremented here, and restored
     // below.
     of.copies_last = count_of(b) > 0 && shares_last_page(of);
     if (of.copies_last) --page_users[static_cast<std::size_t>(of.pages.back())];
@@ -240,7 +240,7 @@ void KvCache::State::check_finite(const char* name, const ConstTensorView& view,
             row / view.size(2) % view.size(1), ", token ", row % view.size(2), "; i8 cannot store it");
 }
 
-// Allocates pages for `count` more tokens; the last page is made unshared.
+// Allocates pages for `count` more tokens. If the last page is shared, the sequence gets its own copy.
 void KvCache::State::reserve(Sequence& sequence, std::int64_t count, const Workers& workers) {
   if (count > 0 && shares_last_page(sequence)) {
     const std::int32_t shared = sequence.pages.back();

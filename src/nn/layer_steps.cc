@@ -27,7 +27,7 @@ AttentionOptions& LayerSteps::attention_options() {
   return options;
 }
 
-// Per-head options are given for the whole layer.
+// Per-head options are given for the whole layer; this selects those of the slice's heads.
 void LayerSteps::take_own_heads(AttentionOptions& options) const {
   const std::int64_t first = call_.config.slice.index * call_.heads;
   for (Mask& mask : options.masks) {

@@ -60,7 +60,7 @@ namespace {
 
 using F = NameFamily;
 
-// family, qkv, q, k, v, out. If two spellings match, the first one is used.
+// Each row begins with the family and the names of qkv, q, k, v and out. If two spellings match, the first one is used.
 constexpr std::array kSpellings{
     Spelling{F::torch, "in_proj", "", "", "", "out_proj", true, false, true},
     Spelling{F::torch, "", "q_proj", "k_proj", "v_proj", "out_proj", true, false, true},
@@ -209,8 +209,8 @@ class Finder {
     }
   }
 
-  // GPT-2 keeps weights as (inputs, outputs). Other projects use its names for an nn.Linear: the bias, or three times
-  // as many outputs as inputs, distinguishes them.
+  // GPT-2 keeps weights as (inputs, outputs). Other projects use its names for an nn.Linear. The length of the bias
+  // tells the two apart; without a bias, three times as many outputs as inputs do.
   bool is_transposed() const {
     const auto& weight = shape(Role::qkv_weight);
     if (found_.place(Role::qkv_bias) && weight[0] != weight[1]) return shape(Role::qkv_bias) == std::vector{weight[1]};

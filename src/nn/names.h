@@ -34,7 +34,7 @@ inline constexpr std::size_t kRoles = 13;
 
 std::string_view words_of(Role role);
 
-// One way to name the tensors of a layer. Empty: there is no such tensor.
+// One way to name the tensors of a layer. An empty name means that there is no such tensor.
 struct Spelling {
   NameFamily family;
   std::string_view qkv, q, k, v, out;  // of weights and biases, without ".weight"
@@ -48,7 +48,7 @@ struct Spelling {
 
 std::span<const Spelling> spellings();
 
-// A tensor by its name and shape: finding a layer reads no data.
+// A tensor by its name and shape, because finding a layer reads no data.
 struct Listed {
   std::string name;
   std::vector<std::int64_t> shape;

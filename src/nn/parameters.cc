@@ -15,7 +15,7 @@ namespace {
 
 using Draw = Parameter::Draw;
 
-// Four random numbers in [0, 1): number n of a parameter comes from word n mod 4 of counter ⌊n / 4⌋.
+// Random number n of a parameter, in [0, 1): it comes from word n mod 4 of counter ⌊n / 4⌋.
 double uniform(std::uint64_t seed, std::uint32_t parameter, std::uint64_t n) {
   const std::uint64_t block = n / 4;
   const PhiloxCounter words = philox4x32_10(

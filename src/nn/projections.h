@@ -15,7 +15,8 @@
 
 namespace rapt::nn {
 
-// What a product computes. Several may use the same weights: which are packed depends on how the layer is called.
+// What a product computes. Several projections may use the same weights; which of them are packed depends on how the
+// layer is called.
 enum class Projection : std::uint8_t {
   qkv,  // of one x: self-attention
   q,
@@ -56,7 +57,7 @@ class Projections {
   void find_biases();                                              // the parameters were moved
 
  private:
-  // Not std::once_flag: unwinding through it allocates, and packing throws when memory runs out.
+  // Not std::once_flag, because unwinding through it allocates, and packing throws when memory runs out.
   struct Slot {
     std::atomic<bool> full = false;
     std::mutex filling;

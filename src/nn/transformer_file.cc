@@ -41,7 +41,7 @@ bool causal_of(const std::string& path, const std::map<std::string, std::string>
       text("Transformer::load: ", path, ": the metadata has causal \"", found->second, "\"; it must be true or false"));
 }
 
-// The sizes in the metadata must match the tensors; checked before memory is allocated for them.
+// The sizes in the metadata must match the tensors. This is checked before memory is allocated for them.
 void check_sizes(const std::string& path, const SafetensorsFile& file, const TransformerConfig& config) {
   const auto check = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
     const Dims shape = file.at(name).shape();

@@ -174,7 +174,7 @@ void Transformer::Model::through_block(std::size_t n, const nn::Pass& pass, Tens
   add(x, added);
 }
 
-// Logits (T, V) from the output of the last block; `normed` receives its norm.
+// Logits (T, V) from the output of the last block; `normed` receives that output after the layer norm.
 Tensor Transformer::Model::logits(const Tensor& x, Tensor& normed) const {
   normed = rows(x.view().size(0), config.width);
   layer_norm(normed, x, value(last_norm), value(last_norm + 1));

@@ -41,7 +41,7 @@ struct Block {
 
 // The activations of one block, as (T, …).
 struct BlockActivations {
-  Tensor x, normed;  // the input, and its norm
+  Tensor x, normed;  // the input, before and after the layer norm
   Tensor middle, middle_normed, inner, activated;
   LayerActivations kept;
 };

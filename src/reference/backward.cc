@@ -117,7 +117,7 @@ void attend_backward(const BackwardProblem& problem, const Row& row, const Works
 
   for (std::size_t j = 0; j < keys; ++j) {  // 8
     g[j] = 0.0;
-    if (!seen[j]) continue;  // skipped, not multiplied by 0: a masked value may be NaN or infinite
+    if (!seen[j]) continue;  // skipped, because a masked value may be NaN or infinite
     const std::span<double> dv = key_row(work.dvalue, j);
     for (std::size_t d = 0; d < dv.size() && dropped[j] != 0.0; ++d) dv[d] += dropped[j] * work.dout[d];
     g[j] = dot(work.dout, key_row(work.inputs.value, j));
@@ -139,7 +139,7 @@ void attend_backward(const BackwardProblem& problem, const Row& row, const Works
     if (problem.softcap != 0.0) {                                 // 2
       const double tanh = capped[j] / problem.softcap;
       ds *= 1.0 - tanh * tanh;
-      if (ds == 0.0) continue;  // capped: no gradient passes, even if k is infinite
+      if (ds == 0.0) continue;  // capped, so no gradient passes, even if k is infinite
     }
     const std::span<double> dq = work.dquery(row.batch(), row.head, row.query());  // 1
     const std::span<const double> q = work.inputs.query(row.batch(), row.head, row.query());

@@ -10,7 +10,7 @@
 namespace rapt::reference {
 
 // Calls visit(place) for each row of `view`, given by the offset of its first element, that corresponds to `row`. A
-// mean has no head dimension: all chosen heads share one place.
+// mean has no head dimension, so all selected heads share one place.
 template <class Visit>
 void for_each_row_of(const ConstTensorView& view, const Selection& of, const Row& row, const Visit& visit) {
   const int query_dim = of.mean_over_heads ? 1 : 2;

@@ -35,7 +35,7 @@ struct Inputs {
   Rows query, key, value;
 };
 
-// Rounds a whole (B, H, L, width) array into a tensor: the only rounding in this engine.
+// Writes a whole (B, H, L, width) array to a tensor, each number rounded once.
 void write(const Rows& rows, const TensorView& to);
 
 }  // namespace rapt::reference

@@ -19,8 +19,9 @@ double mask_value(const Row& row, const Mask& mask, std::size_t j) {
                   row.key(j) * view.stride(3));
 }
 
-// Addition in the input's type. In f32, −1e9 + s is −1e9, so a row of such scores gets uniform weights, as in common
-// implementations. A term of −inf masks the key even if the score is NaN: NaN + −inf would be NaN.
+// Addition in the type of the sums: f32, or f64 for f64 input. In f32, −1e9 + s is −1e9, so a row of such scores gets
+// uniform weights, as in common implementations. A term of −inf masks the key even if the score is NaN: NaN + −inf
+// would be NaN.
 double add(const Row& row, double s, double term) {
   if (term == kHidden) return kHidden;
   return row.problem.sums_in_f64() ? s + term : static_cast<double>(static_cast<float>(s + term));

@@ -46,7 +46,8 @@ Softmax softmax(const Row& row, std::span<double> s);
 // Step 7: p · keep / (1 − rate).
 void dropout(const Row& row, std::span<double> p);
 
-// Step 8: out = p · V. Masked keys are skipped, not multiplied by 0: their values may be NaN or infinite.
+// Step 8: out = p · V. Masked keys are skipped rather than multiplied by 0, because their values may be NaN or
+// infinite.
 void weighted_sum(const Row& row, const Inputs& inputs, std::span<const bool> seen, std::span<const double> p,
                   std::span<double> out);
 

@@ -49,7 +49,8 @@ inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const 
   }
 }
 
-// Whether the caller provided what a row needs: forward's lse, and forward's output unless dout is absent.
+// Whether the caller's tensors say what is needed of each row: forward's lse and, unless dout is absent, forward's
+// output. Upstream gradients of weights require that each row is summed again.
 HWY_INLINE bool IsKnown(const BackwardProblem& problem) {
   return problem.upstream.lse.defined() && problem.upstream.dweights.empty() &&
          (problem.upstream.out.defined() || !problem.upstream.dout.defined());
@@ -59,8 +60,8 @@ HWY_INLINE bool IsKnown(const BackwardProblem& problem) {
 // Beyond it, lse may have lost its log term (in f32, −1e9 + log n is −1e9), so the row is summed again.
 constexpr float kLargestLse = 16.0F;
 
-// delta = dout · out: one chain, d ascending, as dout · v is. For a row that sees one key, the two are then equal, and
-// the gradient of its score is exactly 0.
+// delta = dout · out, in one chain with d ascending, like dout · v. For a row that sees one key, the two are then
+// equal, and the gradient of its score is exactly 0.
 inline void DeltaFromOut(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch,
                          TileStats& stats) {
   const std::int64_t size = problem.value_size;
@@ -201,7 +202,7 @@ inline void Prepare(const BackwardProblem& problem, const HeadRows& where, std::
 
 // to[r] += Σ_k a[r · kRowStep + k · kStep] · b[k], for `count` rows of `to` and kV vectors of columns: each sum is one
 // chain, k ascending, that starts at 0 and is then added to `to`. A chain covers only a tile of rows or a chunk of
-// keys: over thousands of rows its rounding error would grow with its length. There is at least one step.
+// keys, because the rounding error of a chain grows with its length. There is at least one step.
 template <int kV, std::int64_t kRowStep, std::int64_t kStep>
 HWY_NOINLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const float* HWY_RESTRICT b,
                            std::int64_t b_stride, float* HWY_RESTRICT to, std::int64_t to_stride, std::int64_t count) {
@@ -241,7 +242,7 @@ HWY_NOINLINE void AddOuter(const float* HWY_RESTRICT a, KeyRange steps, const fl
   }
 }
 
-// As AddOuter, for all columns, in parts of nearly equal width.
+// Like AddOuter, but for all columns, in parts of nearly equal width.
 template <std::int64_t kRowStep, std::int64_t kStep>
 void AddOuterRows(const float* a, KeyRange steps, const float* b, std::int64_t b_stride, float* to,
                   std::int64_t to_stride, std::int64_t count) {
@@ -299,8 +300,8 @@ inline void AddToQueries(const TileRows& rows, KeyRange range, const float* w, c
 
 // ---------------------------------------------------------------- dk, dv and dq
 
-// One loaded tile against one chunk of keys. `part` is the destination of its part of dq; it has no counter if dq is
-// not requested.
+// Processes one loaded tile against one chunk of keys. `part` says where the chunk's part of dq is added; it has no
+// counter if dq is not requested.
 inline void DifferentiateTile(const BackwardProblem& problem, const TileRows& rows, KeyRange range,
                               const ChunkRows& chunks, const TileStats& stats, const DqPart& part, PendingDq& pending,
                               const GradientScratch& scratch) {
@@ -375,7 +376,7 @@ inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block,
   StoreKeys(problem.gradients.dvalue, sequence, block.kv_head, range, scratch.dvalues.data(), scratch.value_stride);
 }
 
-// dq from the workspace, rounded.
+// Stores dq from the workspace, rounded.
 inline void StoreQueries(const BackwardProblem& problem, const HeadRows& where, const BackwardState& state) {
   const TensorView& to = problem.gradients.dquery;
   const std::int64_t b = where.sequence->batch;

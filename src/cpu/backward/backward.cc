@@ -59,9 +59,10 @@ std::int64_t chunks_at_once(const BackwardProblem& problem) {
   }
   if (most < 2) return 1;
   if (problem.threads == 1) return 2;
-  // Pairs only if the threads still finish together: each gets the same number of heads of one length or, if every
-  // chunk is the same amount of work, pairs can be shared among the threads as evenly as single chunks. Under a causal
-  // mask, single chunks divide a single head more evenly, and wait less for each other.
+  // Pairs of chunks only if the threads still finish together. They do if each gets the same number of heads of one
+  // length, or if every chunk is the same amount of work and pairs can be shared among the threads as evenly as single
+  // chunks. Under a causal mask, single chunks divide a single head more evenly, and the threads wait less for each
+  // other.
   const auto rounds = [&](std::int64_t items) { return (items + problem.threads - 1) / problem.threads; };
   const auto heads = static_cast<std::int64_t>(problem.sequences.size()) * problem.kv_heads;
   const bool same_work = !problem.hides_by_position();
@@ -143,7 +144,7 @@ std::int64_t padded_row(const BackwardProblem& problem, const Kernels& kernels) 
   return (problem.head_size + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
 }
 
-// How a call is divided. It does not affect the result.
+// How a call is divided, which does not affect the result.
 struct Division {
   Division(const BackwardProblem& problem, const Kernels& kernels) : chunks_at_once(cpu::chunks_at_once(problem)) {
     for_each_tile(problem, kernels, [&](const HeadRows&, std::int64_t) { ++tiles; });
@@ -231,7 +232,7 @@ void clear(const TensorView& to) {
   core::copy_elements(ConstTensorView(&kZero, Dims{}).expand(to.shape()), to);
 }
 
-// Keys past a key length, which belong to no sequence.
+// Writes 0 for keys past a key length, which belong to no sequence.
 void clear_absent_keys(const BackwardProblem& problem, const TensorView& to) {
   if (!to.defined()) return;
   const std::span<const SequenceSpan> all = problem.sequences;

@@ -84,7 +84,7 @@ inline void LoadTileRows(const ConstTensorView& view, const TileRows& rows, std:
   }
 }
 
-// Rows of a tile with 0 in place of non-finite numbers; returns whether all were finite.
+// Puts 0 in place of the non-finite numbers in a tile's rows; returns whether all were finite.
 HWY_INLINE bool CleanRows(const TileRows& rows, std::int64_t stride, float* memory) {
   const std::int64_t count = rows.count * stride;
   Vec check = hn::Zero(kF32);
@@ -312,7 +312,7 @@ inline void WeightsAndTheirGradient(const BackwardProblem& problem, const TileRo
   AddWeightsGradients(problem, rows, Stage::weights, keys.range, scratch);
 }
 
-// Sets g to 0 where a score was filled: a filled score has no gradient.
+// Sets g to 0 where a score was filled, because a filled score has no gradient.
 inline void DropFilled(const BackwardProblem& problem, const TileRows& rows, KeyRange range,
                        const GradientScratch& scratch) {
   for (const Mask& mask : problem.masks) {
@@ -322,8 +322,8 @@ inline void DropFilled(const BackwardProblem& problem, const TileRows& rows, Key
   }
 }
 
-// From scores and dout · v to weights after dropout, in s, and the gradient of masked scores times `scale`, in g; with
-// `uncap` that of raw scores.
+// Turns scores and dout · v into the weights after dropout, in s, and the gradient of the masked scores times `scale`,
+// in g; with `uncap`, g is the gradient of the raw scores instead.
 inline void TileGradient(const BackwardProblem& problem, const TileRows& rows, const TileKeys& keys,
                          const TileStats& stats, float scale, bool uncap, const GradientScratch& scratch) {
   const std::int64_t count = keys.range.last - keys.range.first;

@@ -13,7 +13,7 @@ namespace rapt::cpu {
 
 // The contribution of one chunk of keys to dq of one tile of rows, and its destination.
 struct DqPart {
-  std::atomic<std::int64_t>* next_chunk = nullptr;  // the next one to be added to this tile
+  std::atomic<std::int64_t>* next_chunk = nullptr;  // the next chunk to be added to this tile
   std::int64_t chunk = 0;                           // its place among the chunks that the tile visits
   float* to = nullptr;                              // row r begins at to + r · stride
   std::int64_t stride = 0;
@@ -23,11 +23,11 @@ struct DqPart {
   void added() const { next_chunk->store(chunk + 1, std::memory_order_release); }
 };
 
-// The parts of one worker that cannot be added yet. They are buffered here, so that the worker can continue: under a
+// The parts of one worker that cannot be added yet. They are buffered here, so that the worker can continue; under a
 // causal mask it would otherwise stall at the start of every chunk until the previous chunk has caught up.
 //
-// If the buffer is full, the worker waits, and adds what it can meanwhile. No deadlock: blocks of chunks are issued in
-// ascending order, so the lowest unfinished chunk can always make progress.
+// If the buffer is full, the worker waits, and adds what it can meanwhile. This cannot deadlock: blocks of chunks are
+// issued in ascending order, so the lowest unfinished chunk can always make progress.
 class PendingDq {
  public:
   static constexpr std::int64_t kMost = 16;

@@ -65,8 +65,8 @@ void DecodeRowScores(const float* q, std::int64_t head_size, std::int64_t rows, 
   }
 }
 
-// Number of rows before the first that is at a multiple of `step` in its page, if keys [range) extend into another
-// page. From there on, all pages but the last are read in whole steps.
+// The number of rows before the first one whose index in its page is a multiple of `step`, if keys [range) extend into
+// another page; otherwise 0. From there on, all pages but the last are read in whole steps.
 inline std::int64_t RowsToEven(const CacheRows& rows, KeyRange range, std::int64_t step) {
   const std::int64_t count = range.last - range.first;
   const std::int64_t run = rows.run(range.first, count);
@@ -196,7 +196,7 @@ class DecodeBlock {
   const TileRows& rows() const { return rows_; }
 
   // Processes the chunks at some places of a list, in order: it writes row r's partial for a chunk to partial_of(place,
-  // r), then calls done(place). The keys of several chunks are read before their values: alternating between keys and
+  // r), then calls done(place). The keys of several chunks are read before their values. Alternating between keys and
   // values is slower, because the hardware prefetcher has to detect each stream again.
   template <class PartialOf, class Done>
   void attend(const ChunkList& chunks, PlaceRange places, const PartialOf& partial_of, const Done& done) const {
@@ -300,8 +300,8 @@ class DecodeBlock {
     });
   }
 
-  // Calls visit(p, j, tile, r) for each four rows of scores, r …, and each kLanes keys, j …; `tile` points to the
-  // tile's rows for these keys.
+  // Calls visit(p, j, tile, r) for each group of four rows of scores, from r on, and of kLanes keys, from j on; `tile`
+  // points to the tile's rows for these keys.
   template <class Visit>
   void for_each_four(std::int64_t count, float* p, const Visit& visit) const {
     for (std::int64_t j = 0; j < count; j += kLanes) {
@@ -328,12 +328,12 @@ class DecodeBlock {
   CacheRows keys_, values_;
 };
 
-// A block of few rows, from its first key to its last.
+// Processes a block of few rows, from its first key to its last.
 inline void AttendDecode(const ForwardProblem& problem, const RowBlock& block, const RowSums& sums,
                          const Scratch& scratch) {
   const DecodeBlock decode(problem, block, scratch);
   const TileRows& rows = decode.rows();
-  // Computed on each use: filling arrays of kDecodeRows states would take longer than a row with few keys.
+  // Computed on each use, because filling arrays of kDecodeRows states would take longer than a row with few keys.
   const std::int64_t floats = RowState::floats(problem.value_size);
   const auto whole = [&](std::int64_t r) {
     return RowState(scratch.row_states.data() + r * floats, problem.value_size);

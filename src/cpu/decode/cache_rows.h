@@ -26,7 +26,7 @@ class CacheRows : public KvRows {
     return static_cast<const T*>(view().data()) + offset(j);
   }
 
-  // A prefetcher for `count` rows from row j on, or fewer if the page of row j ends before. `last` is the end of all
+  // A prefetcher for `count` rows from row j on, or fewer if the page of row j ends earlier. `last` is the end of all
   // rows.
   Prefetcher prefetcher(std::int64_t j, std::int64_t count, std::int64_t last) const {
     if (view().stride(3) != 1 || count <= 0) return {};
@@ -41,8 +41,8 @@ class CacheRows : public KvRows {
   }
   // How far ahead to prefetch, in rows: at least as many as are read at once.
   std::int64_t prefetch_distance() const { return distance_; }
-  // The number of rows from row j on, at most `count`, that are evenly spaced, as are the rows to prefetch meanwhile at
-  // both distances ahead.
+  // The number of rows from row j on, at most `count`, that are evenly spaced, and for which the rows to prefetch, at
+  // both distances ahead, are evenly spaced too.
   std::int64_t even_run(std::int64_t j, std::int64_t count) const {
     return in_pages_ ? run(j + distance_ + far_, run(j + distance_, run(j, count))) : count;
   }
@@ -66,15 +66,15 @@ class CacheRows : public KvRows {
   Source source_;
 };
 
-// Two ranges of rows that are read one after the other: `range` of `now`, then `next_range` of `next`. Says what to
-// prefetch while rows j … are processed.
+// Two ranges of rows that are read one after the other: `range` of `now`, then `next_range` of `next`. while_reading
+// says what to prefetch while rows j … are processed.
 struct ReadingOrder {
   const CacheRows& now;
   KeyRange range;
   const CacheRows* next = nullptr;
   KeyRange next_range{0, 0};
 
-  // The number of rows from row j on to read together, a multiple of `step` like `count`, within one page.
+  // How many rows to read together from row j on: a multiple of `step`, as `count` is, and within one page.
   std::int64_t rows_at_once(std::int64_t j, std::int64_t count, std::int64_t step) const {
     return std::max(step, now.even_run(j, count) / step * step);
   }

@@ -35,10 +35,10 @@ constexpr std::int64_t kChunksAtOnce = 8;
 // Rows of v that are processed together.
 constexpr int kValuesAtOnce = 8;
 
-// Keys between two prefetches.
+// The maximum number of keys that one prefetcher covers.
 constexpr std::int64_t kRun = 256;
 
-// Each lane holds two 16-bit numbers: the first, and the second.
+// Each lane holds two 16-bit numbers, the first in its lower half.
 HWY_INLINE Vec FirstBf16(Vec pair) { return hn::BitCast(kF32, hn::ShiftLeft<16>(hn::BitCast(U32(), pair))); }
 HWY_INLINE Vec SecondBf16(Vec pair) {
   return hn::BitCast(kF32, hn::And(hn::BitCast(U32(), pair), hn::Set(U32(), 0xFFFF0000U)));
@@ -135,7 +135,7 @@ struct KeyColumns<std::int8_t> {  // four numbers move as one 32-bit word; the c
   Vec parts[4];
 };
 
-// f16 has columns only if an instruction converts it; otherwise its rows are converted first.
+// f16 is read in columns only where an instruction converts it; elsewhere its rows are converted first.
 template <class T>
 constexpr bool kHasKeyColumns = !std::is_same_v<T, float16> || (HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86);
 
@@ -147,7 +147,7 @@ constexpr int kKeyGroups = kRows > 4 || (kRows == 4 && kLanes == 16) ? 1 : 2;
 template <class T>
 constexpr bool kScaled = std::is_same_v<T, std::int8_t>;
 
-// Scores of kRows queries with the kLanes keys at `rows` and, if kGroups is 2, with as many keys `group` elements
+// Scores of kRows queries with the kLanes keys at `rows` and, if kGroups is 2, with kLanes more keys `group` elements
 // further on. q is (D, kRows); `scales` has one number for each key.
 template <class T, int kRows, int kGroups>
 HWY_INLINE void DecodeKeyScores(const float* HWY_RESTRICT q, std::int64_t head_size, const T* const* rows,
@@ -215,7 +215,7 @@ HWY_NOINLINE void DecodeScores(const float* q, std::int64_t head_size, const T* 
   if constexpr (kKeyGroups<kRows> == 1 || 2 * kLanes > kKeyBlock) score(std::integral_constant<int, 1>());
 }
 
-// Scores become weights as in Weights, keys in lanes: `max` and `sum` are each row's.
+// Turns scores into weights, as Weights does, but with keys in lanes; `max` and `sum` receive those of each row.
 template <int kRows>
 HWY_NOINLINE void DecodeWeights(std::int64_t count, float* HWY_RESTRICT s, float* HWY_RESTRICT max,
                                 float* HWY_RESTRICT sum) {
@@ -246,8 +246,8 @@ HWY_NOINLINE void DecodeWeights(std::int64_t count, float* HWY_RESTRICT s, float
 
 // ---------------------------------------------------------------- p · V
 
-// How columns d … of a row of one type become vectors. If two are loaded at once they may hold alternate columns
-// (zipped), until the end of the chunk.
+// How columns d … of a row of one type become vectors. If two vectors are loaded at once, they may hold alternate
+// columns (zipped) until the end of the chunk.
 template <class T>
 struct ValueColumns;
 
@@ -290,7 +290,8 @@ struct ValueColumns<std::int8_t> {
 };
 
 // o[r] += Σ_j p[r][j] · v_j for kRows rows and kKeys keys: kV vectors of columns from d on. The loads of each key are
-// unrolled: a load that steps from row to row would make the hardware prefetch the same columns of distant rows.
+// unrolled, because a load that steps from row to row would make the hardware prefetch the same columns of distant
+// rows.
 template <class T, int kRows, int kKeys, int kV>
 HWY_INLINE void DecodeColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT values, std::int64_t stride,
                               const float* HWY_RESTRICT scales, std::int64_t d, Prefetcher& prefetcher,
@@ -325,11 +326,11 @@ HWY_INLINE void DecodeColumns(const float* HWY_RESTRICT p, const T* HWY_RESTRICT
   }
 }
 
-// Vectors of columns at once: enough independent chains to hide the FMA latency.
+// The number of vectors of columns that are summed at once: enough independent chains to hide the FMA latency.
 template <int kRows>
 constexpr int kWideColumns = kRows <= 2 ? 4 : 2;
 
-// As DecodeColumns, for all columns.
+// Like DecodeColumns, but for all columns.
 template <class T, int kRows, int kKeys>
 HWY_INLINE void DecodeKeySums(const float* p, const T* values, std::int64_t stride, const float* scales,
                               std::int64_t size, Prefetcher& prefetcher, float* const* o) {
@@ -357,7 +358,7 @@ HWY_INLINE void DecodeKeySums(const float* p, const T* values, std::int64_t stri
   }
 }
 
-// As DecodeKeySums, for `count` keys, a multiple of kKeys.
+// Like DecodeKeySums, but for `count` keys, a multiple of kKeys.
 template <class T, int kRows, int kKeys>
 HWY_NOINLINE void DecodeWeightedSum(const float* p, const T* values, std::int64_t stride, const float* scales,
                                     std::int64_t count, std::int64_t size, Prefetcher prefetcher, float* const* o) {

@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Values [range) of a chunk, packed: for each group of kMR columns (kChunk, kMR).
+// Packs values [range) of a chunk: one (kChunk, kMR) panel for each group of kMR columns.
 inline void PackValues(const ForwardProblem& problem, const RowBlock& block, KeyRange range, const Scratch& scratch) {
   const KvRows rows = KvRows::values(problem, *block.sequence, block.kv_head);
   const std::int64_t size = problem.value_size;
@@ -64,7 +64,7 @@ struct TileWeights {
   float* max = nullptr;  // (kTileRows)
 };
 
-// One tile against one chunk of keys. `weights` gives the destination; its keys are set here.
+// Processes one tile against one chunk of keys. `weights` gives the destination; its keys are set here.
 template <int kV>
 void AttendChunk(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk, const float* q,
                  const KeyRows& key_rows, const ValueRows& values, const Scratch& scratch, TileWeights& weights,
@@ -113,7 +113,7 @@ struct Tiles {
   SeenKeys any;                            // keys visible to at least one row
 
  private:
-  // Tiles of similar width: a last tile of one vector would leave FMA units idle.
+  // Tiles of similar width, because a last tile of one vector would leave FMA units idle.
   template <class RowsOf>
   Tiles(const ForwardProblem& problem, std::int64_t row_count, const Scratch& scratch, const RowsOf& rows_of) {
     const std::int64_t vectors = (row_count + kLanes - 1) / kLanes;
@@ -129,7 +129,7 @@ struct Tiles {
   }
 };
 
-// All tiles against one chunk of keys; weights_of(t) is where the weights of tile t go.
+// Processes all tiles against one chunk of keys; weights_of(t) is where the weights of tile t go.
 template <class WeightsOf>
 void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Tiles& tiles, std::int64_t chunk,
                  const Scratch& scratch, const WeightsOf& weights_of) {
@@ -143,7 +143,7 @@ void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Til
   }
 }
 
-// All tiles against one chunk, if their weights are not needed afterwards.
+// The same for weights that are not needed afterwards.
 inline void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Tiles& tiles, std::int64_t chunk,
                         const Scratch& scratch) {
   HWY_ALIGN float max[TileRows::kMax];

@@ -32,7 +32,7 @@ struct KeptWeights {
   void clear() const {
     for (std::int64_t t = 0; t < tiles; ++t) {
       for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-        // The last scores of a chunk are written in whole register tiles: the excess belongs to the next chunk, which
+        // The last scores of a chunk are written in whole register tiles. The excess belongs to the next chunk, which
         // is written later.
         of(t, chunk) = {.p = p.data() + t * floats() + chunk * kChunk * kTileRows,
                         .max = max.data() + (t * chunks + chunk) * kTileRows};
@@ -56,7 +56,8 @@ struct KeptWeights {
   }
 };
 
-// mean += (p · factor) · share. As in Emit, but weights are non-negative, so the sum needs no lower bound.
+// mean += (p · factor) · share. The same as in Emit, except that weights are non-negative, so the sum needs no lower
+// bound.
 template <int kV>
 HWY_NOINLINE void AddToMean(std::int64_t count, const float* HWY_RESTRICT p, const float* factor, float share,
                             float* HWY_RESTRICT mean) {

@@ -70,7 +70,7 @@ class CaptureRows {
     }
   }
 
-  // Columns of keys that do not exist for this sequence.
+  // Writes the columns of keys that do not exist for this sequence.
   void write_absent(std::int64_t head) const {
     const TensorView& to = capture_.to;
     const double absent = is_weights(capture_.stage) ? 0.0 : -std::numeric_limits<double>::infinity();
@@ -151,7 +151,7 @@ inline void Emit(const ForwardProblem& problem, const TileRows& rows, std::int64
   }
 }
 
-// All stages of one head for keys [chunk).
+// Writes all requested stages of one head for keys [chunk).
 inline void CaptureHead(const ForwardProblem& problem, const TileRows& rows, std::int64_t head, KeyRange chunk,
                         const KeyRows& key_rows, const RowSums& sums, const CaptureScratch& scratch) {
   const auto wants = [&](Stage stage) {

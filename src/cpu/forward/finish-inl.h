@@ -31,7 +31,7 @@ inline void AddSinks(const ForwardProblem& problem, const TileRows& rows, const 
   }
 }
 
-// lse = m + log l, and the row statistics that a later pass needs.
+// Stores lse = m + log l, and the row statistics that a later pass needs.
 inline void StoreSums(const ForwardProblem& problem, const TileRows& rows, std::int64_t lane, float m, float l,
                       const RowSums& sums) {
   const std::int64_t b = rows.sequence->batch;
@@ -62,8 +62,8 @@ HWY_INLINE Vec StoreOutputs(const float* HWY_RESTRICT o, Vec factor, std::int64_
   return check;
 }
 
-// out = o / l. A fully masked row has l = 0 and gives 0. Returns whether everything written is finite; if not, the rows
-// may have multiplied masked values: see RepeatRows.
+// out = o / l. A fully masked row has l = 0 and gives 0. Returns whether everything written is finite; if not, masked
+// values may have entered the products: see RepeatRows.
 inline bool StoreRows(const ForwardProblem& problem, const TileRows& rows, const TileState& state,
                       const Scratch& scratch, const RowSums& sums) {
   const TensorView& out = problem.outputs.out;
@@ -95,7 +95,7 @@ inline bool StoreRows(const ForwardProblem& problem, const TileRows& rows, const
   return AllFinite(check);
 }
 
-// A tile's state as partials of its rows, `to(r)` for row r.
+// Stores a tile's state as one partial for each row; `to(r)` is the destination of row r.
 template <class To>
 void StorePartials(const TileRows& rows, const TileState& state, std::int64_t size, float* spare, const To& to) {
   for (std::int64_t lane = 0; lane < rows.vectors * kLanes; lane += kLanes) {

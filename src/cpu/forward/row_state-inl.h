@@ -48,8 +48,8 @@ class RowState {
     for (std::int64_t d = 0; d < size_; d += kLanes) Store(hn::Mul(Load(o() + d), merge.keep_old), o() + d);
   }
 
-  // o · keep / l, in place. Adding 0 turns −0 into 0: an empty sum may be either, depending on which keys were skipped.
-  // Returns whether all of it is finite.
+  // o · keep / l, in place. 0 is added to turn −0 into 0, because an empty sum may be either, depending on which keys
+  // were skipped. Returns whether all of it is finite.
   bool normalise(float keep) const {
     const Vec sum = Set(l());
     const Vec factor = hn::IfThenElse(hn::Eq(sum, hn::Zero(kF32)), hn::Zero(kF32), hn::Div(Set(keep), sum));

@@ -87,7 +87,7 @@ inline void NarrowRow(const float* from, void* to, DType dtype, std::int64_t cou
   StoreRow(from, count, TensorView(to, dtype, Dims{count}), 0, 1);
 }
 
-// Magnitudes compare like their bits, with NaN above infinity above all others.
+// Magnitudes compare like their bits: NaN is above infinity, and infinity is above all other numbers.
 inline float LargestOf(const float* x, std::int64_t count) {
   const U32 u32;
   auto largest = hn::Zero(u32);

@@ -1,5 +1,5 @@
 // The kernels of a layer's steps, compiled once for each instruction set that this compiler can target.
-// The order of these matters, so no tool may sort them:
+// The order of the lines below matters, so no tool may sort them:
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/layer/layer_kernels.cc"

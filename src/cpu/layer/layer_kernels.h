@@ -11,7 +11,7 @@ struct AdamNumbers {
   float keep1, take1, keep2, take2, kept, step, inverse, tiny;
 };
 
-// Each is elementwise and evaluates its formula in order: the bits do not depend on the instruction set.
+// Each is elementwise and evaluates its formula in order, so the bits do not depend on the instruction set.
 struct LayerKernels {
   void (*add)(float* to, const float* x, std::int64_t count) = nullptr;
   void (*adam)(const AdamNumbers& with, const float* g, float* first, float* second, float* p,
@@ -21,7 +21,7 @@ struct LayerKernels {
                       std::int64_t count) = nullptr;
   // Pair n is x[2n] and x[2n + 1]; `sign` is −1 for the inverse rotation.
   void (*turn_neighbours)(float* x, float sign, const float* cosines, const float* sines, std::int64_t count) = nullptr;
-  // Between f32 and a 16-bit type, rounded once; f32 is copied.
+  // Conversions between f32 and a 16-bit type, rounded once; f32 is copied.
   void (*widen)(const void* from, DType dtype, float* to, std::int64_t count) = nullptr;
   void (*narrow)(const float* from, void* to, DType dtype, std::int64_t count) = nullptr;
   // The largest |x|; NaN or infinity if an element is not finite.

@@ -73,7 +73,7 @@ void norm_backward(const NormBackwardProblem& problem, const Workers& workers) {
     const auto scale_of = [&](std::int64_t t) -> RowScale& { return scales[static_cast<std::size_t>(t)]; };
     for_rows(workers, x.size(0), 6 * size,
              [&](std::int64_t t) { scale_of(t) = RowScale(row_of<T>(x, t), size, problem.epsilon); });
-    // Before dx, which may overwrite dy. Rows ascend in every column: one chain per element.
+    // This comes before dx, which may overwrite dy. In every column, rows ascend, so that each element is one chain.
     auto* dw = static_cast<T*>(problem.dweight.data());
     auto* db = static_cast<T*>(problem.dbias.data());
     if (dw != nullptr || db != nullptr) {

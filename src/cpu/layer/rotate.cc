@@ -85,7 +85,7 @@ class Rotation {
         in_place_(problem.from.data() == problem.to.data()),
         one_type_(problem.from.dtype() == problem.to.dtype()) {}
 
-  // Tokens from `begin` to `end` of all B · L.
+  // Rotates tokens begin … end − 1 of all B · L.
   void run(std::int64_t begin, std::int64_t end) {
     const std::int64_t length = p_.to.size(2);
     const std::int64_t most = std::clamp<std::int64_t>(kBlockPairs / std::min(half_, kMaxPairs), 1, kMaxTokens);
@@ -108,7 +108,7 @@ class Rotation {
   void rotate_block(std::int64_t b, std::int64_t i, std::int64_t tokens, std::int64_t pair, std::int64_t count) {
     for (std::int64_t n = 0; n < tokens; ++n) angles_[index(n)] = angles(p_.positions.at(b, i + n), n, pair, count);
     const std::int64_t heads = p_.to.size(1);
-    // In memory order: in (B, H, L, D) tokens are adjacent, in (B, L, H, D) heads.
+    // In memory order: in (B, H, L, D) tokens are adjacent, in (B, L, H, D) heads are.
     if (std::abs(p_.to.stride(1)) < std::abs(p_.to.stride(2))) {
       for (std::int64_t n = 0; n < tokens; ++n) {
         for (std::int64_t h = 0; h < heads; ++h) rotate_row(b, h, i + n, angles_[index(n)], pair, count);
@@ -171,8 +171,8 @@ class Rotation {
     write(stride * pair + apart, second_);
   }
 
-  // Copies to `to`, where it is then rotated. If types differ, copies only the rest: rotated elements are converted
-  // later.
+  // Copies to `to`, where it is then rotated. If types differ, copies only the rest, because the rotated elements are
+  // converted later.
   void copy_row(const std::byte* from, std::byte* to) const {
     const std::int64_t from_step = p_.from.stride(3), size = p_.to.size(3);
     if (one_type_ && step_ == 1 && from_step == 1) {
@@ -201,7 +201,7 @@ class Rotation {
   const RotaryProblem& p_;
   const std::int64_t half_, from_size_, to_size_, step_;
   const bool in_place_, one_type_;
-  // Uninitialized: each is written before it is read.
+  // Uninitialized, because each is written before it is read.
   std::array<Angles, kMaxTokens> angles_;
   alignas(64) std::array<C, kBlockPairs> cosines_, sines_;
   alignas(64) std::array<C, kMaxPairs> first_, second_;

@@ -16,7 +16,7 @@ void with_float_type(DType dtype, const Visit& visit) {
   visit(float());
 }
 
-// A matrix with contiguous rows.
+// The start of a row, in a matrix with contiguous rows.
 template <class T>
 T* row_of(const TensorView& view, std::int64_t row) {
   return static_cast<T*>(view.data()) + row * view.stride(0);

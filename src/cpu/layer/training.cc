@@ -21,7 +21,7 @@ void embed(const TensorView& y, std::span<const std::int32_t> tokens, const Cons
   });
 }
 
-// Tokens ascend in every column: one chain per element.
+// In every column, tokens ascend, so that each element is one chain.
 void embed_backward(const TensorView& dtable, const ConstTensorView& dy, std::span<const std::int32_t> tokens,
                     const Workers& workers) {
   with_float_type(dy.dtype(), [&](auto type) {

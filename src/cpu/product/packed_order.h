@@ -1,8 +1,8 @@
 // The memory layout of a packed matrix.
 //
-// Columns of Wᵀ form panels, as many as an instruction set's register tile is wide; only the last may be narrower, by
-// whole vectors. A panel is (K, width), so that a product reads it from front to back. In bf16 rows 2k and 2k + 1 share
-// 32-bit words, the first in the lower half: a shift or a mask makes either an f32.
+// Columns of Wᵀ form panels. A panel is as wide as the register tile of an instruction set; only the last one may be
+// narrower, by whole vectors. A panel is (K, width), so that a product reads it from front to back. In bf16, rows 2k
+// and 2k + 1 share 32-bit words, the first in the lower half, so that a shift or a mask turns either into f32.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class PackedOrder {
 
   std::int64_t panels() const { return (weights_.outputs + panel_width_ - 1) / panel_width_; }
   std::int64_t first_column(std::int64_t panel) const { return panel * panel_width_; }
-  // The number of columns that exist, and of those that the panel has room for.
+  // The number of columns of Wᵀ in a panel, and the width of the panel, which is padded to whole vectors.
   std::int64_t columns(std::int64_t panel) const {
     const std::int64_t rest = weights_.outputs - first_column(panel);
     return rest < panel_width_ ? rest : panel_width_;
@@ -34,7 +34,7 @@ class PackedOrder {
     constexpr auto kStep = static_cast<std::int64_t>(Arena::kAlignment);
     return (bytes + kStep - 1) / kStep * kStep;
   }
-  // From one panel to the next.
+  // The distance from one panel to the next.
   std::int64_t panel_bytes() const { return bytes_of_width(panel_width_); }
   std::byte* panel(std::int64_t n) const { return weights_.data + n * panel_bytes(); }
   std::size_t bytes() const {

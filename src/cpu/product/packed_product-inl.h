@@ -22,7 +22,8 @@ namespace rapt::cpu::HWY_NAMESPACE {
 
 // ---------------------------------------------------------------- a vector of packed weights
 
-// Two rows of a panel start at `rows`, `width` elements each: vector v of the first one or, if odd, of the second.
+// Two rows of a panel start at `rows`, `width` elements each. Columns gives vector v of the first row or, if `odd`, of
+// the second.
 struct StoredF32 {
   static constexpr std::int64_t kBytes = 4;
   static HWY_INLINE Vec Columns(const std::byte* rows, std::int64_t width, std::int64_t v, bool odd, bool /*crowded*/) {
@@ -50,7 +51,7 @@ struct StoredF16 {
 
 // ---------------------------------------------------------------- one register tile
 
-// Some compilers reload a vector for each use to save a register that is free: then loads, not multiplications, are the
+// Some compilers reload a vector for each use to save a register that is free. Loads, not multiplications, are then the
 // bottleneck.
 HWY_INLINE Vec KeepInRegister(Vec v) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
@@ -70,7 +71,7 @@ struct ProductTile {
   std::int64_t from_stride = 0;
   float* to = nullptr;  // destination of the sums
   std::int64_t to_stride = 0;
-  const std::byte* prefetch = nullptr;  // the data needed next, to prefetch meanwhile
+  const std::byte* prefetch = nullptr;  // the data needed next, prefetched during this product
   std::int64_t prefetch_step = 0;       // bytes to prefetch per two rows of the panel
 };
 
@@ -126,13 +127,13 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
     }
   };
   std::int64_t k = 0;
-  if constexpr (kRows == 1 && kPanels <= 2) {  // with registers to spare: longer reads from each panel in turn
+  if constexpr (kRows == 1 && kPanels <= 2) {  // spare registers allow longer reads from each panel in turn
     for (; k + 4 <= tile.inputs; k += 4, panel += 2 * kPair) add(k, std::integral_constant<int, 4>());
   }
   if constexpr (kRows <= 2) {
     for (; k + 2 <= tile.inputs; k += 2, panel += kPair) add(k, std::integral_constant<int, 2>());
   } else {
-    // Many rows take long, and their destination may be out of cache: it is prefetched too, row by row.
+    // Many rows take long, and their destination may be out of cache, so it is prefetched too, row by row.
     const std::byte* prefetch = tile.prefetch;
     const std::int64_t share = RoundUp(tile.inputs, 2 * kRows) / kRows;
     for (int r = 0; r < kRows; ++r) {
@@ -157,7 +158,7 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
 // since DRAM serves four streams faster than two.
 constexpr std::int64_t kPanelsTogether = kMR > 4 ? 4 : 2;
 
-// Rows in tiles of nearly the same height: a tile of one row has too few chains to hide the FMA latency.
+// Rows in tiles of nearly the same height, because a tile of one row has too few chains to hide the FMA latency.
 struct TileHeights {
   explicit TileHeights(std::int64_t rows) : tiles((rows + kMR - 1) / kMR), height(rows / tiles), higher(rows % tiles) {}
   std::int64_t of(std::int64_t tile) const { return tile < higher ? height + 1 : height; }

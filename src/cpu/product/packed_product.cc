@@ -39,7 +39,7 @@ void pack_panel(const ConstTensorView& from, const PackedWeights& to, const Pack
         }
       };
       const std::int64_t columns = order.columns(panel);
-      // In memory order: the matrix may be given transposed.
+      // In memory order, because the matrix may be given transposed.
       if (from.stride(0) < from.stride(1)) {
         for (std::int64_t k = 0; k < to.inputs; ++k) {
           for (std::int64_t column = 0; column < columns; ++column) pack_one(column, k);
@@ -76,7 +76,7 @@ struct Division {
     column_blocks = ceil_div(std::min(rows, rows_per_block) * problem.weights.outputs, kNumbers);
     if (threads > 1) column_blocks = std::max(column_blocks, ceil_div(threads * kBlocksPerWorker, row_blocks));
     column_blocks = ceil_div(panels, ceil_div(ceil_div(panels, column_blocks), kPanelsTogether) * kPanelsTogether);
-    // The same number of blocks for each worker: with one row, all blocks together take only a few microseconds.
+    // The same number of blocks for each worker, because with one row all blocks together take only a few microseconds.
     if (row_blocks == 1) column_blocks = std::min(panels, ceil_div(column_blocks, threads) * threads);
     workers = std::min(threads, row_blocks * column_blocks);
     // The last block may have few rows, which need a different amount of memory.

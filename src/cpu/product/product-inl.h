@@ -1,5 +1,5 @@
 // The one register-blocked product: sums[r][v] += Σ_k a(r, k) · b[k][v], each sum one chain of fused multiply-adds, k
-// ascending. And q · k, which is this product for the keys of a chunk and the rows of a tile.
+// ascending. This file also has q · k, which is this product for the keys of a chunk and the rows of a tile.
 #if defined(RAPT_CPU_PRODUCT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_PRODUCT_INL_H
 #undef RAPT_CPU_PRODUCT_INL_H
@@ -78,8 +78,8 @@ HWY_NOINLINE void Scores(const float* HWY_RESTRICT q, std::int64_t head_size, co
   Columns<kV> largest;
   for (int v = 0; v < kV; ++v) largest[v] = Load(max + v * kLanes);
   for (std::int64_t j = range.first; j < range.last; j += kMR, s += kMR * kTileRows) {
-    // Past the last key, its row is read again: the extra sums are written past the range, where nothing else is
-    // stored.
+    // Past the last key, the row of the last key is read again. The extra sums are written past the range, where
+    // nothing else is stored.
     const float* rows[kMR];
     for (std::int64_t r = 0; r < kMR; ++r) rows[r] = keys(std::min(j + r, range.last - 1));
     Columns<kV> sums[kMR];

@@ -43,7 +43,7 @@ struct Failure {
   std::uint32_t got;
 };
 
-// Results that differ from the expected ones, and the first of them.
+// The number of results that differ from the expected ones, and the first few of them.
 struct Tally {
   static constexpr int kKept = 4;
 
@@ -51,7 +51,7 @@ struct Tally {
   Failure first[kKept];
 };
 
-// Inputs, and the model's sums.
+// Makes the inputs, and computes the model's sums.
 __global__ void __launch_bounds__(kThreads) make_dots(DotKind kind, DType type, std::uint64_t seed, Tile tiles) {
   __shared__ Factor a_factors[kRows][kDepth], b_factors[kColumns][kDepth];
   const Tile tile = tiles.of_block();
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kThreads) run_wgmma(Tile tiles) {
   __shared__ __align__(1024) std::uint16_t shared_b[kN * kDepth];
   const Tile tile = tiles.of_block();
   const int first_row = static_cast<int>(threadIdx.x) / 32 * 16;
-  // K-major: core matrices of 8 rows by 8 numbers; the two of a row are adjacent.
+  // K-major: core matrices of 8 rows by 8 numbers; the two core matrices of a row are adjacent.
   const auto core = [](int row, int k) { return row / 8 * 128 + k / 8 * 64 + row % 8 * 8 + k % 8; };
   // MN-major: 128 bytes hold 64 columns of one k; their 16-byte parts are permuted depending on k.
   const auto swizzled = [](int column, int k) {
@@ -179,7 +179,7 @@ constexpr Instruction wgmma(const char* name) {
   return {name, run_wgmma<DType::bf16, kN, kAInRegisters, kMajor>, run_wgmma<DType::f16, kN, kAInRegisters, kMajor>};
 }
 
-// With N = 8 a transposed B would be narrower than the swizzle.
+// With N = 8, a transposed B would be narrower than the swizzle, so there is no such instruction here.
 constexpr Instruction kInstructions[] = {
     {"mma.sync m16n8k16", run_mma<DType::bf16>, run_mma<DType::f16>},
     wgmma<8, false, Major::k>("wgmma m64n8k16, A shared, B K-major"),
@@ -198,7 +198,7 @@ constexpr Instruction kInstructions[] = {
     wgmma<256, true, Major::mn>("wgmma m64n256k16, A in registers, B MN-major"),
 };
 
-// 48 tiles of each kind and type: 25 million dots.
+// 48 tiles of each kind and type make 25 million dots.
 constexpr int kTiles = 48;
 constexpr std::uint64_t kSeed = 1;
 
@@ -231,7 +231,7 @@ std::string hex(std::uint32_t bits, int digits) {
   return text;
 }
 
-// The dots of one kind and type, through every instruction.
+// Checks the dots of one kind and type with every instruction.
 class Check {
  public:
   explicit Check(int device) : device_(device) {}
@@ -242,7 +242,7 @@ class Check {
     make_dots<<<kTiles, kThreads>>>(kind, type, kSeed, tile);
     require_launched("make_dots", device_);
     for (const Instruction& instruction : kInstructions) {
-      // So that a dot that this instruction does not write cannot pass with the previous instruction's result.
+      // A dot that this instruction does not write must not pass with the previous instruction's result.
       require(cudaMemset(got_.get(), 0xEE, sizeof(std::uint32_t) * kTiles * kDots), "cudaMemset", device_);
       require(cudaMemset(tally_.get(), 0, sizeof(Tally)), "cudaMemset", device_);
       (type == DType::bf16 ? instruction.bf16 : instruction.f16)<<<kTiles, kThreads>>>(tile);
