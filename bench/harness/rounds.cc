@@ -84,7 +84,7 @@ FastestRead stream_of(const BenchCall& call) {
   return {bytes, call.options.threads};
 }
 
-// Time per call until it is enqueued on an idle device; so few calls that the queue holds them all.
+// The time to enqueue a call on an idle device, averaged over so few calls that the queue holds them all.
 double host_seconds(const BenchCall& call) {
   constexpr int kTimes = 20;
   call.wait();
