@@ -23,7 +23,7 @@ class Result {
   Result(Library library, const Dims& shape, DType dtype);
 
   const TensorView& view() const { return view_; }
-  nb::object finish();  // None for none
+  nb::object finish();  // Python's None if there is no array
 
  private:
   Library library_ = Library::other;
