@@ -74,13 +74,14 @@ struct BenchCall {
   std::deque<Tensor> copies_;  // the copies on the CPU that on_cpu made
 };
 
-// Runs the case and compares some of its rows, including the first and last ones, with the reference engine; for
-// backward see backward.h.
+// The error of a result, in its worst row or gradient: the norm of the difference over that of the expected numbers.
 struct BenchCheck {
-  double error = 0.0;  // of the worst row: the norm of the difference over the norm of the row
+  double error = 0.0;
   double limit = 0.0;
   bool good() const { return error <= limit; }  // false for NaN too
 };
+// Runs the case and compares some of its rows, including the first and last ones, with the reference engine; for
+// backward see backward.h.
 BenchCheck check(const BenchCase& c, const BenchCall& call);
 
 // The error limit: one rounding to the output type, or sums in f32.

@@ -16,7 +16,7 @@ namespace rapt::bench {
 namespace {
 
 constexpr double kFmaSeconds = 0.02;
-constexpr std::size_t kStreamBytes = std::size_t{256} << 20;  // more than any cache holds
+constexpr std::size_t kStreamBytes = std::size_t{256} << 20;  // more than the caches of common machines hold
 
 // The baselines, per number of threads.
 class Baselines {
