@@ -30,7 +30,7 @@ constexpr Types kTypes[] = {{DType::f32, DType::f32},
                             {DType::f32, DType::f16}};
 constexpr std::int64_t kGroups[] = {1, 4, 8};
 
-// Every option with every pair of types, in groups of 1, 4 and 8 in turn. Where all of these would take minutes (without
+// Every option with every pair of types, in groups of 1, 4 and 8 in turn. Where all of them would take minutes (without
 // vectors, or under a sanitizer), only one combination in four runs; each type, group and option is still covered. From
 // 512 keys on, the engine uses more than one thread for one query of 16 heads.
 std::vector<CaseSpec> decodings(std::int64_t length, const std::string& instruction_set) {
