@@ -82,7 +82,7 @@ def attention(
     scale:         None: 1 / sqrt(D)
     softcap:       0: none
     causal:        the query at position i sees keys 0 to i
-    window:        (left, right): the query at position i sees keys i - left to i + right; None: no limit. With
+    window:        (left, right): the query at position i sees keys i - left to i + right; None means no limit. With
                    rapt.Window(left, right, first=n) the first n keys stay visible as well
     alignment:     position of query 0 among the keys, for causal, window and ALiBi: "top_left" (0), "bottom_right"
                    (Lk - Lq, for each row's own lengths), an offset, or one offset per batch row. Required if one of

@@ -61,9 +61,8 @@ class Mask(NamedTuple):
 class Window(NamedTuple):
     """A query at position i sees keys i - left to i + right. None means no limit.
 
-    The first keys of a sequence, 0 to first - 1, stay visible whatever the window ("attention sinks" of streaming
-    models): the window hides none of them, on either side. A causal mask, other masks and key lengths can still hide
-    them.
+    The window hides none of the first keys of a sequence, 0 to first - 1 (the "attention sinks" of streaming models). A
+    causal mask, other masks and key lengths can still hide them.
     """
 
     left: int | None = None
