@@ -1,4 +1,4 @@
-# Types of the package rapt. A test checks them against the module: bindings/python/tests/test_stubs.py.
+# Types of the package rapt. A test checks them against the module: bindings/python/tests/test_package.py.
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, overload
