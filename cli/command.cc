@@ -57,7 +57,7 @@ CLI::Option* add(CLI::App& app, const std::string& name, const std::string& type
   return app.add_option_function<std::string>(name, checked, help)->type_name(type);
 }
 
-// The value is a list of strings; CLI11 is told how many to take.
+// The value is a list of strings; the caller tells CLI11 how many to take.
 CLI::Option* add_list(CLI::App& app, const std::string& name, const std::string& type, const std::string& help,
                       const Command::SetAll& set) {
   return app.add_option_function<std::vector<std::string>>(name, set, help)->type_name(type);

@@ -30,8 +30,8 @@ void for_each_command(const CommandInfo& command, const Visit& visit) {
 
 // ---- bash -----------------------------------------------------------------------------------------------------------
 
-// What may follow a command: subcommands and choices of positional arguments; options if there are none of these, or
-// after -.
+// The words that may follow a command: subcommands and choices of positional arguments. If there are none, or after -,
+// the script offers options instead.
 std::string bash_words(const CommandInfo& command) {
   std::vector<std::string> words;
   for (const CommandInfo& below : command.commands) words.push_back(below.name());

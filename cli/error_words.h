@@ -7,10 +7,10 @@
 
 namespace rapt::cli {
 
-// Without the name of the function; unchanged if it is about a file.
+// The message without the name of the function; an error about a file stays unchanged.
 std::string without_function(const Error& error);
 
-// With flags where it names options: --key-lengths for key_lengths. `mask` is the file of --mask.
+// The message with flags in place of the names of options: --key-lengths for key_lengths. `mask` is the file of --mask.
 std::string with_flags(const Error& error, const std::string& mask);
 
 }  // namespace rapt::cli

@@ -55,8 +55,8 @@ int main() {
                                                      false, false, false, false};
   show("fill with -1e9: true means replaced", {.masks = {rapt::Mask::fill({filled.data(), {kTokens, kTokens}}, -1e9)}});
 
-  // Masks combine with each other, with causal and with a window. Token 0 is masked here, and there is none before it:
-  // a row that sees no key gives zeros, never NaN.
+  // Masks combine with each other, with causal and with a window. Here token 0 is masked, and causal hides the later
+  // tokens from row 0, so row 0 sees no key. Such a row gives zeros, never NaN.
   const std::array<bool, kTokens> not_first = {false, true, true, true};
   show("causal, token 0 hidden", {.masks = {rapt::Mask::keep({not_first.data(), {1, 1, 1, kTokens}})}, .causal = true});
 }

@@ -11,7 +11,7 @@
 
 namespace rapt::bench {
 
-// Memory that all cases share, each as large as the largest case needs: cases run one at a time, so a sweep of twenty
+// Tensors that all cases share, each as large as the largest case needs. Cases run one at a time, so a sweep of twenty
 // cases does not need twenty times the memory.
 class BenchMemory {
  public:
@@ -50,7 +50,7 @@ class BenchMemory {
 struct BenchCall {
   BenchCall(const BenchCase& c, BenchMemory& memory, Engine engine);
 
-  // What is timed: forward, or backward from what the last forward() wrote. On a GPU either returns when its work is
+  // The timed call: forward, or backward on the results of the last forward(). On a GPU it returns once its work is
   // enqueued.
   void run() const;
   void forward() const { attention(outputs, query, key, value, options); }
@@ -70,17 +70,18 @@ struct BenchCall {
  private:
   BenchCall() = default;
 
-  Tensor own_workspace_;       // on another device than the CPU
-  std::deque<Tensor> copies_;  // on the CPU, of on_cpu
+  Tensor own_workspace_;       // on a device other than the CPU
+  std::deque<Tensor> copies_;  // the copies on the CPU that on_cpu made
 };
 
-// Runs the case and compares some of its rows, including the first and last ones, with the reference engine; for
-// backward see backward.h.
+// The error of a result, in its worst row or gradient: the norm of the difference over that of the expected numbers.
 struct BenchCheck {
-  double error = 0.0;  // of the worst row: the norm of the difference over the norm of the row
+  double error = 0.0;
   double limit = 0.0;
   bool good() const { return error <= limit; }  // false for NaN too
 };
+// Runs the case and compares some of its rows, including the first and last ones, with the reference engine; for
+// backward see backward.h.
 BenchCheck check(const BenchCase& c, const BenchCall& call);
 
 // The error limit: one rounding to the output type, or sums in f32.

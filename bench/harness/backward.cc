@@ -12,9 +12,9 @@
 namespace rapt::bench {
 namespace {
 
-// The error of some numbers. Gradients of scores are p · (g − Σ p g), which is nearly 0 for a row that sees few keys,
-// although its rounding errors are not. So the errors are taken relative to the norm of the result plus a part of the
-// subtracted terms.
+// The error of some gradients. The gradient of a score is p · (g − Σ p g), which is nearly 0 in a row that sees few
+// keys, although its rounding error is not. So the error is relative to the norm of the expected result plus a fraction
+// of the norm of the subtracted terms.
 class Difference {
  public:
   explicit Difference(double size_of_a_row) : size_(size_of_a_row) {}
@@ -70,8 +70,8 @@ void compare_query(const BenchCase& c, const BenchCall& call, std::int64_t b, st
   }
 }
 
-// One query head in double, whose rows dk and dv of a key are sums over. Weights are computed from forward's lse, and
-// delta from its out, because all rows are needed and recomputing their sums would take as long as forward.
+// One query head in double; dk and dv of a key are sums over its query rows. Weights are computed from forward's lse,
+// and delta from forward's out: all rows are needed, and recomputing their sums would take as long as forward.
 class Head {
  public:
   Head(const BenchCase& c, const BenchCall& call, std::int64_t b, std::int64_t h)
@@ -148,7 +148,7 @@ BenchCheck compare_backward(const BenchCase& c, const BenchCall& call) {
       }
     }
   }
-  // The error of the sums of backward, in addition to the limit for forward.
+  // Twice the limit for forward, because the sums of backward add their own error.
   return {worse(of_dquery.error(), worse(of_dkey.error(), of_dvalue.error())), 2.0 * error_limit(c.dtype)};
 }
 

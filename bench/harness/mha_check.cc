@@ -125,7 +125,7 @@ MhaCall MhaMemory::call(MhaVariant variant, int threads, std::int64_t batch, std
 
 MhaChecker::MhaChecker(const MhaSizes& sizes, MhaMemory& memory)
     : sizes_(sizes), memory_(memory), parameters_(packed_layer(sizes, DType::f32)) {
-  // Fewer tokens if the layer is wide: the reference is slow.
+  // Fewer tokens if the layer is wide, because the reference is slow.
   const double tokens = 0x1p26 / (static_cast<double>(sizes.embed) * static_cast<double>(sizes.embed));
   few_ = std::min(sizes.tokens, static_cast<std::int64_t>(std::clamp(tokens, 8.0, 128.0)));
 }
@@ -172,7 +172,8 @@ BenchCheck MhaChecker::check_few_back(MhaVariant variant, const MhaCall& call, c
   return {error, 2.0 * f32_limit()};  // forward and back
 }
 
-// Some tokens, including the first and the last, of the first and the last row of the batch.
+// Computes the expected output of a full call with packed qkv, and checks it against the formula: in the first and the
+// last row of the batch, at the first, the middle and the last token.
 BenchCheck MhaChecker::expect(const MhaCall& call) {
   expected_ = Tensor(call.out.shape());
   const Tensor x = input(call.x.shape());
@@ -198,7 +199,7 @@ BenchCheck MhaChecker::check_all(MhaVariant variant, const MhaCall& call) {
   return variant == MhaVariant::packed ? worse_check(check, expected_check_) : check;
 }
 
-// Sums of E products, and of L weights.
+// For sums of E products and sums over L weights.
 double MhaChecker::f32_limit() const {
   return 0x1p-22 * std::sqrt(static_cast<double>(std::max(sizes_.embed, sizes_.tokens)) + 16.0);
 }

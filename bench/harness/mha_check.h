@@ -13,7 +13,7 @@
 
 namespace rapt::bench {
 
-// x and the output in each type, and one shared (L, L) buffer for weights or scores.
+// x and the output in each type, and one buffer for weights or scores, which all variants share.
 class MhaMemory {
  public:
   MhaMemory(const MhaSizes& sizes, const std::vector<MhaVariant>& variants);

@@ -22,7 +22,7 @@ struct Plane {
   bool causal;
 };
 
-// Inlined into functions for several instruction sets, which vectorise its loops.
+// These functions are inlined into one function per instruction set, in which the compiler vectorises their loops.
 #define RAPT_INLINE [[gnu::always_inline]] inline
 
 // scores = q · kᵀ / sqrt(D)

@@ -11,7 +11,7 @@ namespace rapt::bench {
 namespace {
 
 // Twelve chains hide the latency on all common cores (two units, four or five cycles each) and fit in sixteen
-// registers. It is written in assembly because the project's flags forbid the compiler to contract operations.
+// registers. They are written in assembly because the project's flags forbid the compiler to contract operations.
 constexpr int kChains = 12;
 
 #if defined(__x86_64__)

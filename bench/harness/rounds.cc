@@ -16,7 +16,7 @@ namespace rapt::bench {
 namespace {
 
 constexpr double kFmaSeconds = 0.02;
-constexpr std::size_t kStreamBytes = std::size_t{256} << 20;  // more than any cache holds
+constexpr std::size_t kStreamBytes = std::size_t{256} << 20;  // more than the caches of common machines hold
 
 // The baselines, per number of threads.
 class Baselines {
@@ -84,7 +84,7 @@ FastestRead stream_of(const BenchCall& call) {
   return {bytes, call.options.threads};
 }
 
-// Time per call until it is enqueued on an idle device; so few calls that the queue holds them all.
+// The time to enqueue a call on an idle device, averaged over so few calls that the queue holds them all.
 double host_seconds(const BenchCall& call) {
   constexpr int kTimes = 20;
   call.wait();

@@ -41,7 +41,7 @@ class Samples {
   std::vector<double> values_;
 };
 
-// The median over rounds of a / b; none if one was not measured.
+// The median over rounds of a / b; none if a or b was not measured.
 std::optional<double> median_ratio(const Samples& a, const Samples& b);
 
 // What the machine reaches with this many threads.

@@ -12,8 +12,8 @@ namespace {
 
 using Read = std::uint64_t (*)(const std::byte* data, std::size_t bytes);
 
-// Sums 512 bytes per step, from kStreams positions at once, in eight chains. A macro for the same reason as RAPT_FMA.
-// kPrefetch 0: no prefetch.
+// Sums 512 bytes per step, from kStreams positions at once, in eight chains. It is a macro for the same reason as
+// RAPT_MULTIPLY_ADD in peak.cc. kPrefetch 0: no prefetch.
 #define RAPT_READ(Vector, kStreams, kPrefetch)                                  \
   constexpr std::size_t kEach = 512 / (kStreams);                               \
   constexpr std::size_t kLoads = kEach / sizeof(Vector);                        \

@@ -11,10 +11,10 @@
 
 namespace rapt::bench {
 
-// A streaming read goes through memory once, from its first byte to its last. It can be done in several ways
-// (full-width and half-width vectors, with and without prefetch); the fastest on this machine, for this many bytes and
-// threads, is found at the start and then used. Reading four or eight streams at once can be even faster, because more
-// memory banks are busy; that is measured separately.
+// A streaming read goes through memory once, from its first byte to its last. It can be done in several ways (vectors
+// of several widths, with and without prefetch); the fastest on this machine, for this many bytes and threads, is found
+// at the start and then used. Reading four or eight streams at once can be even faster, because more memory banks are
+// busy; that is measured separately.
 class FastestRead {
  public:
   using Bytes = std::span<const std::byte>;

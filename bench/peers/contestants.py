@@ -105,8 +105,8 @@ class PyTorch:
 
     @staticmethod
     def _with_weights(case, q, k, v):
-        """What torch.nn.functional.multi_head_attention_forward does between its projections when need_weights is true
-        and average_attn_weights is: the same calls on the same shapes."""
+        """What torch.nn.functional.multi_head_attention_forward does between its projections if need_weights and
+        average_attn_weights are true: the same calls on the same shapes."""
         q, k, v = (each.view(case.batch * case.heads, -1, case.dim) for each in (q, k, v))
         scaled = q * math.sqrt(1.0 / float(case.dim))
         weights = torch.bmm(scaled, k.transpose(-2, -1))

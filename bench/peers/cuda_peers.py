@@ -2,12 +2,13 @@
 """rapt on a GPU beside PyTorch's attention: cuDNN, flash and Flex, alternating in one process, and an 8192³ product.
 
     cuda_peers.py time LIB [--rounds N] [--only REGEX] [--json FILE] [--one-chunk LIB]
-    cuda_peers.py calls LIB ORDER [--only REGEX]        each call once, for ncu; writes which came when
-    cuda_peers.py behave LIB                            graphs, refusals, an earlier error: what needs CUDA beside rapt
+    cuda_peers.py calls LIB ORDER [--only REGEX]        runs each call once, for ncu, and writes their order to ORDER
+    cuda_peers.py behave LIB                            checks graphs, refusals, and a call after a CUDA error
     cuda_peers.py table [--times FILE] [--cycles NCU.csv --order ORDER] [--page FILE]
 
 LIB is librapt_gpu_api.so. `time` checks every answer against f64 first, then measures medians of alternating rounds.
-Cycles decide: they repeat within 1 %, while the clock of a card at its power limit does not.
+Goals are judged by cycles where there are any: cycles repeat within 1 %, whereas the clock of a card at its power limit
+varies.
 
     ncu --clock-control none --cache-control none --metrics sm__cycles_elapsed.max --csv --log-file ncu.csv \\
         python3 cuda_peers.py calls LIB order.json
@@ -27,8 +28,8 @@ TOKENS = 16384
 WIDTH = 2048  # heads × head size
 SEPARATOR = "spin_kernel"  # the kernel of torch.cuda._sleep, which separates two calls
 
-# A goal is a ratio of two contestants of cells, with a floor and a target. It is a ratio of speeds: for "a over b" the
-# time of b is divided by the time of a.
+# A goal compares two contestants, of the same cell or of two cells, and has a floor and a target. It is a ratio of
+# speeds: for "a over b", the time of b is divided by the time of a. Only a goal of kind "part" is a ratio of times.
 CELLS = []
 
 
@@ -60,7 +61,7 @@ def cell(*given, **named):
     return CELLS[-1].name
 
 
-# (row of the table, "cell/contestant", the one that it is compared with, floor, target, "ratio" or "rate")
+# (row of the table, "cell/contestant", the one that it is compared with, floor, target, "ratio", "rate" or "part")
 GOALS = []
 
 
@@ -99,7 +100,7 @@ goal("dropout 0.1, relative to rapt without dropout", "dropout/rapt", f"{FULL}/r
 goal("dropout 0.1, over PyTorch's fastest backend", "dropout/rapt", "dropout/best", 1.0, 1.2)
 LENGTHS = [4096, 512, 2048, 1024, 3072, 1536, 2560, 1536]
 assert sum(LENGTHS) == TOKENS
-EVEN = 2688  # about Σ n² / Σ n, in tiles of 128; equal lengths with as much work per key
+EVEN = 2688  # about Σ n² / Σ n, in whole tiles of 128: equal lengths with as much work per key
 cell("packed", [], lengths=LENGTHS)
 cell("even", [], lengths=[EVEN] * (TOKENS // EVEN))
 goal("packed lengths 512 to 4096, relative to equal lengths with as much work", "packed/rapt", "even/rapt", 0.85, 0.95, "rate")
@@ -293,7 +294,7 @@ def contestants(cell, libs):
 
 
 def errors(cell, runs, tensors):
-    """Relative errors of two heads, of each contestant; with dropout there is nothing to compare."""
+    """The relative error of each contestant, the larger of two heads'; none with dropout, where results differ."""
     if cell.dropout:
         return {}
     found = {}

@@ -61,7 +61,7 @@ WORDS = {
 
 
 def family(peer):
-    """PyTorch is called in several ways; a line shows our worst ratio over all of them."""
+    """The peer's name without the way it is called: a line shows our worst ratio over all ways to call PyTorch."""
     return peer.partition(",")[0]
 
 

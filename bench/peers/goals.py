@@ -8,7 +8,7 @@ def of_bests(above, below):
 
 
 def entries_of(peers, *about, **wanted):
-    """All entries, with their groups, of the groups with one of these topics."""
+    """(group, entry) for the entries with the wanted fields, in the groups with one of these topics."""
     return [
         (group, entry)
         for group in peers["groups"] if group["about"] in about
@@ -42,7 +42,7 @@ def is_first(group, entry):
 
 
 def over_peer(peers, peer, keep, causal):
-    """Peer's time over ours, for the cases without masks and windows that `keep` takes."""
+    """The peer's time over ours, for the cases without masks and windows that `keep` accepts."""
     found = []
     for group, entry in entries_of(peers, "lengths", "masks", "window", contestant="rapt", causal=causal):
         other = twin_of(group, entry, contestant=peer)

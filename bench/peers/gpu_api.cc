@@ -13,7 +13,7 @@
 
 namespace {
 
-// Null, or what went wrong (until this thread's next call).
+// Null, or an error message, valid until this thread's next call.
 const char* message_of(const std::function<void()>& work) {
   static thread_local std::string message;
   try {

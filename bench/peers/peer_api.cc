@@ -83,7 +83,7 @@ struct RaptPeerBackward {
   const float* key;
   const float* value;
   const float* dout;
-  float* out;  // of forward, and lse
+  float* out;  // forward's results
   float* lse;
   float* dquery;
   float* dkey;
@@ -102,7 +102,7 @@ struct RaptPeerBackward {
   }
 };
 
-// What forward has done before backward starts.
+// The forward call, which must run before rapt_peer_backward.
 const char* rapt_peer_forward_of_backward(const RaptPeerBackward* call) {
   return message_of([&] {
     const RaptPeerBackward& c = *call;
@@ -146,7 +146,7 @@ struct RaptPeerLayerHandle {
   std::uint64_t step = 0;
 };
 
-// Without biases of q, k and v. The parameters are copied.
+// Makes a layer without biases of q, k and v. The parameters are copied.
 const char* rapt_peer_layer_new(const RaptPeerLayer* from, RaptPeerLayerHandle** made) {
   return message_of([&] {
     const std::int64_t e = from->embed;

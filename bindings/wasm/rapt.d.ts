@@ -3,7 +3,7 @@
 export type Numbers = Float32Array | Float64Array | Uint8Array | Uint16Array;
 export type Stage = 'raw' | 'capped' | 'masked' | 'weights' | 'droppedWeights';
 
-/** Numbers in the engine's memory. Views share it; free() releases this one. */
+/** Numbers in the engine's memory. Views of a tensor share its memory; free() releases only the view itself. */
 export interface Tensor {
   readonly shape: number[];
   readonly strides: number[];
@@ -69,7 +69,7 @@ export interface MapOptions extends Pick<AttentionOptions,
   keys?: [number, number];
   rows?: number;
   columns?: number;
-  /** Instead of rows and columns: each number covers this many queries and keys; the last may cover fewer. */
+  /** Instead of rows and columns: each number covers this many queries and keys; the last ones may cover fewer. */
   cell?: number;
 }
 
@@ -147,10 +147,10 @@ export interface Training {
   readonly characters: string;
   /** Runs one step; true if it ended with an evaluation. */
   step(): boolean;
-  /** For the following steps. */
+  /** Sets the learning rate of the following steps. */
   setRate(rate: number): void;
   setCausal(causal: boolean): void;
-  /** Of the current model; `causal`: with a causal mask, regardless of training. */
+  /** Evaluates the current model; `causal`: with a causal mask, even if training has none. */
   evaluation(options?: {causal?: boolean}): {
     loss: number; measures: {key: string; words: string; value: number; goal?: number}[];
   };
@@ -220,7 +220,7 @@ export interface Rapt {
   scope<Result>(work: () => Result): Result;
 }
 
-/** The engine: `module` is what rapt_engine.js defines, `code` the bytes of rapt_engine.wasm, or the module compiled
-/** from them. */
+/** Loads the engine: `module` is what rapt_engine.js defines, `code` the bytes of rapt_engine.wasm, or the module
+    compiled from them. */
 export function load(module: (settings?: object) => Promise<object>,
   code: BufferSource | WebAssembly.Module): Promise<Rapt>;

@@ -151,8 +151,8 @@ class Rapt {
   }
 }
 
-/** The engine: `module` is what rapt_engine.js defines, `code` the bytes of rapt_engine.wasm, or the module compiled
-/** from them. */
+/** Loads the engine: `module` is what rapt_engine.js defines, `code` the bytes of rapt_engine.wasm, or the module
+    compiled from them. */
 export async function load(module, code) {
   const compiled = code instanceof WebAssembly.Module ? code : await WebAssembly.compile(code);
   return new Rapt(await module({

@@ -12,7 +12,7 @@ namespace rapt::cli {
 
 struct BenchMachine {
   std::string cpu;
-  std::string gpu;  // that was measured; empty: none
+  std::string gpu;  // the GPU that was measured; empty: none
   std::string isa;  // the kernels in use
   std::string fma;  // the instructions of the FMA peak
   int threads = 1;  // the library's default

@@ -15,7 +15,7 @@ struct BitsScore {
   CheckTarget target;
   std::string what;          // "alone in a batch of 1"
   std::int64_t cases = 0;    // number of cases that allow this way
-  std::int64_t differ = 0;   //
+  std::int64_t differ = 0;   // number of cases whose bits differ
   std::string first_case{};  // the first case whose bits differ
 };
 

@@ -16,7 +16,7 @@ namespace rapt::cli {
 
 struct CheckPlan {
   std::int64_t random = 0;           // number of random cases, with seeds `seed`, `seed` + 1, …
-  std::uint64_t seed = 1;            //
+  std::uint64_t seed = 1;            // seed of the first random case
   std::string case_name{};           // only this case: one of the list, or "Random" and a seed; empty: all
   std::string instruction_set{};     // only this set, and no other engine; empty: every set that runs here
   std::optional<Engine> engine{};    // only this engine; absent: every engine that runs here
@@ -67,7 +67,7 @@ struct CheckScore {
   std::int64_t gradients = 0;   // of these, cases with gradients (not with pages or i8)
   std::int64_t differ = 0;      // cases with wrong results
   double worst = 0.0;           // the largest error of an output, relative to the limit
-  std::string worst_case{};     //
+  std::string worst_case{};     // the case with that error
   double worst_gradient = 0.0;  // the largest error of a gradient, relative to the limit
   std::string worst_gradient_case{};
   double seconds = 0.0;  // spent in this engine

@@ -19,7 +19,8 @@ constexpr int kNameWidth = 19;  // ".view(B, L, H, D)  "
 constexpr std::int64_t kMostTokens = 16;
 
 // The token that the page follows: the first one that repeats an earlier word other than the sentence's first word, so
-// that its previous, same, first and next words all differ; if there is none, a token in the middle.
+// that its previous, same, first and next words all differ. If there is none, the first one that repeats any word, or
+// else a token in the middle.
 std::int64_t followed_token(const Sentence& sentence, std::int64_t shown) {
   const auto first_place = [&](std::int64_t i) {
     const auto place = std::find(sentence.ids.begin(), sentence.ids.end(), sentence.ids[static_cast<std::size_t>(i)]);

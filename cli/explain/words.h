@@ -78,7 +78,7 @@ struct Words {
   std::string_view wrong_weights;
   std::string_view wrong_same;  // {0} H, {1} L
   std::string_view breaks;
-  std::string_view weights_differ;  // {0}
+  std::string_view weights_differ;  // {0} largest difference
   std::string_view output_differs;  // {0} percent
   std::string_view leak;
   std::string_view leak_right;  // {0} how many, {1} of how many

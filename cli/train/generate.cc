@@ -50,7 +50,7 @@ Generated generate(const Transformer& model, const train::Prompt& prompt, const 
   return all;
 }
 
-// The requested number of tokens, limited by the context.
+// The requested number of tokens, limited by the context unless the model generates open-ended text.
 std::int64_t tokens_wanted(const GenerateOptions& options, const train::Prompt& prompt,
                            const TransformerConfig& model) {
   if (!options.tokens) return prompt.answer;

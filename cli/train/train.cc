@@ -69,7 +69,8 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(path, error);
 }
 
-// Checks before any work that nothing would be overwritten, and that the output can be written.
+// Checks, before any work, that the output can be written, that it would replace only a model from rapt train, and that
+// the checkpoint of an unfinished run would not be lost.
 void check_files(const TrainOptions& options) {
   const std::string model = options.model_file(), checkpoint = options.checkpoint_file();
   check_output("--out", model);
@@ -157,7 +158,7 @@ ExitCode run_train(const TrainOptions& options) {
   const bool interrupted = !trainer.done();
   if (!trainer.reached()) trainer.save(checkpoint);
   if (!interrupted) trainer.save_model(model);
-  if (trainer.reached()) {  // removed only now: before, only the checkpoint had everything
+  if (trainer.reached()) {  // removed only now that the model is saved
     std::error_code none;
     std::filesystem::remove(checkpoint, none);
   }

@@ -141,7 +141,7 @@ Gradients true_gradients(const Case& test);
 // The shape of weights or scores cut to a selection.
 Dims capture_shape(const CaseSpec& spec, const Selection& of);
 
-// Memory for a (B, H, L, D) tensor in some layout, filled with NaN; the view is within `memory`.
+// Memory for a (B, H, L, D) tensor in some layout, filled with NaN, or in i8 with 99; the view is within `memory`.
 struct Buffer {
   Tensor memory;
   TensorView view;

@@ -52,8 +52,8 @@ double score_size(const CaseSpec& spec) {
   return size + slope * (static_cast<double>(spec.queries + spec.keys) + offset);
 }
 
-// The norm of the difference relative to the norm of the expected values, or to that of as many ones if this is larger:
-// for a logarithm, or a score that becomes an exponent, the absolute error matters.
+// The norm of the difference relative to the norm of the expected values, or to the norm of equally many ones if that
+// is larger: for a logarithm, or a score that becomes an exponent, the absolute error matters.
 double absolute_error(const Tensor& got, const Tensor& wanted) {
   const double relative = relative_error(got, wanted);
   if (relative == 0.0 || std::isinf(relative)) return got.count() == 0 ? 0.0 : relative;
@@ -80,8 +80,8 @@ double rounding_to(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 : dtype =
 
 // The error of weights for scores of this magnitude, in units of 2^-24. A score is one chain of D products whose
 // partial sums grow about evenly, so the chain accumulates √(D/3) rounding errors of its magnitude. Softmax cancels
-// most of this: the largest score appears in every weight of a row and in their sum; the rest is covered by the
-// magnitude of a score. Dropout may remove the largest weight. The remaining weights then show the full error of the
+// most of this, because the largest score appears in every weight of a row and in their sum; about one rounding error
+// of a score remains. Dropout may remove the largest weight. The remaining weights then show the full error of the
 // difference of two scores: in case Random8943 the largest weight is dropped in all seven heads, and a kept weight
 // depends on the difference between its own score, which is off by 80, and a dropped one, which is off by −245. Inputs
 // are uniform in ±1.7 · spread, so scores have a standard deviation of 0.96 · spread² · |scale| · √D, and four of these
@@ -122,7 +122,8 @@ double difference_size(const CaseSpec& spec, const std::string& name) {
   return scale * g * spec.spread * std::sqrt(size) * rows;
 }
 
-// The error limit of an f32 engine: the rounding errors of forward, and sums over all rows in one chain.
+// The error limit of an f32 engine: the rounding errors of forward, and those of sums over all rows, as if each sum
+// were one chain.
 double gradient_tolerance(const CaseSpec& spec, DType written) {
   if (spec.query_type == DType::f64) return 1e-12;
   const double handed = handed_to_backward(spec) == Handed::out_and_lse ? rounding_to(spec.query_type) : 0.0;

@@ -19,7 +19,7 @@ struct Comparison {
   double allowed = 0.0;
 };
 std::vector<Comparison> compare(const CaseSpec& spec, const Answer& got, const Answer& wanted);
-// The same for gradients. If a gradient is a difference of larger terms, its error is relative to the size of those.
+// The same for gradients. If a gradient is a difference of larger terms, its error is relative to the terms' size.
 std::vector<Comparison> compare(const CaseSpec& spec, const Gradients& got, const Gradients& wanted);
 
 // Empty if the result is good; otherwise names the output that is off, and the error.

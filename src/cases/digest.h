@@ -26,7 +26,8 @@ class Digest {
   std::uint64_t state_ = 0xCBF29CE484222325U;
 };
 
-// Adds the results of layers on one engine: forward, backward, cached steps, and, on the CPU engine, training.
+// Adds the results of layers on one engine: forward, backward, cached steps, and the training of a small model; for the
+// CPU engine, rotations too.
 void add_layers(Engine engine, Digest& digest);
 
 }  // namespace rapt::cases

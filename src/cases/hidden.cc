@@ -121,7 +121,7 @@ void compare_captures(const CaseSpec& spec, const Answer& before, const Answer& 
       const std::int64_t i = chosen(of.queries, at / spec.keys % queries);
       const std::int64_t rest = at / spec.keys / queries;
       const std::int64_t b = of.mean_over_heads ? rest : rest / heads;
-      // A hidden key has this score in these stages.
+      // Before masks are applied, a hidden key still has the score that its k gives.
       const auto reads = [&](const Spoilt& one) { return one.batch == b && one.key == j; };
       if (unmasked && std::any_of(spoilt.begin(), spoilt.end(), reads)) return true;
       if (!of.mean_over_heads) return reach.row(b, chosen(of.heads, rest % heads), i);

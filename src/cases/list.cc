@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kHide = -std::numeric_limits<double>::infinity();
 
-// Builds the list: each case starts from a plain call and changes one thing.
+// Builds the list: each case starts from a plain call and changes some of it.
 class List {
  public:
   template <class Change>

@@ -38,7 +38,7 @@ std::vector<Induction::Row> rows_of(Draw draw, std::int64_t count) {
 
 Induction::Induction()
     : Task(Characters(kTokens), {.model = {.context = kLength, .width = 64, .layers = 2, .heads = 1},
-                                 // A small beta2 and strong weight decay, or else some seeds spend a thousand steps
+                                 // Without a small beta2 and strong weight decay, some seeds spend a thousand steps
                                  // on a positional guess, which is sometimes right.
                                  .beta2 = 0.95,
                                  .weight_decay = 0.3}) {}

@@ -1,10 +1,10 @@
 // The induction task: random tokens, a block of tokens, and later the same block again.
 //
-//   x q B 7 k M w 2 … r t B 7 k M w 2        the second time, the first occurrence tells each token of the block
+//   x q B 7 k M w 2 … r t B 7 k M w 2        in the repeat, each next token can be read off the first occurrence
 //
-// The task takes two steps, which two layers of one head learn. In the first layer every token attends to the previous
-// one. The second layer finds the position whose previous token equals the current token, and predicts the token at
-// that position.
+// The task takes two steps, which two layers with one head each learn. In the first layer every token attends to the
+// previous one. The second layer finds the position whose previous token equals the current token, and predicts the
+// token at that position.
 #pragma once
 
 #include <cstdint>

@@ -76,7 +76,7 @@ Prompt prompt_for(const ModelCard& card, const TransformerConfig& model, const s
   prompt.answer = card.task == "reverse" ? Reverse::kLetters
                   : card.task == "dates" ? Dates::kAnswer
                                          : rest_of_block(prompt.tokens);
-  // The last token is generated but never read, so one token more than the context fits.
+  // The last token is generated but never read, so it needs no room in the context.
   prompt.answer = std::min(prompt.answer, model.context - length + 1);
   return prompt;
 }

@@ -45,7 +45,7 @@ Evaluation Reverse::evaluate(const Transformer& model) const {
   score.add(batch, model.logits(batch.tokens, batch.rows, &weights));
   double on_mirror = 0.0;
   for (std::int64_t row = 0; row < kEvaluated; ++row) {
-    for (std::int64_t n = 0; n < kLetters; ++n) {  // position kLetters + n holds letter kLetters − 1 − n
+    for (std::int64_t n = 0; n < kLetters; ++n) {  // position kLetters + n predicts letter kLetters − 1 − n
       const std::int64_t place = (row * kLength + kLetters + n) * kLength + kLetters - 1 - n;
       on_mirror += double{weights[0].values<float>()[static_cast<std::size_t>(place)]};
     }

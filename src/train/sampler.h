@@ -25,7 +25,7 @@ class Sampler {
   // If the prompt exceeds the context, its last tokens are used.
   Sampler(const Transformer& model, const std::vector<std::int32_t>& prompt, const SamplerOptions& options);
 
-  // Whether the next token can still attend to all earlier ones.
+  // Whether the context is full: the next token cannot attend to all earlier ones.
   bool full() const { return cache_.length() + static_cast<std::int64_t>(fresh_.size()) > model_.config().context; }
   // When the context is full, generation continues with its newer half, which is processed again.
   Sampled next();

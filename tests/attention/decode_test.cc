@@ -30,9 +30,9 @@ constexpr Types kTypes[] = {{DType::f32, DType::f32},
                             {DType::f32, DType::f16}};
 constexpr std::int64_t kGroups[] = {1, 4, 8};
 
-// Every option with every pair of types, in groups of 1, 4 and 8 in turn. From 512 keys on, the engine uses more than
-// one thread for one query of 16 heads. Where that would take minutes (without vectors, or under a sanitizer), only one
-// combination in four runs; each type, group and option is still covered.
+// Every option with every pair of types, in groups of 1, 4 and 8 in turn. Where all of them would take minutes (without
+// vectors, or under a sanitizer), only one combination in four runs; each type, group and option is still covered. From
+// 512 keys on, the engine uses more than one thread for one query of 16 heads.
 std::vector<CaseSpec> decodings(std::int64_t length, const std::string& instruction_set) {
   const std::function<void(CaseSpec&)> changes[] = {
       [](CaseSpec&) {},
@@ -223,8 +223,8 @@ TEST_P(Decoding, ALongCacheHasTheSameBitsInAnyOrderOfTasks) {
   }
 }
 
-// The tests above would pass even if threads never shared a row. Here they must share one, because one row of one head
-// is all the work.
+// The tests above would pass even if threads never shared the keys of a row. Here they must share them, because one
+// query of one kv head is all the work.
 TEST_P(Decoding, TheKeysOfOneRowGoToSeveralWorkers) {
   CaseSpec spec{.name = "OneRow", .batch = 1, .query_heads = 8, .kv_heads = 1, .queries = 1, .keys = 5000};
   spec.head_size = spec.value_size = 128;

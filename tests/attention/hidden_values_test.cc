@@ -221,7 +221,8 @@ struct GradientsOfBoth {
   Tensor dq[2], dk[2], dv[2], dsinks[2];
 };
 
-// Row 7 sees keys 0 to 20, the last of which is NaN: all of them become NaN, whatever is hidden after it.
+// Row 7 sees keys 0 to 20, and key 20 is NaN: the gradients of all these keys become NaN, and those of later keys,
+// which are hidden from it, do not.
 TEST_P(HiddenValuesOnEverySet, FollowANaNThatARowSees) {
   constexpr std::int64_t kLength = 40, kRow = 7, kKey = 20;
   const Tensor q = random({1, 1, kLength, 8}, DType::f32, 1), v = random({1, 1, kLength, 8}, DType::f32, 3),

@@ -98,7 +98,7 @@ TEST_P(Memory, OfALongBackwardIsWithinItsBound) {
   }
 }
 
-// Kilobytes, from /proc/self/status.
+// A size from /proc/self/status, in bytes; 0 if it is not there.
 std::size_t status(const std::string& field) {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);) {

@@ -107,8 +107,7 @@ TEST_P(Notes, Note1TokensFirstIsBatchFirstTransposed) {
   EXPECT_EQ(relative_error(transposed.weights, attended.weights), 0.0);
 }
 
-// ---- Notes 2 and 3: separate projections, masked_fill(mask == 0, -1e9)
-// ------------------------------------------------
+// ---- Notes 2 and 3: separate projections, masked_fill(mask == 0, -1e9) ---------------------------------------------
 
 // The class in both notes: project, split, attend, combine, project.
 void expect_separate(const NoteRun& run, const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t heads,
@@ -205,8 +204,7 @@ TEST_P(Notes, Note3SameParametersWithOneHeadOrFour) {
   }
 }
 
-// ---- Note 4: mask * -1e9, and why split_head needs its transpose
-// ------------------------------------------------------
+// ---- Note 4: mask * -1e9, and why split_head needs its transpose ---------------------------------------------------
 
 struct Projected {
   Tensor q;
@@ -272,8 +270,7 @@ TEST_P(Notes, Note4WrongReshapeMixesTokensIntoHeads) {
   EXPECT_GT(relative_error(attended.memory, right.memory), 0.1);
 }
 
-// ---- Note 5: the plain function, triu(-inf) cut to the sequence, a slice of the heads
-// ----------------------------------
+// ---- Note 5: the plain function, triu(-inf) cut to the sequence, a slice of the heads ------------------------------
 
 TEST_P(Notes, Note5PlainFunctionIsOneHead) {
   const NoteRun run = note5("attention");

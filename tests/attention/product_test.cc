@@ -232,8 +232,8 @@ TEST_P(Product, MayStartFromMemoryOfItsOwnAndOfAnyType) {
 }
 
 TEST_P(Product, RoundsWeightsOnceFromF64) {
-  // Just above a tie of bf16 and of f16. Rounded to f32 first, it would become the tie, and then be rounded down to
-  // even.
+  // The weights are just above a tie, of bf16 and of f16. Rounded to f32 first, each would become the tie, and would
+  // then be rounded down to even.
   const Tensor weight = Tensor::from<double>({1, 2}, {1.0 + 0x1p-8 + 0x1p-40, 1.0 + 0x1p-11 + 0x1p-40});
   const Tensor x = Tensor::from<float>({2, 2}, {1, 0, 0, 1});
   Tensor y({2, 1});

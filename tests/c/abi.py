@@ -3,7 +3,7 @@
 
     abi.py layout INCLUDE CC SCRATCH [--update]   structs, constants and functions of rapt.h, as the C compiler sees them
     abi.py dlpack INCLUDE CC SCRATCH              the tensors of rapt.h beside those of <dlpack/dlpack.h>
-    abi.py symbols INCLUDE LIBRARY                what a shared library shows: all of the headers, nothing else
+    abi.py symbols INCLUDE LIBRARY                whether a library exports what the headers declare, and nothing else
     abi.py used INCLUDE OBJECT                    whether an object file calls every function
 
 A compiled program runs with a newer library only if abi.txt changed in nothing but new fields at the end of a struct

@@ -83,7 +83,7 @@ static void backwards(void* context, int64_t count, rapt_task task, void* task_c
   for (int64_t n = count; n > 0; --n) task(task_context, n - 1);
 }
 
-// Queries are zeros, so all visible keys have the same weight. Head 0 of 3 tokens has values 3, 5, 10.
+// Queries are zeros, so all visible keys have the same weight. The one head has 3 tokens, with values 3, 5, 10.
 static void attention(void) {
   float zeros[3] = {0, 0, 0}, values[3] = {3, 5, 10}, out_memory[3], lse_memory[3], weights_memory[9];
   int64_t shape[4] = {1, 1, 3, 1}, rows[3] = {1, 1, 3}, plane[4] = {1, 1, 3, 3};

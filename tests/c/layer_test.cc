@@ -19,7 +19,7 @@ namespace {
 #define EXPECT_GOOD(call) EXPECT_EQ(call, RAPT_OK) << rapt_last_error()
 #define ASSERT_GOOD(call) ASSERT_EQ(call, RAPT_OK) << rapt_last_error()
 
-// One head's sinks and an additive mask, for the cases that have them.
+// Sinks of four heads, and an additive mask, for the cases that have them.
 const Tensor& sinks() {
   static const Tensor values = drawn("sinks", {4}).to(DType::f32);
   return values;

@@ -63,7 +63,7 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// Sanitized builds are many times slower, and are not meant to find wrong numbers.
+// Builds without NDEBUG, sanitized ones among them, are many times slower, and are not meant to find wrong numbers.
 #if defined(NDEBUG)
 constexpr std::uint64_t kRandomCases = 600;
 #else

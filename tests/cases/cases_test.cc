@@ -340,7 +340,7 @@ TEST(RandomCases, OftenHaveGradientsWithEachOption) {
   }
 }
 
-// The comparison can fail.
+// Checks that the comparison detects wrong results.
 TEST(Comparer, SeesWhatIsWrong) {
   const Tensor wanted = Tensor::from<double>({3}, {1.0, 2.0, -INFINITY});
   EXPECT_EQ(cases::relative_error(wanted, wanted), 0.0);

@@ -121,7 +121,7 @@ class Run(file_case.Files):
             self.good("run", "--model", self.layer(model), "--input", file, *asked)
             self.assertEqual(arrays.read_npy(self.read("l.npy"))[0], lse)
             self.assertEqual(arrays.read_npy(self.read("s.npy"))[0], scores)
-        self.good("run", "--lse", "l.npy", "--scores", "weights:s.npy")  # the example
+        self.good("run", "--lse", "l.npy", "--scores", "weights:s.npy")  # the built-in example
         self.assertEqual(arrays.read_npy(self.read("l.npy"))[0], (1, 4, 8))
 
     def test_masks_say_what_true_means(self):

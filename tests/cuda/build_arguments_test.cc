@@ -1,6 +1,6 @@
 // The arguments of kernels, built from problems on a machine without a GPU. The emulated kernels (plain_test.cc) show
-// that the arguments of every case are correct. These tests cover both places where lists are stored, and numbers that
-// do not fit.
+// that the arguments of every case are correct. These tests cover the two places where lists are stored, and numbers
+// that do not fit.
 #include "cuda/build_arguments.h"
 
 #include <cstdint>

@@ -186,7 +186,7 @@ TEST(RowsPlan, StepsAreRightAroundEveryBoundary) {
   }
 }
 
-// A grouped call: b batch rows, heads of which `group` share a kv head.
+// A call with grouped heads: `group` query heads share each kv head.
 Arguments batched(std::int32_t batch, std::int32_t kv_heads, std::int32_t group, std::int32_t queries,
                   std::int32_t keys) {
   Arguments call = call_with({kOpen, 0, 0, 0}, queries, keys);

@@ -95,8 +95,8 @@ TEST_P(RowsKernel, IsNearTheTruthOnRandomCases) {
   EXPECT_EQ(taken, wanted);
 }
 
-// Rows with about one or several chunks of keys, whose totals are merged, in shared memory or, for large heads, in
-// global memory.
+// Rows whose keys are about one chunk or several chunks. The totals of chunks are merged in shared memory or, for large
+// heads, in global memory.
 TEST_P(RowsKernel, MergesChunks) {
   for (const std::int64_t keys : {2047, 2049, 4100}) {
     for (const std::int64_t size : {64, 128, 200}) {

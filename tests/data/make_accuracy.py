@@ -3,9 +3,9 @@
 
     make_accuracy.py        needs torch and numpy
 
-Inputs come from a formula that tests/attention/accuracy_test.cc computes too, so only the errors are stored. An error is the norm
-of the difference from the f64 answer, over the norm of that answer, as everywhere in the tests. Errors of gradients are
-those of dq, dk and dv.
+Inputs come from a formula that tests/attention/accuracy_test.cc computes too, so only the errors are stored. An error
+is the norm of the difference from the f64 answer, over the norm of that answer, as everywhere in the tests. Errors of
+gradients are those of dq, dk and dv.
 """
 
 import json

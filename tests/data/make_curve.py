@@ -4,9 +4,9 @@ Made with PyTorch 2.15.0 on the CPU:
 
     python3 tests/data/make_curve.py
 
-The model is that of rapt::Transformer, built with torch.nn. Under the parameter names of rapt's files: the initial
-weights, f32. `losses` is the loss of each step, trained in f32; `losses_f64` the same in f64, which shows the error of
-f32 alone. Batches come from an integer formula that tests/nn/training_curve_test.cc also uses.
+The model is that of rapt::Transformer, built with torch.nn. Its initial weights are stored in f32, under the parameter
+names of rapt's files. `losses` is the loss of each step, trained in f32, and `losses_f64` the same in f64, so that the
+difference is the error of f32. Batches come from an integer formula that tests/nn/training_curve_test.cc also uses.
 """
 
 import pathlib

@@ -6,8 +6,8 @@ Made with PyTorch 2.15.0 on the CPU, everything in f64:
     python3 tests/data/make_training.py
 
 `<step>/<name>` is an input, a result, or (`d…`) a gradient. `adamw/p0` is a parameter, `adamw/g<n>` its gradient at step
-n and `adamw/p<n>` what it is after that step. `mha/…` is a MultiheadAttention, batch first and causal, by the names of
-its state dict; `cross/…` one with separate key and value sizes.
+n and `adamw/p<n>` the parameter after that step. `mha/…` is a MultiheadAttention, batch first and causal, by the names
+of its state dict; `cross/…` is one with separate key and value sizes.
 """
 
 import pathlib

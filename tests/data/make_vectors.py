@@ -9,10 +9,11 @@ inputs, all f32 (or bool), so that they serve the f64 and the f32 run alike. `<c
 `<case>/f32/<answer>` are what PyTorch computed in either type: out, lse, capture<n>, dq, dk, dv, dmask<n>, dsinks. The
 metadata has one entry, `cases`: JSON with the options of each case. vectors/cases.txt lists them all.
 
-If PyTorch has its own function for a case, the expected result is that function's: `"torch": "sdpa"` for
-scaled_dot_product_attention (out, and the gradients if dout is the only upstream gradient), and flex_attention for lse,
-and for out if that is `"torch": "flex"`. The others come from torch_attention.steps. The script asserts that all of
-them agree wherever they overlap.
+If PyTorch has its own function for a case, the expected result is that function's. `"torch"` says where out comes from:
+"sdpa" is scaled_dot_product_attention, which also gives the gradients if dout is the only upstream gradient; "flex" is
+flex_attention; "plain" is torch_attention.steps. lse comes from flex_attention if it supports the case and there are no
+sinks. All other results come from torch_attention.steps. The script asserts that the functions agree on the results
+that several of them give.
 """
 
 import json

@@ -23,7 +23,7 @@ void run_block(int count, const std::function<void()>& body, std::uint32_t seed 
 int block_thread();  // the thread's number in the block
 int block_size();
 
-// Returns once `ready` is true. It is called again whenever another thread may have changed its result.
+// wait_until returns once `ready` gives true, and calls it again whenever another thread may have changed its result.
 using Ready = bool (*)(const void* object, std::uint64_t value);
 void wait_until(Ready ready, const void* object, std::uint64_t value);
 

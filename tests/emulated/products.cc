@@ -108,7 +108,8 @@ Factors read_b(const EmulatedProduct& product) {
   return b;
 }
 
-// Whether a step leaves the accumulator as it is, because all products are zero. It would change −0 and NaN.
+// Whether a step leaves the accumulator as it is, because all products are zero. (Even such a step would change an
+// accumulator of −0 or NaN.)
 bool adds_nothing(const Factors::Traits& a, const Factors::Traits& b, std::uint32_t c) {
   const bool c_is_nan = (c & 0x7FFFFFFF) > 0x7F800000;
   return ((a.zero && b.finite) || (b.zero && a.finite)) && !c_is_nan && c != 0x80000000;

@@ -6,12 +6,13 @@ A page is Markdown. In it:
                             later one can use the names of an earlier one. A cmake block is a file for the shell.
     ```text …```            directly below a block is what it prints. A line that is … stands for any lines, and …
                             within a line for anything.
-    <!-- cpp                at the beginning of a line opens a block that is run and not shown: what a reader has.
+    <!-- cpp                at the beginning of a line opens a block that is run but not shown: what the reader has.
     …
     -->
     <!-- file first.cc -->  above a block: it is also the file of that name, in the folder where the page's shell runs.
     <!-- ratios, by make bench -->   and <!-- end of ratios -->: bench/peers/face.py writes what is between them.
-    *Not run by the tests: why.*   above a block: it is not run. check_test.py limits their number.
+    *Not run by the tests: why.*   above a block: it is not run. check_test.py limits the number of such
+                            blocks.
 
 A block that contains main() is a program of its own. Other cpp and c blocks are the body of a function; a heading of
 the second level begins a new scope in it, on top of what came before the first such heading.

@@ -76,7 +76,7 @@ TEST(Npz, ReadsWhatItWrote) {
 TEST(Npz, DeflatesWhatRepeats) {
   const Tensor zeros({1000, 1000}, DType::f32);
   const std::vector<std::byte> bytes = npz_bytes({{"zeros", zeros}}, {.compress = true});
-  EXPECT_LT(bytes.size(), 8000U);  // 4 MB
+  EXPECT_LT(bytes.size(), 8000U);  // of 4 MB
   expect_same(NpzFile(bytes, "zeros").at("zeros").view(), zeros);
 }
 

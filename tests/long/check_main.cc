@@ -3,7 +3,7 @@
 //
 //   rapt_check [RANDOM [SEED [INSTRUCTION_SET]]]     the list, and RANDOM random cases from SEED on
 //   rapt_check CASE [INSTRUCTION_SET]                one case by name, such as Random17
-// rapt_check --digest …                            digests of the bits of all results instead: rapt check --digest
+//   rapt_check --digest …                            digests of the bits of all results instead: rapt check --digest
 //
 // Exit code: 0 all good, 2 wrong usage, 3 numbers differ.
 #include <charconv>

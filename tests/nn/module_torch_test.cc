@@ -58,8 +58,7 @@ TEST(TorchModule, FloatMatchesOnTheReferenceEngine) {
   for (const ModuleCase& module : module_cases()) expect_matches(module, DType::f32, Engine::reference);
 }
 
-// ---- What the list of calls covers, derived from the calls themselves
-// ---------------------------------------------------
+// ---- What the list of calls covers, derived from the calls themselves ----------------------------------------------
 
 TEST(TorchModule, ThereAreAtLeastFiveHundredCalls) { EXPECT_GE(module_cases().size(), 500U); }
 

@@ -29,7 +29,6 @@ Tensor rotated(const Rotary& rotary, const ConstTensorView& x, const RotaryPosit
 
 // ---------------------------------------------------------------- meaning
 
-// The formula, element by element.
 TEST(RotaryBack, TurnsBackWhatWasTurned) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const RotaryPairs pairs : kPairs) {
@@ -55,6 +54,7 @@ TEST(RotaryBack, TurnsBackWhatWasTurned) {
   }
 }
 
+// The formula, element by element.
 TEST(Rotary, TurnsEachPairByItsPositionTimesItsFrequency) {
   for (const RotaryPairs pairs : kPairs) {
     const Rotary rotary(10, {.base = 100.0, .size = 6, .pairs = pairs});

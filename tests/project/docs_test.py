@@ -7,8 +7,8 @@ options, tests.
 
 It reads code spans, code blocks and links of docs/*.md, docs/adr/*.md, README*.md and CONTRIBUTING.md. A superseded
 decision (docs/adr) may name anything; one in force may name what docs/adr/README.md lists as renamed. In a table with
-the columns "file" and "function", the file of a row must contain the function, and the line in a column "line". Such
-lines are a walk through the code, which has at most six steps.
+the columns "file" and "function", the file of a row must contain the function. If there is a column "line", the file
+must contain that line too, and the table is a walk through the code, which has at most six steps.
 """
 
 import fnmatch

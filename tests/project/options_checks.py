@@ -326,7 +326,7 @@ def javascript_fields(text, name):
 
 
 def wrong_in_javascript(table, text):
-    """Names there are the C++ names in camelCase: `key_lengths` is `keyLengths`."""
+    """JavaScript has the C++ names in camelCase: `keyLengths` for `key_lengths`."""
     wrong = []
     for of, missing in JAVASCRIPT.items():
         wanted = [row["name"] for row in table if row["of"] == of and row["name"] not in missing]

@@ -1,4 +1,4 @@
-// Tensors of made-up numbers, and whether two have the same bits.
+// Tensors of made-up numbers, and the bytes of a tensor.
 #pragma once
 
 #include <cstddef>

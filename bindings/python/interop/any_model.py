@@ -35,7 +35,8 @@ _WIDTHS = [
      HEADS * HEAD_SIZE),
 ]  # fmt: skip
 _KEY_HEADS = r"num_(key_value|kv)_heads$|n_kv_heads$"
-# Narrow, with half as many key heads or as many; or with the original width, if widths depend on each other.
+# The ways to reduce the sizes: narrow widths with half as many key heads as heads; narrow widths with as many; and the
+# original widths, for models whose widths depend on each other.
 _WAYS = [[(_KEY_HEADS, HEADS // 2), *_COUNTS, *_WIDTHS], [*_COUNTS, *_WIDTHS], _COUNTS]
 
 
@@ -83,7 +84,7 @@ def make(model_class, config, implementation):
 
 
 def batches(model):
-    """Inputs for a model's forward, in all known forms. Tokens have padding on the right of one row."""
+    """Inputs for a model's forward, in all known forms. One row of tokens is padded on the right."""
     torch.manual_seed(1)
     taken, config = inspect.signature(model.forward).parameters, model.config
     main = model.main_input_name

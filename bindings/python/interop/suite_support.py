@@ -124,10 +124,10 @@ def worse(plain, routed):
 
 
 def compare(given, once, expected, same_name=lambda test: test):
-    """Prints the comparison and returns whether something is wrong. once(with_rapt, name, tests or None, seconds) runs
-    it.
+    """Runs the suite with and without rapt, prints the comparison, and returns whether something is wrong.
 
-    same_name maps the names of a test in the two runs to one name.
+    once(with_rapt, name, tests or None, seconds) is one run of the suite. same_name maps the names of a test in the two
+    runs to one name.
     """
 
     def both(label, tests, seconds):

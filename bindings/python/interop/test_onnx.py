@@ -2,8 +2,8 @@
 
 Where other implementations differ, rapt follows the operator's specification:
 
-- ONNX's reference gives scores after softcap for qk_matmul_output_mode 0, which the specification defines as those
-  before it. ONNX Runtime gives those before.
+- For qk_matmul_output_mode 0, ONNX's reference gives the scores after softcap; the specification, like rapt and ONNX
+  Runtime, means those before softcap.
 - ONNX Runtime writes the lowest finite number into qk_matmul_output (mode 2) where a key is hidden; rapt and ONNX's
   reference write -inf.
 - With is_causal and a past, ONNX Runtime treats a single query as the last token, even if several keys came with it; in

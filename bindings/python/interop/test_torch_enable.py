@@ -1,4 +1,4 @@
-"""rapt.torch.enable: PyTorch's own functions on rapt, for a block of code, and PyTorch where rapt cannot."""
+"""rapt.torch.enable: within a block of code, PyTorch's own functions run on rapt, or on PyTorch where rapt cannot."""
 
 import threading
 

@@ -2,7 +2,7 @@
 
 All differences in behaviour, each with its test below:
 
-- A query that sees no key gives 0, even if weights are requested. There PyTorch gives NaN; without weights it gives 0.
+- A query that sees no key gives 0. PyTorch gives NaN if weights are requested, and 0 otherwise.
 - Dropout draws other weights from the same seed.
 - Wrong arguments raise ValueError; PyTorch raises AssertionError or RuntimeError.
 """

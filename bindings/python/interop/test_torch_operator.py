@@ -205,8 +205,8 @@ COMPILED = {
 }
 
 
-# PyTorch's own compiler is slow to generate C++, so it does so once for each kind of shapes; the decomposition before
-# the backend is the same with "aot_eager".
+# "inductor", PyTorch's own compiler, is slow to generate C++, so only one call uses it, with each kind of shapes. The
+# decomposition before the backend is the same with "aot_eager".
 WAYS = [("mask", "inductor", False), ("mask", "inductor", True), ("causal", "aot_eager", False),
         ("causal", "aot_eager", True), ("broadcast", "aot_eager", False), ("broadcast", "aot_eager", True)]  # fmt: skip
 

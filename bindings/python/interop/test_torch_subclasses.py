@@ -229,7 +229,7 @@ def test_what_is_no_tensor_is_refused_in_pytorchs_words(mask):
 @pytest.mark.parametrize("make", [causal_upper_left, causal_lower_right])
 @pytest.mark.parametrize("batch", [1, 2])
 def test_a_layer_leaves_a_causal_bias_to_pytorch(make, batch):
-    """Its memory is never initialized, and its shape may be that of a mask per head."""
+    """A CausalBias has memory that is never initialized, and its shape may be that of a mask per head."""
     layer, x, bias = torch.nn.MultiheadAttention(8, 2 // batch, batch_first=True), torch.randn(batch, 4, 8), make(4, 4)
     for need_weights in (False, True):
         theirs = outcome(layer, x, x, x, attn_mask=bias, need_weights=need_weights)

@@ -90,7 +90,7 @@ def test_a_vectorised_jacobian(inputs):
 
 @pytest.mark.parametrize("kernel", [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION])
 def test_a_jacobian_by_forward_mode_goes_to_pytorch(inputs, kernel):
-    """PyTorch's fused kernel does not support that."""
+    """PyTorch's fused kernel does not support forward mode."""
     forward = dict(vectorize=True, strategy="forward-mode")
     with enable(), sdpa_kernel([SDPBackend.MATH, kernel]):
         if kernel is SDPBackend.MATH:

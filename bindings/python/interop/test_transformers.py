@@ -292,8 +292,8 @@ PADDINGS = {
     "short": torch.ones(3, 7, dtype=torch.bool),
     "nothing": torch.zeros(3, 12, dtype=torch.bool),
 }
-# q_length, kv_length, q_offset, kv_offset: all tokens; one after a cache; several after it; a cache with room; a
-# window's cache (two cases).
+# q_length, kv_length, q_offset, kv_offset: all tokens; one token after a cache; several tokens after a cache; a cache
+# with free room; the cache of a window (two cases).
 PLACES = [(12, 12, 0, 0), (1, 9, 8, 0), (4, 12, 8, 0), (3, 12, 2, 0), (1, 4, 8, 5), (2, 6, 9, 5)]
 
 

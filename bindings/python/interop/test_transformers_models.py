@@ -115,14 +115,14 @@ def check(model_class, config_class, is_causal, calls):
 
 
 def check_that_the_last_token_leaves_the_first_alone(ours, theirs, batch):
-    """Checks the bits of the first token's output, if they are also constant with the model's own attention: some
-    models see the whole text.
+    """Checks that the first token's output keeps its bits when the last token changes. Models in which the first token
+    sees the whole text are skipped: with their own attention, too, that output changes.
 
-    With experts the bits change by themselves: PyTorch multiplies all tokens of an expert by its weights at once, and
-    the bits of a row of such a product depend on how many rows there are. Where the last token goes to another expert,
-    other tokens' outputs change in the last bit. gpt-oss's experts without any attention did so in 234 of 300 trials,
-    the whole model about as often on eager attention as on rapt (PyTorch 2.15 on two threads). So with experts the
-    change has to begin in them, and attention has to give equal bits wherever it gets equal bits.
+    In a model with experts, the bits change even without attention. PyTorch multiplies all tokens of an expert by its
+    weights at once, and the bits of a row of such a product depend on its number of rows. Where the last token goes to
+    another expert, other tokens' outputs change in the last bit. gpt-oss's experts without any attention did so in 234
+    of 300 trials, and the whole model about as often on eager attention as on rapt (PyTorch 2.15 on two threads). So in
+    such a model the change must begin in the experts, and attention must give equal bits wherever it gets equal bits.
     """
     batch = {name: x for name, x in batch.items() if name != "attention_mask"}
     changed = batch | {"input_ids": batch["input_ids"].clone()}
@@ -245,7 +245,7 @@ class MyLlama(transformers.LlamaForCausalLM):
 
 @pytest.mark.parametrize("calls_interface", [False, True])
 def test_an_attention_in_a_file_of_one_s_own_is_judged_by_that_file(tmp_path, monkeypatch, calls_interface):
-    """That the base class calls the interface does not mean that attention implemented beside the subclass does."""
+    """A subclass may implement attention that bypasses the interface, although its base class calls the interface."""
     name = f"own_model_{calls_interface}"
     call = "\nattend = lambda name: transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS[name]\n"
     (tmp_path / f"{name}.py").write_text(OWN_MODEL + call * calls_interface)

@@ -50,7 +50,7 @@ def leaves(x):
 
 
 def answers(function, args, kwargs, parameters=()):
-    """(outputs, gradients) of a call, with upstream gradients for all outputs that are the same for every dtype."""
+    """(outputs, gradients) of a call. The upstream gradients of its outputs are random, and the same for each dtype."""
     inputs = [*leaves(args), *leaves(kwargs), *parameters]
     outputs = function(*args, **kwargs)
     outputs = [x for x in (outputs if isinstance(outputs, tuple) else (outputs,)) if x is not None]

@@ -4,8 +4,8 @@
 
 FOLDER is a checkout of transformers, of about the version that is installed; none of it is part of this project. The
 tests of MODELS run twice, unchanged and with rapt. In the second run the default implementation is "rapt", and "sdpa"
-in the tests is replaced by "rapt". It lists the tests whose outcomes differ, and fails if a test passes unchanged and
-fails with rapt. Nothing is downloaded: tests that need a download have the same outcome in both runs.
+in the tests is replaced by "rapt". The script lists the tests whose outcomes differ, and fails if a test passes
+unchanged and fails with rapt. Nothing is downloaded: tests that need a download have the same outcome in both runs.
 """
 
 import ast

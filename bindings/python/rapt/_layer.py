@@ -244,8 +244,8 @@ class MultiheadAttention(LayerParameters):
             need_weights: return the weights. They cost time and memory; set it to False if you do not need them.
             attn_mask: (Lq, Lk), or (B * Hq, Lq, Lk). Bool: True masks the key for the query. Float: added.
             average_attn_weights: return the mean of the weights over heads instead of those of every head.
-            is_causal: query i sees keys 0 to i. If attn_mask is given, it is only a hint, and the mask decides. PyTorch
-                requires the mask as well, rapt does not.
+            is_causal: query i sees keys 0 to i. If attn_mask is given, is_causal is only a hint, and the mask decides.
+                PyTorch requires the mask as well; rapt does not.
 
         Not in PyTorch's layer, as in rapt.attention:
 

@@ -47,8 +47,8 @@ class RotaryScaling(NamedTuple):
         attention_factor: float | None = None,
         truncate: bool = True,
     ) -> RotaryScaling:
-        """YaRN: fast pairs keep their frequency, that of slow pairs is divided by the factor, with a ramp in
-        between."""
+        """YaRN: fast pairs keep their frequency, slow pairs have it divided by the factor, and a ramp connects the
+        two."""
         ramp = (beta_fast, beta_slow, attention_factor, truncate)
         return RotaryScaling("yarn", factor, original_length, 0, *ramp)
 

@@ -284,7 +284,7 @@ class ArrayReader {
                                ".astype(" + argument_.name + ".dtype.newbyteorder('='))");
   }
 
-  // The producer's error is the cause.
+  // Raises a ValueError with the producer's error as its cause.
   [[noreturn]] void refuse_loan() const {
     nb::python_error error;
     nb::raise_from(error, PyExc_ValueError, "%s: %s (%s) does not export its memory through DLPack", argument_.function,

@@ -125,7 +125,7 @@ class Call {
   AttentionOutputs outputs_;
 };
 
-// An array, or (out, lse, captures) if more than that was requested.
+// The output as an array, or (out, lse, captures) if more than the output was requested.
 nb::object attention_call(nb::handle query, nb::handle key, nb::handle value, nb::handle cache, nb::handle options,
                           nb::handle out, bool want_lse, nb::handle captures) {
   Call call(query, key, value, cache, options);

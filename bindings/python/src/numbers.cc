@@ -59,7 +59,7 @@ double number(nb::handle object, const Argument& argument) {
 bool is_integer(nb::handle object) {
   if (PyLong_Check(object.ptr()) != 0) return true;
   if (PyIndex_Check(object.ptr()) == 0) return false;
-  const nb::object index = nb::steal(PyNumber_Index(object.ptr()));  // an array has it too, and raises an error
+  const nb::object index = nb::steal(PyNumber_Index(object.ptr()));  // arrays have __index__ too; most raise an error
   if (!index.is_valid()) PyErr_Clear();
   return index.is_valid();
 }

@@ -16,14 +16,14 @@ namespace rapt::python {
 namespace nb = nanobind;
 
 // A new array with uninitialized memory. For Library::other it is a NumPy array if NumPy is installed, otherwise a
-// memoryview; bf16, which neither supports without ml_dtypes, is then a rapt.Array.
+// memoryview; in bf16 it is a NumPy array if ml_dtypes is installed too, otherwise a rapt.Array.
 class Result {
  public:
   Result() = default;  // none
   Result(Library library, const Dims& shape, DType dtype);
 
   const TensorView& view() const { return view_; }
-  nb::object finish();  // None for none
+  nb::object finish();  // Python's None if there is no array
 
  private:
   Library library_ = Library::other;

@@ -41,7 +41,7 @@ def test_calls_leave_reference_counts_as_they_were():
 
 
 def test_what_a_call_kept_goes_with_what_it_was_kept_in():
-    class Tokens(np.ndarray):  # can be watched
+    class Tokens(np.ndarray):  # supports weak references
         pass
 
     layer, x = layer_and_tokens()

@@ -111,7 +111,7 @@ def assert_near(case, name, result, answer, tolerance):
 def test_double_matches_pytorch(group_name, name):
     case = Case(group_name, name, np.float64)
     results = case.run()
-    if not case.has("f64/out"):  # in a sum with -1e9, it depends on rounding which digits of the score remain in f64
+    if not case.has("f64/out"):  # a sum with -1e9 keeps only some digits of the score in f64, which depend on rounding
         return
     for tensor, result in results.items():
         assert_near(case, tensor, result, case.read(f"f64/{tensor}"), 1e-12)

@@ -119,7 +119,8 @@ def nice_step(least: float) -> float:
 
 
 def shrink(rows: list[Sequence[float]], down: int, across: int) -> list[Sequence[float]]:
-    """The largest of each block of `down` times `across` weights; a block with one that is not finite is not finite."""
+    """The largest of each block of `down` times `across` weights, or, if the block has one that is not finite, that
+    weight."""
     if down == 1 and across == 1:
         return rows
     shrunk: list[Sequence[float]] = []

@@ -43,7 +43,7 @@ void run(SharedLayer& shared, const LayerOutputArrays& outputs, LayerArguments& 
   shared.layer.forward(outputs.to, arguments.query(), arguments.key(), arguments.value(), arguments.options());
 }
 
-// (out, weights), or (out, weights, lse, captures) if more than that was requested.
+// (out, weights), or (out, weights, lse, captures) if lse or captures were requested.
 nb::tuple forward(Layer& self, nb::handle given, nb::handle keep, nb::handle out, bool want_lse, nb::handle captures) {
   const MultiHeadAttentionConfig& config = self.shared->layer.config();
   LayerArguments arguments(config, given);

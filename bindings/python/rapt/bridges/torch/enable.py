@@ -55,7 +55,7 @@ def enable(*, all_threads: bool = False) -> Enabled:
 
     rapt computes calls with plain tensors, parameters and CausalBias. All other calls go to PyTorch: other devices and
     dtypes, nested tensors and other subclasses, kernels that the user selected with sdpa_kernel, invalid arguments, and
-    calls under a tracer or a transform such as vmap. `calls` counts both.
+    calls under a tracer or a transform such as vmap. `calls` counts the calls that went to each.
     """
     global _open
     count = everywhere if all_threads else here.count

@@ -1,4 +1,4 @@
-"""Which keys a query sees by its position among them."""
+"""Which keys a query sees because of its position among the keys."""
 
 import functools
 

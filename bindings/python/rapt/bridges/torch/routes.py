@@ -108,7 +108,8 @@ def _compile_as(function: Callable[..., Any], theirs: Callable[..., Any]) -> Non
 def _fastpath(theirs: Callable[[], bool]) -> Callable[[], bool]:
     """In evaluation, PyTorch's layers bypass the functions unless this reports that the fast path is off.
 
-    It is off for tensors that rapt can read, and otherwise as set by the user: nested tensors require it.
+    It reports that for tensors that rapt can read. For others it reports the user's setting, because nested tensors
+    require the fast path.
     """
 
     @functools.wraps(theirs)
@@ -230,7 +231,8 @@ class _Places:
 
     def _put(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         found = vars(owner)[name]
-        theirs = self._theirs(found) or found  # a patch applied inside a block and reverted after it has restored ours
+        # A patch that was applied inside a block and reverted after it has put our function back.
+        theirs = self._theirs(found) or found
         if theirs not in self._made:
             self._made[theirs] = make(theirs)
         ours = self._made[theirs]

@@ -28,7 +28,8 @@ def _scores(
 
 
 def _kept(query: Tensor, key: Tensor, value: Tensor, seed: Tensor, dropout_p: float) -> Tensor:
-    """True where rapt keeps a weight. This depends only on the seed, so a call with equal weights shows it."""
+    """True where rapt keeps a weight. That depends only on the seed and on positions, so a call whose weights are equal
+    shows it: a weight that is 0 was dropped."""
     zeros = [torch.zeros_like(x) for x in (query, key, value)]
     return attention(*zeros, dropout=(dropout_p, int(seed)), return_weights=True).weights > 0.0
 
@@ -38,7 +39,7 @@ def differentiable_gradients(
 ) -> list[Tensor | None]:
     """The gradients of rapt::attention, computed by PyTorch's operators, with a graph if gradients are recorded.
 
-    It holds all weights at once, (B, Hq, Lq, Lk): rapt's own backward does not.
+    All weights are in memory at once, (B, Hq, Lq, Lk), unlike in rapt's own backward.
     """
     query, key, value, attn_mask, key_mask, sinks, seed, alignment, key_lengths = inputs
     dropout_p, is_causal, scale, kind, softcap, left, right = options

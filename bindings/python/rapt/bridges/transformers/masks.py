@@ -23,7 +23,7 @@ class Pattern(NamedTuple):
     right: int | None = None
 
     def and_also(self, other):
-        """The intersection of both."""
+        """The intersection of the two patterns."""
         return Pattern(self.causal or other.causal, _nearer(self.left, other.left), _nearer(self.right, other.right))
 
 def _nearer(one, other):
@@ -73,11 +73,11 @@ class StructuredMask(torch.Tensor):
         self.alignment = alignment
         self.key_lengths = key_lengths
         self.key_mask = key_mask
-        self.matrix = matrix  # once it has been read
+        self.matrix = matrix  # None until the mask is read
 
     @property
     def is_read(self):
-        """Whether the matrix counts."""
+        """Whether the matrix has been built and replaces the parts."""
         return self.matrix is not None
 
     def __tensor_flatten__(self):

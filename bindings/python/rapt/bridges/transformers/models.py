@@ -53,8 +53,8 @@ def refuse_models_that_cannot_be_served(attention):
 
 
 def _asked(config, request):
-    """(id of a configuration, its requested implementation) for config and its sub-configs. A dict gives them by
-    name."""
+    """(id of a configuration, its requested implementation) for config and its sub-configs. A request that is a dict
+    gives the implementations by name of the sub-config."""
     yield id(config), request.get("") if isinstance(request, dict) else request
     for name in config.sub_configs:
         if (inner := getattr(config, name, None)) is not None:
@@ -66,7 +66,7 @@ def why_not(model_class):
     """Why a model is not supported, as a part of a sentence; None if it is.
 
     The class declares what it supports, and its source file shows how attention is implemented; transformers itself
-    decides by these. A model without attention, such as the convolutions inside another, is accepted.
+    uses the same two sources. A model without attention, such as the convolutions inside another, is accepted.
     """
     models = [x for x in model_class.__mro__ if issubclass(x, PreTrainedModel) and x is not PreTrainedModel]
     files = dict.fromkeys(map(_source, models))
@@ -82,7 +82,8 @@ def why_not(model_class):
 
 
 def _source(model_class):
-    """The source of its file. Empty for a class defined in an interpreter: its base classes have one."""
+    """The source of the file that defines a class. Empty for a class defined in an interpreter; the files of its base
+    classes are checked too."""
     try:
         return inspect.getsource(sys.modules[model_class.__module__])
     except (KeyError, OSError, TypeError):
