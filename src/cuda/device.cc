@@ -54,8 +54,8 @@ const Limits& limits_of(int device) {
   if (device < 0 || device >= device_count()) {
     const std::string reason = unavailable_because();
     if (!reason.empty()) throw Error(text("cuda:", device, ": ", reason));
-    throw Error(text("cuda:", device, ": there is no such GPU; this machine has ", device_count(),
-                     ", numbered from cuda:0"));
+    throw Error(
+        text("cuda:", device, ": there is no such GPU; this machine has ", device_count(), ", numbered from cuda:0"));
   }
   static const std::deque<Limits> all = [] {
     std::deque<Limits> limits;

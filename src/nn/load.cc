@@ -141,8 +141,8 @@ void set_heads(const Checks& checks, const FoundLayer& found, const LoadOptions&
   const std::vector<std::int64_t> possible = found.possible_heads();
   if (std::find(possible.begin(), possible.end(), config.heads) == possible.end()) {
     checks.fail("heads is ", config.heads, ", which does not fit the layer", at, " with a query width of ",
-                found.query_width, " and a key width of ", found.key_width, "; possible values: ",
-                heads_that_work(found));
+                found.query_width, " and a key width of ", found.key_width,
+                "; possible values: ", heads_that_work(found));
   }
   config.head_size = found.query_width / config.heads;
   config.kv_heads = found.key_width / config.head_size;

@@ -32,8 +32,11 @@ TEST(TensorErrors, SayWhatWasAskedAndWhatWasFound) {
                "transpose: shape (2, 6) has no dimension -1; it has dimensions 0 to 1");
   expect_error([&] { (void)v.permute({0}); },
                "permute: 1 dimensions given for shape (2, 6); list each of its 2 dimensions exactly once");
-  expect_error([&] { (void)v.permute({0, 0}); },
-               "permute: dimension 0 is given twice; list each of the 2 dimensions exactly once");
+  expect_error(
+      [&] {
+        (void)v.permute({0, 0});
+      },
+      "permute: dimension 0 is given twice; list each of the 2 dimensions exactly once");
   expect_error([&] { (void)v.permute({0, 2}); }, "permute: shape (2, 6) has no dimension 2; it has dimensions 0 to 1");
   expect_error([&] { (void)v.slice(1, 2, 7); }, "slice: range 2 to 7 is not valid for dimension 1, which has size 6");
   expect_error([&] { (void)v.slice(1, -1, 2); }, "slice: range -1 to 2 is not valid for dimension 1, which has size 6");
@@ -121,8 +124,11 @@ TEST(TensorErrors, CopiesRefuseAnUndefinedView) {
 
 TEST(TensorErrors, CopyNeedsEqualShapesAndWritesNothingOtherwise) {
   Tensor to = counting({3, 2});
-  expect_error([&] { copy(counting({2, 3}), to); },
-               "copy: from has shape (2, 3), to has shape (3, 2); they must be equal");
+  expect_error(
+      [&] {
+        copy(counting({2, 3}), to);
+      },
+      "copy: from has shape (2, 3), to has shape (3, 2); they must be equal");
   EXPECT_THAT(to.values<float>(), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
