@@ -102,6 +102,62 @@ def test_gradients_of_every_option(options, eager):
         assert gradgradcheck(call, (*qkv, bias, *sinks))
 
 
+def first_and_second(call, *given):
+    """The gradients of a sum, computed once, and computed so that they can be differentiated again."""
+    return [torch.autograd.grad(call(*given).sum(), given, create_graph=again) for again in (False, True)]
+
+
+def test_a_nan_in_a_query_reaches_gradients_of_both_kinds():
+    q, k, v = (torch.randn(1, 1, 3, 4, dtype=torch.float64) for _ in range(3))
+    q[0, 0, 1, 2] = torch.nan
+    once, again = first_and_second(sdpa, *(x.requires_grad_() for x in (q, k, v)))
+    for first, second in zip(once, again):
+        torch.testing.assert_close(second.detach(), first, equal_nan=True)
+    assert once[0][0, 0, 1].isnan().all() and not once[0][0, 0, [0, 2]].isnan().any()
+
+
+@pytest.mark.parametrize("hide", ["key_lengths", "key_mask"])
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_what_no_query_sees_reaches_no_gradient_of_either_kind(bad, hide):
+    *qkv, _ = inputs(grad=False)
+    for x in qkv[1:]:
+        x[:, :, 3] = bad
+    hidden = {"key_lengths": torch.tensor([3, 3]),
+              "key_mask": torch.tensor([True, True, True, False]).expand(2, 1, 3, 4)}  # fmt: skip
+    once, again = first_and_second(
+        lambda q, k, v: Attention.apply(*arguments(q, k, v, **{hide: hidden[hide]}))[0],
+        *(x.requires_grad_() for x in qkv),
+    )
+    for first, second in zip(once, again):
+        assert second.isfinite().all()
+        torch.testing.assert_close(second.detach(), first)
+
+
+@pytest.mark.parametrize("types", [("bfloat16", "bfloat16", "float32", "float32"), ("float16", "float16", "float16",
+                                   "float32"), ("bfloat16", "float32", "float32", "bfloat16")], ids="-".join)  # fmt: skip
+def test_gradients_of_inputs_of_several_types_can_be_differentiated_again(types):
+    query, key, bias, sinks = (getattr(torch, name) for name in types)
+    q, k, v, mask = inputs(torch.float32, grad=False)
+    given = [x.requires_grad_() for x in (q.to(query), k.to(key), v.to(key), mask.view(1, 1, 3, 4).to(bias),
+                                          torch.randn(4).to(sinks))]  # fmt: skip
+    once, again = first_and_second(
+        lambda q, k, v, m, s: Attention.apply(*arguments(q, k, v, attn_mask=m, sinks=s))[0], *given
+    )
+    for x, first, second in zip(given, once, again):
+        assert first.dtype == second.dtype == x.dtype
+        torch.testing.assert_close(second.detach(), first, rtol=0.02, atol=0.02)
+    assert all(x.isfinite().all() for x in torch.autograd.grad(sum(x.float().square().sum() for x in again), given))
+
+
+def test_second_gradients_where_everything_is_dropped():
+    q, k, v, _ = inputs()
+    once, again = first_and_second(
+        lambda q, k, v: Attention.apply(*arguments(q, k, v, dropout_p=1.0, seed=torch.tensor(5)))[0], q, k, v
+    )
+    for first, second in zip(once, again):
+        assert not first.any() and not second.any()
+
+
 def test_one_function_and_one_operator_are_differentiable():
     """sdpa, the layer, transformers and compilers share them."""
     import rapt.transformers  # noqa: F401

@@ -79,7 +79,7 @@ def multi_head_attention_forward(
 
     wanted = "none" if not need_weights else "mean" if average_attn_weights else "per_head"
     rate = dropout_p if training else 0.0
-    everything = rate >= 1.0  # everything is dropped; rapt accepts only rates below 1
+    everything = rate >= 1.0  # everything is dropped: 0 times the output, as in PyTorch
     out, seen = attend(q, k, v, masks.attention, masks.padding, 0.0 if everything else rate, causal, None, wanted)
     if everything:
         out, seen = out * 0.0, seen * 0.0 if need_weights else None

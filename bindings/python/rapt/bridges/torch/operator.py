@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ... import _rapt
-from ..._options import Capture, Mask, WeightsGradient
+from ..._options import Capture, Mask, Options, WeightsGradient
 from .calls import count_rapt
 from .reach import plain, transformed, watched
 from .twice import differentiable_gradients
@@ -52,7 +52,7 @@ def _options(
     alignment: Tensor | None, key_lengths: Tensor | None, dropout_p: float, is_causal: bool, scale: float | None,
     weights: str, softcap: float, left: int | None, right: int | None,
 ) -> tuple:  # fmt: skip
-    """The options as the tuple that rapt.attention builds from its keywords."""
+    """The options as rapt.attention hands them to the extension."""
     masks = [_as_mask(mask) for mask in (attn_mask, key_mask) if mask is not None]
     window = None if left is None and right is None else (left, right)
     position: Any = None
@@ -61,8 +61,10 @@ def _options(
     lengths = None if key_lengths is None else key_lengths.tolist()
     dropout = None if seed is None else (dropout_p, int(seed))
     threads = min(torch.get_num_threads(), _rapt.thread_count())  # as many as both libraries are allowed
-    return (masks or None, scale, softcap, is_causal, window, position, lengths, None, None, None, None, None,
-            None if sinks is None else _lent(sinks), dropout, "automatic", threads)  # fmt: skip
+    return Options(
+        mask=masks or None, scale=scale, softcap=softcap, causal=is_causal, window=window, alignment=position,
+        key_lengths=lengths, sinks=None if sinks is None else _lent(sinks), dropout=dropout, threads=threads,
+    )  # fmt: skip
 
 
 def _as_mask(mask: Tensor) -> Mask:
@@ -169,8 +171,7 @@ def _gradients(
 ) -> tuple:
     """One gradient for each input of attention; None if it has none or none is requested.
 
-    PyTorch's operators compute the gradients if they will be differentiated again (create_graph), if the upstream
-    gradients are batched (is_grads_batched) or have tangents, and if `by_rapt` says that rapt cannot read them.
+    `call` computes them if `by_rapt` says so of the upstream gradients; otherwise PyTorch's operators do.
     """
     *inputs, out, lse = ctx.saved_tensors
     wanted = [*ctx.needs_input_grad[:_DIFFERENTIABLE]]
@@ -179,16 +180,24 @@ def _gradients(
     arrived = (dout, dlse, dweights)
     if all(x is None for x in arrived):
         return (None,) * len(ctx.needs_input_grad)
-    if not torch.compiler.is_compiling() and (torch.is_grad_enabled() or transformed() or not by_rapt(arrived)):
-        gradients = differentiable_gradients(arrived, inputs, ctx.options, wanted)
-    else:
+    if by_rapt(arrived):
         gradients = call(*arrived, out, lse, wanted, *inputs, *ctx.options)
+    else:
+        gradients = differentiable_gradients(arrived, inputs, ctx.options, wanted)
     padding = [None] * (len(ctx.needs_input_grad) - len(wanted))
     return *(gradient if want else None for gradient, want in zip(gradients, wanted)), *padding
 
 
+def _once(tensors: Sequence[Tensor | None]) -> bool:
+    """Whether the gradients are not differentiated again (create_graph) and have neither batches nor tangents."""
+    return not torch.is_grad_enabled() and not transformed()
+
+
 def _gradients_by_operator(ctx: Any, dout: Tensor | None, dlse: Tensor | None, dweights: Tensor | None) -> tuple:
-    return _gradients(ctx, dout, dlse, dweights, torch.ops.rapt.attention_backward, lambda arrived: True)
+    def by_rapt(arrived: Sequence[Tensor | None]) -> bool:
+        return torch.compiler.is_compiling() or _once(arrived)
+
+    return _gradients(ctx, dout, dlse, dweights, torch.ops.rapt.attention_backward, by_rapt)
 
 
 torch.library.register_autograd("rapt::attention", _gradients_by_operator, setup_context=_keep, lib=_library)
@@ -203,8 +212,13 @@ torch.library.register_autograd("rapt::attention_backward", _no_second, lib=_lib
 
 
 def _all_plain(tensors: Sequence[Tensor | None]) -> bool:
-    """Whether rapt can read the tensors. Batched gradients look plain, and are not batched in vmap's sense."""
+    """Whether rapt can read the tensors. Batched gradients (is_grads_batched) look plain, and are not batched in vmap's
+    sense."""
     return all(x is None or plain(x) and not torch._C._functorch.is_legacy_batchedtensor(x) for x in tensors)
+
+
+def _once_and_plain(tensors: Sequence[Tensor | None]) -> bool:
+    return _once(tensors) and _all_plain(tensors)
 
 
 class Attention(torch.autograd.Function):
@@ -219,8 +233,9 @@ class Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, dout: Tensor | None, dlse: Tensor | None, dweights: Tensor | None) -> tuple:
-        """The requested gradients, one for each argument."""
-        return _gradients(ctx, dout, dlse, dweights, _attention_backward, _all_plain)
+        """The requested gradients, one for each argument. Compilers take the operator and never come here, so whether
+        one is active, perhaps in another thread, does not matter."""
+        return _gradients(ctx, dout, dlse, dweights, _attention_backward, _once_and_plain)
 
 
 # ---------------------------------------------------------------- the path of a call

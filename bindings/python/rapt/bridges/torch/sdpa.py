@@ -80,7 +80,7 @@ def _cast(x: Tensor | None) -> Tensor | None:
 
 
 def _rate(dropout_p: float) -> float:
-    """Checks the rate. rapt only accepts rates below 1; at 1 everything is dropped, which the caller handles."""
+    """Checks the rate. At 1 everything is dropped, which the caller handles, as PyTorch does: 0 times the output."""
     if not 0.0 <= dropout_p <= 1.0:
         raise ValueError(f"sdpa: dropout_p is {dropout_p}; it must be from 0 to 1")
     return 0.0 if dropout_p == 1.0 else dropout_p

@@ -12,19 +12,32 @@ from ..._attention import attention
 from .positions import seen_by_position
 
 
-def _scores(
-    query: Tensor, key: Tensor, masks: Sequence[Tensor | None], scale: float | None, softcap: float
-) -> Tensor:  # fmt: skip
+_Masks = Sequence[Tensor | None]
+
+
+def _masked(scores: Tensor, masks: _Masks) -> Tensor:
+    for mask in masks:
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
+    return scores
+
+
+def _scores(query: Tensor, key: Tensor, masks: _Masks, scale: float | None, softcap: float) -> Tensor:
     """The input of softmax, (B, Hq, Lq, Lk)."""
     size = query.shape[-1]
     factor = scale if scale is not None else 1.0 / math.sqrt(size) if size else 1.0
     scores = query @ key.transpose(-2, -1) * factor
     if softcap > 0.0:
         scores = softcap * torch.tanh(scores / softcap)
-    for mask in masks:
-        if mask is not None:
-            scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
-    return scores
+    return _masked(scores, masks)
+
+
+def _seen(keys: Tensor, values: Tensor, queries: int, masks: _Masks) -> tuple[Tensor, Tensor]:
+    """Keys and values with zeros where no query sees them: a NaN there would reach every product."""
+    with torch.no_grad():
+        reach = _masked(keys.new_zeros((*keys.shape[:2], queries, keys.shape[2])), masks)
+        seen = (reach != -math.inf).any(-2).unsqueeze(-1)
+    return torch.where(seen, keys, 0.0), torch.where(seen, values, 0.0)
 
 
 def _kept(query: Tensor, key: Tensor, value: Tensor, seed: Tensor, dropout_p: float) -> Tensor:
@@ -39,7 +52,8 @@ def differentiable_gradients(
 ) -> list[Tensor | None]:
     """The gradients of rapt::attention, computed by PyTorch's operators, with a graph if gradients are recorded.
 
-    All weights are in memory at once, (B, Hq, Lq, Lk), unlike in rapt's own backward.
+    All weights are in memory at once, (B, Hq, Lq, Lk), unlike in rapt's own backward, and computed in f32 for 16-bit
+    inputs. A NaN in a key or value that only some queries see makes the gradients of all of them NaN, as in PyTorch.
     """
     query, key, value, attn_mask, key_mask, sinks, seed, alignment, key_lengths = inputs
     dropout_p, is_causal, scale, kind, softcap, left, right = options
@@ -47,15 +61,23 @@ def differentiable_gradients(
     with torch.enable_grad():
         groups = query.shape[1] // max(key.shape[1], 1)
         keys, values = (x.repeat_interleave(groups, 1) if groups > 1 else x for x in (key, value))
+        # The inputs may have several types, and are added up in the widest, at least f32. Autograd converts back.
+        wide = torch.float64 if torch.float64 in (query.dtype, key.dtype, value.dtype) else torch.float32
+        queries, keys, values = query.to(wide), keys.to(wide), values.to(wide)
+        attn_mask, key_mask, sinks = (
+            x if x is None or x.dtype == torch.bool else x.to(wide) for x in (attn_mask, key_mask, sinks)
+        )
         seen = seen_by_position(query.shape[2], key.shape[2], is_causal, left, right, alignment, key_lengths)
-        scores = _scores(query, keys, (seen, attn_mask, key_mask), scale, softcap)
+        masks = (seen, attn_mask, key_mask)
+        keys, values = _seen(keys, values, query.shape[2], masks)
+        scores = _scores(queries, keys, masks, scale, softcap)
         top = scores.detach().amax(-1, keepdim=True) if scores.shape[-1] else scores.new_full(
             (*scores.shape[:-1], 1), -math.inf
         )  # fmt: skip
         if sinks is not None:
             sinks = sinks[:, None, None]
             top = torch.maximum(top, sinks.detach())
-        sees = top > -math.inf
+        sees = top != -math.inf  # a row with a NaN sees keys
         raised = torch.where(sees, scores - torch.where(sees, top, 0.0), -math.inf).exp()
         total = raised.sum(-1, keepdim=True)
         if sinks is not None:
@@ -63,7 +85,8 @@ def differentiable_gradients(
         weights = raised / torch.where(sees, total, 1.0)
         lse = torch.where(sees, torch.where(sees, total, 1.0).log() + top, -math.inf).squeeze(-1)
         if seed is not None:
-            weights = weights * _kept(query, key, value, seed, dropout_p) / (1.0 - dropout_p)
+            keep_scale = 1.0 / (1.0 - dropout_p) if dropout_p < 1.0 else 0.0
+            weights = weights * _kept(query, key, value, seed, dropout_p) * keep_scale
         results = [weights @ values, lse, weights.mean(1) if kind == "mean" else weights]
         pairs = [(result, gradient) for result, gradient in zip(results, arrived) if gradient is not None]
         chosen = [x for x, want in zip(inputs, wanted) if want]
