@@ -21,8 +21,11 @@ void read_into(std::optional<std::int64_t>& field, nb::handle object, const Argu
 Window window(nb::handle object, const Argument& argument) {
   Window result;
   if (object.is_none()) return result;
-  std::size_t fields = 0;
-  for_each_field(result, [&](std::string_view, const auto&) { ++fields; });
+  std::size_t fields = 2;
+  if (nb::hasattr(object, "_fields")) {  // a rapt.Window; a bare tuple has the two sides alone
+    fields = 0;
+    for_each_field(result, [&](std::string_view, const auto&) { ++fields; });
+  }
   const nb::tuple given = tuple(object, argument, 2, fields, "a rapt.Window or (left, right), with None for no limit");
   std::size_t n = 0;
   for_each_field(result, [&](std::string_view, auto& field) {

@@ -196,6 +196,7 @@ def test_a_wrong_keyword_or_type_is_a_type_error_that_names_it(changes, text):
 @pytest.mark.parametrize(("changes", "text"), [
     (dict(alignment="left"), "attention: alignment is 'left'; it may be 'top_left' or 'bottom_right'"),
     (dict(window=(1,)), "attention: window is a tuple of length 1; it must be a rapt.Window or (left, right)"),
+    (dict(window=(1, 2, 3)), "attention: window is a tuple of length 3; it must be a rapt.Window or (left, right)"),
     (dict(key_lengths=np.zeros((2, 2), int)), "attention: key_lengths has 2 dimensions; it must have 1"),
     (dict(key_lengths=np.zeros(2)), "attention: key_lengths holds float64; it must hold integers"),
     (dict(alibi_slopes=np.zeros((2, 2))), "attention: alibi_slopes has 2 dimensions; it must have 1"),
