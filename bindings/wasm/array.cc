@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include <emscripten/bind.h>
@@ -68,16 +69,31 @@ val named_list(const std::vector<NamedTensor>& tensors, const std::shared_ptr<co
 
 bool is_given(const val& value) { return !value.isUndefined() && !value.isNull(); }
 
+namespace {
+
+// The integer that `value` is, if it is one that a double holds exactly.
+std::optional<std::int64_t> integer(const val& value) {
+  const double number = value.isNumber() ? value.as<double>() : std::nan("");
+  if (!(std::abs(number) <= 9007199254740992.0 && number == std::floor(number))) return std::nullopt;
+  return static_cast<std::int64_t>(number);
+}
+
+}  // namespace
+
+std::int64_t whole_number(const val& value, const char* name) {
+  const std::optional<std::int64_t> number = integer(value);
+  if (!number) throw Error(std::string(name) + " must be an integer");
+  return *number;
+}
+
 std::vector<std::int64_t> whole_numbers(const val& list, const char* name) {
   if (!is_given(list) || !list["length"].isNumber()) throw Error(std::string(name) + " must be a list of integers");
   std::vector<std::int64_t> numbers;
   const auto length = list["length"].as<unsigned>();
   for (unsigned n = 0; n < length; ++n) {
-    const double number = list[n].isNumber() ? list[n].as<double>() : std::nan("");
-    if (!(std::abs(number) <= 9007199254740992.0 && number == std::floor(number))) {
-      throw Error(std::string(name) + " must be a list of integers");
-    }
-    numbers.push_back(static_cast<std::int64_t>(number));
+    const std::optional<std::int64_t> number = integer(list[n]);
+    if (!number) throw Error(std::string(name) + " must be a list of integers");
+    numbers.push_back(*number);
   }
   return numbers;
 }

@@ -55,6 +55,7 @@ void push(val& list, const Value& value) {
 val named_list(const std::vector<NamedTensor>& tensors, const std::shared_ptr<const void>& owner);
 
 // Checked conversions from JavaScript; errors name the argument `name`.
+std::int64_t whole_number(const val& value, const char* name);
 std::vector<std::int64_t> whole_numbers(const val& list, const char* name);
 Dims dims_of(const val& list, const char* name);
 DType dtype_named(const std::string& name);

@@ -139,11 +139,11 @@ Range range_of(const val& given, std::int64_t size, const char* name) {
   return {ends[0], ends[1]};
 }
 
-// The position of query 0.
-std::int64_t first_position(const Alignment& alignment, std::int64_t queries, std::int64_t keys) {
+// The position of query 0 in a batch row.
+std::int64_t first_position(const Alignment& alignment, int batch, std::int64_t queries, std::int64_t keys) {
   switch (alignment.kind) {
     case Alignment::Kind::bottom_right: return keys - queries;
-    case Alignment::Kind::offset: return alignment.values.at(0);
+    case Alignment::Kind::offset: return alignment.values.at(alignment.values.size() == 1 ? 0 : batch);
     default: return 0;
   }
 }
@@ -178,7 +178,7 @@ val weights_map(const val& query, const val& key, const val& given) {
     const ConstTensorView one_key = k.slice(0, batch, batch + 1).slice(1, head / group, head / group + 1);
     const ConstTensorView little = one_key.slice(3, 0, 1);  // the product with values is not needed
 
-    const std::int64_t start = first_position(options.alignment, q.size(2), k.size(2));
+    const std::int64_t start = first_position(options.alignment, batch, q.size(2), k.size(2));
 
     WeightsMap map(cell > 0 ? Cut::every(cell, queries) : Cut::into(rows, queries),
                    cell > 0 ? Cut::every(cell, keys) : Cut::into(columns, keys));

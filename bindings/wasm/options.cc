@@ -49,7 +49,7 @@ Mask mask_of(const val& mask) {
 
 // [left, right], or an object with the fields of Window.
 Window window_of(const val& window) {
-  const bool list = window.isArray();
+  const bool list = window["length"].isNumber();  // an array of any kind
   if (list ? window["length"].as<int>() != 2 : window.typeOf().as<std::string>() != "object") {
     throw Error("window must be [left, right] or an object, {left, right}, with null for no limit");
   }
@@ -58,7 +58,7 @@ Window window_of(const val& window) {
   for_each_field(result, [&](std::string_view name, auto& field) {
     const val given = list ? window[names.size()] : window[std::string(name)];
     names.push_back(name);
-    if (is_given(given)) field = static_cast<std::int64_t>(number_of(given, "window"));
+    if (is_given(given)) field = whole_number(given, ("window." + std::string(name)).c_str());
   });
   if (const auto key = list ? std::nullopt : unknown_key(window, names)) {
     throw Error("window has no \"" + *key + "\"");

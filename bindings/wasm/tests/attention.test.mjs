@@ -64,6 +64,9 @@ test('the engine knows the options that its types declare, and no other', () => 
     assert.throws(() => rapt.attention(q, k, v, {window: {[name]: -1}}), new RegExp(`window\\.${name} is -1`));
   }
   assert.throws(() => rapt.attention(q, k, v, {window: {width: 1}}), /window has no "width"/);
+  assert.throws(() => rapt.attention(q, k, v, {window: {first: 2.7}}), /window\.first must be an integer/);
+  assert.throws(() => rapt.attention(q, k, v, {window: [1.5, 1]}), /window\.left must be an integer/);
+  same(rapt.attention(q, k, v, {window: new Int32Array([2, 1])}).out, rapt.attention(q, k, v, {window: [2, 1]}).out);
 });
 
 test('captures: stages, heads, queries, and a mean', () => {
@@ -80,7 +83,8 @@ test('captures: stages, heads, queries, and a mean', () => {
 test('a map has the largest weight of what each of its numbers stands for', () => {
   const [q, k] = [heads(2, 4, 100, 8, 1), heads(2, 2, 70, 8, 2)];
   const v = heads(2, 2, 70, 8, 3);
-  for (const options of [{}, {causal: true, alignment: 'topLeft'}, {window: [9, 9], alignment: 'bottomRight'}]) {
+  for (const options of [{}, {causal: true, alignment: 'topLeft'}, {causal: true, alignment: [0, 5]},
+    {window: [9, 9], alignment: 'bottomRight'}]) {
     const weights = rapt.attention(q, k, v, {...options, captures: [{stage: 'weights'}]}).captures[0]
       .select(0, 1).select(0, 3).values();
     const part = {batch: 1, head: 3, queries: [10, 90], keys: [5, 68], rows: 8, columns: 9};
