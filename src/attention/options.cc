@@ -172,6 +172,7 @@ void resolve_window(const Checks& checks, const AttentionOptions& options, Atten
       check(name, field, "");
     } else if (field) {
       check(name, *field, " (leave it unset for no limit)");
+      if (*field == AttentionProblem::kOpen) field.reset();  // it reaches past every key
     }
   });
 }

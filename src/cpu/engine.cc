@@ -239,8 +239,8 @@ class Workspace {
       }
     }
     const auto work = [&](const QueryBlock& block) {
-      const KeyRange range = problem.visible_keys(*block.sequence, block.queries.back());
-      return static_cast<std::int64_t>(block.queries.size()) * (range.last - range.first);
+      const VisibleKeys keys = problem.visible_keys(*block.sequence, block.queries.back());
+      return static_cast<std::int64_t>(block.queries.size()) * (keys.leading + keys.last - keys.first);
     };
     const std::span<QueryBlock> blocks_of_queries = query_blocks_.first(count);
     std::sort(blocks_of_queries.begin(), blocks_of_queries.end(),

@@ -1,5 +1,7 @@
 // Tests every error and its exact message; a failing call must write nothing.
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
@@ -53,6 +55,18 @@ TEST(BadCalls, EveryFieldOfAWindowIsNotNegative) {
     const std::string said = refusal([&] { attention(call.outputs, call.query, call.key, call.value, call.options); });
     EXPECT_EQ(said.find("attention: window." + std::string(name) + " is -1; it must not be negative"), 0U) << said;
   });
+}
+
+TEST(BadCalls, AWindowPastEveryKeyIsNoLimitAndNeedsNoAlignment) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  AttentionCall call;  // 3 queries and 5 keys
+  call.options.window = {.left = kMost, .right = kMost};
+  attention(call.outputs, call.query, call.key, call.value, call.options);
+  call.options.window = {.left = kMost / 4 - 1};
+  EXPECT_NE(refusal([&] {
+              attention(call.outputs, call.query, call.key, call.value, call.options);
+            }).find("needs an alignment"),
+            std::string::npos);
 }
 
 TEST(BadCalls, GetTheirErrorFromTheAllocatingCallToo) {
