@@ -12,7 +12,7 @@ static_assert(same(Alignment::Kind::unnamed, RAPT_ALIGNMENT_UNNAMED) &&
               same(Alignment::Kind::bottom_right, RAPT_ALIGNMENT_BOTTOM_RIGHT) &&
               same(Alignment::Kind::offset, RAPT_ALIGNMENT_OFFSET));
 static_assert(same(Engine::automatic, RAPT_ENGINE_AUTOMATIC) && same(Engine::reference, RAPT_ENGINE_REFERENCE) &&
-              same(Engine::cpu, RAPT_ENGINE_CPU));
+              same(Engine::cpu, RAPT_ENGINE_CPU) && same(Engine::cuda, RAPT_ENGINE_CUDA));
 static_assert(same(Stage::raw, RAPT_STAGE_RAW) && same(Stage::capped, RAPT_STAGE_CAPPED) &&
               same(Stage::masked, RAPT_STAGE_MASKED) && same(Stage::weights, RAPT_STAGE_WEIGHTS) &&
               same(Stage::dropped_weights, RAPT_STAGE_DROPPED_WEIGHTS));

@@ -12,13 +12,16 @@ namespace {
 std::atomic<const cpu::InstructionSet*> forced{nullptr};
 
 const cpu::InstructionSet& find(std::string_view name) {
-  std::string names;
+  std::string built, supported;
+  bool known = false;
   for (const cpu::InstructionSet& set : cpu::instruction_sets()) {
     if (name == set.name && set.runs_here()) return set;
-    if (name == set.name) throw Error(text("instruction set: this machine does not support ", name));
-    names += (names.empty() ? "" : ", ") + std::string(set.name);
+    known = known || name == set.name;
+    built += (built.empty() ? "" : ", ") + std::string(set.name);
+    if (set.runs_here()) supported += (supported.empty() ? "" : ", ") + std::string(set.name);
   }
-  throw Error(text("instruction set: unknown name ", name, "; this build has ", names));
+  if (known) throw Error(text("instruction set: this machine does not support ", name, "; it supports ", supported));
+  throw Error(text("instruction set: unknown name ", name, "; this build has ", built));
 }
 
 const cpu::InstructionSet& best() {

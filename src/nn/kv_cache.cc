@@ -314,6 +314,9 @@ void KvCache::State::view(std::span<const std::int64_t> ids, CacheView& to) cons
     to.keys = std::max(to.keys, of.length);
     to.pages_per_row = std::max(to.pages_per_row, static_cast<std::int64_t>(of.pages.size()));
   }
+  // Room for the largest table, so that no later view of as many sequences allocates.
+  const std::int64_t most = paged() ? pages_for(config.length) : 1;
+  to.page_table.reserve(ids.size() * static_cast<std::size_t>(most));
   const bool plain = !paged() && in_order;
   const std::int64_t first = ids.empty() ? 0 : ids[0];
   const auto rows = [&](const Tensor& all) {
@@ -327,8 +330,6 @@ void KvCache::State::view(std::span<const std::int64_t> ids, CacheView& to) cons
   if (plain) return;
 
   to.pages_per_row = std::max<std::int64_t>(1, to.pages_per_row);  // without pages, a sequence is one page
-  const std::int64_t most = paged() ? pages_for(config.length) : 1;
-  to.page_table.reserve(ids.size() * static_cast<std::size_t>(most));
   to.page_table.resize(ids.size() * static_cast<std::size_t>(to.pages_per_row), 0);
   for (std::size_t b = 0; b < ids.size(); ++b) {
     const Sequence& of = sequences[static_cast<std::size_t>(ids[b])];

@@ -1,6 +1,7 @@
 // The scratch memory of a layer, reused between calls.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -65,6 +66,10 @@ struct LayerWorkspace::Memory {
   // With a cache, for each batch row: its sequence, its new tokens, and the tokens cached before.
   std::vector<std::int64_t> sequences, tokens, starts;
   CacheView cached;
+
+  std::array<const GrowingBytes*, 6> all() const {
+    return {&activations, &lists, &scratch.host, &scratch.device, &gradients, &upstream};
+  }
 };
 
 }  // namespace rapt

@@ -281,10 +281,14 @@ LayerWorkspace::LayerWorkspace(LayerWorkspace&&) noexcept = default;
 LayerWorkspace& LayerWorkspace::operator=(LayerWorkspace&&) noexcept = default;
 LayerWorkspace::~LayerWorkspace() = default;
 std::size_t LayerWorkspace::bytes() const {
-  return memory_->activations.bytes() + memory_->scratch.host.bytes() + memory_->scratch.device.bytes();
+  std::size_t sum = 0;
+  for (const GrowingBytes* part : memory_->all()) sum += part->bytes();
+  return sum;
 }
 std::size_t LayerWorkspace::device_bytes() const {
-  return memory_->activations.device_bytes() + memory_->scratch.device.device_bytes();
+  std::size_t sum = 0;
+  for (const GrowingBytes* part : memory_->all()) sum += part->device_bytes();
+  return sum;
 }
 
 LayerActivations::LayerActivations() : memory_(std::make_unique<Memory>()) {}

@@ -122,7 +122,9 @@ class Finder {
   }
 
   Candidate take() && {
-    for (std::size_t n = 0; n < kRoles; ++n) look_for(static_cast<Role>(n));
+    for (std::size_t n = 0; n < kRoles; ++n) {
+      if (static_cast<Role>(n) != Role::mask) look_for(static_cast<Role>(n));
+    }
     find_mask();
     require_weights();
     if (found_.problem.empty()) measure();

@@ -206,6 +206,21 @@ TEST(KvCache, AllocatesNothingInASteadyLoop) {
   }
 }
 
+TEST(KvCache, AViewOfOtherSequencesAllocatesNothing) {
+  if (!kCountsAllocations) GTEST_SKIP() << "allocations are not counted here";
+  for (const std::int64_t page_size : {0, 16}) {
+    KvCache cache(config_of(DType::f32, page_size));
+    for (int n = 0; n < 4; ++n) cache.add();
+    CacheView seen;
+    cache.view(Ids{1, 2}, seen);
+    const std::int64_t before = allocation_count();
+    const Ids apart = {3, 1};  // not in a row, so the view needs a table of pages
+    const std::int64_t of_ids = allocation_count() - before;
+    cache.view(apart, seen);
+    EXPECT_EQ(allocation_count() - before, of_ids) << "pages of " << page_size;
+  }
+}
+
 // ---------------------------------------------------------------- refusals
 
 struct BadCall {

@@ -129,6 +129,19 @@ TEST(LayerFromAFile, NamesWhatIsLeftOverUnderItsPrefix) {
   EXPECT_EQ(loaded.layer.config().context_length, 0) << "a mask that is not causal";
 }
 
+TEST(LayerFromAFile, TakesNoTensorForACausalMaskBecauseOfItsNameAlone) {
+  const SafetensorsFile file(path_of("w_q"));
+  for (const Dims& shape : {Dims{0, 0}, Dims{4}, Dims{2, 3}, Dims{2, 2, 2}, Dims{}}) {
+    std::vector<NamedTensor> tensors;
+    for (const std::string& name : file.names()) tensors.push_back({name, file.at(name)});
+    const Tensor mask(shape);
+    tensors.push_back({std::string(kPrefix) + "mask", mask});
+    const LoadedLayer loaded = MultiHeadAttention::load(tensors, {.heads = 4});
+    EXPECT_THAT(loaded.found.left_over, ElementsAre("model.layers.0.attn.mask")) << to_string(shape);
+    EXPECT_EQ(loaded.layer.config().context_length, 0) << to_string(shape);
+  }
+}
+
 TEST(LayerFromAFile, IsChosenByAPartOfItsPrefix) {
   EXPECT_EQ(loaded("several", {.prefix = "encoder.1", .heads = 4}).found.family, NameFamily::wq);
   EXPECT_EQ(loaded("several", {.prefix = "encoder.0.attn", .heads = 4}).found.family, NameFamily::w_q);

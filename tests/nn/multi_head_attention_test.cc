@@ -477,6 +477,19 @@ TEST(MultiHeadAttention, AWorkspaceIsReusedAndTheHeapLeftAlone) {
   EXPECT_TRUE(same_bits(out, alone));
 }
 
+TEST(MultiHeadAttention, AWorkspaceCountsTheMemoryOfBackwardToo) {
+  const MultiHeadAttention layer = layer_with(small());
+  const Tensor x = numbers("x", {2, 33, 24});
+  LayerWorkspace workspace;
+  LayerActivations kept;
+  const LayerOptions options = {.training = true, .keep = &kept, .workspace = &workspace};
+  const LayerResult result = layer.forward(x, options);
+  const std::size_t forward = workspace.bytes();
+  const Tensor dx(x.shape());
+  layer.backward({.dquery = dx.view()}, {.dout = result.out}, kept, x, {}, {}, options);
+  EXPECT_GT(workspace.bytes(), forward);
+}
+
 TEST(MultiHeadAttention, SeveralThreadsMayCallOneLayer) {
   const MultiHeadAttention layer = layer_with(small());
   const Tensor x = numbers("x", {2, 40, 24});
