@@ -78,7 +78,7 @@ explorer_tests = build/explorer-venv/bin/python -B -m pytest --quiet --numproces
 .PHONY: explorer test-explorer
 explorer: setup-explorer wasm ## build the explorer page, build/explorer/rapt.html (rapt view opens it)
 	node explorer/build.mjs build/wasm build/explorer/rapt.html
-# The expected answers come from the native command.
+# The tests take the expected answers from the native command.
 test-explorer: explorer build/release/build.ninja build/explorer-venv/installed.txt ## test the explorer in a browser
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
 	$(explorer_tests)

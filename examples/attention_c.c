@@ -27,7 +27,7 @@ static void attend(float* x) {
   int64_t weights_shape[] = {1, kHeads, kTokens, kTokens};
   const DLTensor out = tensor(out_memory, 4, shape, strides), weights = tensor(weights_memory, 4, weights_shape, NULL);
 
-  // Structs start with their size; init functions set it, and every default.
+  // Structs start with their size; init functions set the size and every default.
   rapt_attention_options options;
   check(rapt_attention_options_init(&options, sizeof options));
   options.causal = 1;

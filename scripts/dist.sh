@@ -103,7 +103,7 @@ wheels() {
   done
   rm -rf "$dist"/rapt*.whl "$dist/linux"
   for python in $(pythons); do
-    "$python" -m venv --clear "$dist/venv"  # its own pip, because the system's may refuse or be absent
+    "$python" -m venv --clear "$dist/venv"  # with its own pip, because the system's may be absent or refuse to run
     "$dist/venv/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps "${settings[@]}" --wheel-dir "$dist/linux" .
     rm -rf "$dist/venv"
   done
