@@ -1,4 +1,4 @@
-# The few commands people type. Each is one or two CMake presets (CMakePresets.json), built in build/<preset>.
+# The everyday commands. Most run CMake presets (CMakePresets.json), each of which has its own folder, build/<preset>.
 #   make run        make test        make help
 
 .DEFAULT_GOAL := help
@@ -25,7 +25,7 @@ run: build/release/build.ninja ## build the command, then run a trained model an
 build: build-release ## build the library, the command, the examples and the tests, optimised
 
 # Everything is installed and built before the first test runs: no test installs anything or needs a network. No recipe
-# calls make again, which would run even under --dry-run.
+# calls make, because such a line would run even under --dry-run.
 .PHONY: test
 test: setup-test setup-explorer build/explorer-venv/installed.txt build-release explorer ## build the library and the explorer, run their tests
 	ctest --preset release --parallel $(JOBS) $(TESTS)
@@ -35,12 +35,12 @@ test: setup-test setup-explorer build/explorer-venv/installed.txt build-release 
 test-dev: ## every test, built by g++ with warnings as errors
 test-sanitize: ## every test, built by clang++ under AddressSanitizer and UndefinedBehaviorSanitizer
 test-tsan: ## tests that use threads, under ThreadSanitizer
-test-shared: ## the installed package once more, with a shared library
+test-shared: ## the tests of the installed package, with a shared library
 
 test-dev test-release test-shared test-sanitize test-tsan: test-%: setup-test build-%
 	ctest --preset $* --parallel $(JOBS) $(TESTS)
 
-# The package as pip builds it. The build folder stays, so that only what changed is compiled again.
+# The package as pip builds it. The folder with the objects is kept, so that only what changed is compiled again.
 PYTHON ?= python3
 .PHONY: build-python
 build-python: build/venv/installed.txt ## the Python package, a wheel in build/python
@@ -63,8 +63,8 @@ test-interop: build-python ## PyTorch, transformers and ONNX on rapt, and their 
 	$$venv/bin/python -m pip install --quiet --no-deps --force-reinstall build/python/*.whl && \
 	RAPT_TEST_INSTALLED=1 $$venv/bin/python -m pytest --quiet bindings/python/interop $(wanting_torch) $(PYTESTS)
 
-# Where the distribution puts JavaScript packages that Emscripten needs; not every Node searches there. A compiler cache
-# does not support this compiler.
+# Runs Emscripten. NODE_PATH is the folder of the distribution's JavaScript packages, which Emscripten needs and which
+# not every Node searches. No compiler launcher is used, because ccache does not support Emscripten.
 emscripten := env -u CMAKE_C_COMPILER_LAUNCHER -u CMAKE_CXX_COMPILER_LAUNCHER NODE_PATH=/usr/share/nodejs
 .PHONY: wasm test-wasm
 wasm: setup-wasm ## build the engine for browsers and Node, build/wasm/rapt_engine.js
@@ -78,7 +78,7 @@ explorer_tests = build/explorer-venv/bin/python -B -m pytest --quiet --numproces
 .PHONY: explorer test-explorer
 explorer: setup-explorer wasm ## build the explorer page, build/explorer/rapt.html (rapt view opens it)
 	node explorer/build.mjs build/wasm build/explorer/rapt.html
-# The expected answers come from the native command.
+# The tests take the expected answers from the native command.
 test-explorer: explorer build/release/build.ninja build/explorer-venv/installed.txt ## test the explorer in a browser
 	cmake --build --preset release --parallel $(JOBS) --target rapt_cli
 	$(explorer_tests)
@@ -98,8 +98,8 @@ build/%/installed.txt:
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	cp $< $@
 
-# The Pythons to make wheels for. If empty: of those installed, this machine's own, each one before 3.12, and the first
-# one from 3.12 on.
+# The Pythons to make wheels for. If empty: the system's own, and of the other installed ones each before 3.12 and the
+# first from 3.12 on.
 #   make dist PYTHONS='python3.10 python3.12'
 PYTHONS ?=
 .PHONY: dist test-dist
@@ -178,7 +178,8 @@ setup-explorer:
 setup-cross:
 	@scripts/setup.sh build cross
 
-# Ninja reconfigures by itself when a CMake file changed; only a new folder, or changed presets, require it here.
+# Configures a new build folder, or an existing one after the presets changed. When a CMake file changed, Ninja
+# reconfigures by itself.
 build/%/build.ninja: CMakePresets.json | setup
 	cmake --preset $*
 build/sanitize/build.ninja build/sanitize-all/build.ninja build/fuzz/build.ninja: | setup-lint

@@ -10,15 +10,15 @@ set(RAPT_CUDA ${default} CACHE STRING "Build the CUDA engine: ON, OFF, or AUTO, 
 set_property(CACHE RAPT_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(RAPT_HAVE_CUDA OFF)
 
-# The reason why the engine cannot be built; empty: it can.
+# The reason why the engine cannot be built; empty if it can.
 function(rapt_cuda_obstacle result)
   set(${result} "" PARENT_SCOPE)
   if(CMAKE_CROSSCOMPILING OR NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
-    set(${result} "it is built on Linux, for Linux on the same processor" PARENT_SCOPE)
+    set(${result} "it can only be built on Linux, for Linux on the same processor" PARENT_SCOPE)
   elseif(RAPT_SANITIZE)
-    set(${result} "sanitizers know no GPU" PARENT_SCOPE)
+    set(${result} "sanitizers do not support GPU code" PARENT_SCOPE)
   elseif(RAPT_GLIBC)
-    set(${result} "the link for glibc ${RAPT_GLIBC} has not been tried with it" PARENT_SCOPE)
+    set(${result} "it has not been tested with RAPT_GLIBC" PARENT_SCOPE)
   else()
     if(DEFINED ENV{CUDACXX})
       set(RAPT_NVCC $ENV{CUDACXX} CACHE FILEPATH "The CUDA compiler")

@@ -1,5 +1,5 @@
 # cmake -D IN=FILE -D OUT=FILE.cc -D NAMESPACE=a::b -D NAME=function -P embed.cmake
-# Writes a source file with the bytes of IN, and a function that gives them.
+# Writes a source file with the bytes of IN, and a function that returns them.
 file(READ ${IN} hex HEX)
 string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")  # 16 bytes a line
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")

@@ -19,8 +19,8 @@ RAPT_HIDDEN unsigned arc4random() {
   return value;
 }
 
-// glibc 2.30: std::condition_variable::wait_for, by the steady clock. Here it uses the system's clock, as the C++
-// library does with an older glibc; if the clock is set during a wait, the wait becomes shorter or longer.
+// glibc 2.30: std::condition_variable::wait_for calls it with the steady clock. Here it waits by the system's clock, as
+// the C++ library does with an older glibc; if that clock is set during a wait, the wait becomes shorter or longer.
 RAPT_HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                        const timespec* end) {
   timespec now{};

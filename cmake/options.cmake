@@ -9,7 +9,8 @@ set(host_options -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversio
   $<$<BOOL:${RAPT_WERROR}>:-Werror>)
 target_compile_options(rapt_options INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${host_options}>")
 
-# For the tests and the command; the code under test is in the library.
+# The optimization flag of the tests and the command under sanitizers. Only the library, the code under test, is
+# optimized.
 set(RAPT_O0_UNDER_SANITIZERS)
 if(RAPT_SANITIZE)
   set(RAPT_O0_UNDER_SANITIZERS -O0)
@@ -28,7 +29,7 @@ if(RAPT_PORTABLE)
   set(is_shared $<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>)
   set(static_runtime -static-libstdc++$<SEMICOLON>-static-libgcc)
   if(RAPT_GLIBC)
-    set(static_runtime)  # cmake/old_glibc.cmake names it
+    set(static_runtime)  # cmake/old_glibc.cmake links it
   endif()
   target_link_options(rapt_options INTERFACE
     $<IF:${is_shared},-Wl$<COMMA>--exclude-libs$<COMMA>ALL,${static_runtime}>)

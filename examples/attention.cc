@@ -1,4 +1,4 @@
-// A first call: causal attention on data in place, and the attention weights.
+// A first call: causal attention on your data, which is not copied, and the attention weights.
 #include "rapt/attention.h"
 
 #include <cstdint>
@@ -15,7 +15,7 @@ int main() {
   // A view never owns or copies memory. Attention takes (B, H, L, D): only the strides change.
   const rapt::ConstTensorView qkv = rapt::split_heads(rapt::TensorView(x.data(), {batch, tokens, heads * size}), heads);
 
-  // The shortest form: self-attention, every token sees itself and earlier tokens.
+  // The shortest form: self-attention in which every token sees itself and earlier tokens.
   const rapt::Tensor out = rapt::attention(qkv, qkv, qkv, {.causal = true});
   std::printf("out %s\n", rapt::to_string(out.shape()).c_str());
 

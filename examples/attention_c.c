@@ -1,4 +1,4 @@
-// The same engine from C99: attention on data in place, its weights and gradients, and a layer.
+// The C interface, from C99: attention on your data, which is not copied, its weights and gradients, and a layer.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ static void check(rapt_status status) {
   exit(EXIT_FAILURE);
 }
 
-// A DLPack tensor: your memory, with shape and strides. Without strides: row-major.
+// A DLPack tensor: your memory, with shape and strides. If strides is NULL, the tensor is row-major.
 static DLTensor tensor(float* data, int32_t ndim, int64_t* shape, int64_t* strides) {
   DLTensor t = {data, {kDLCPU, 0}, ndim, {kDLFloat, 32, 1}, shape, strides, 0};
   return t;
@@ -27,7 +27,7 @@ static void attend(float* x) {
   int64_t weights_shape[] = {1, kHeads, kTokens, kTokens};
   const DLTensor out = tensor(out_memory, 4, shape, strides), weights = tensor(weights_memory, 4, weights_shape, NULL);
 
-  // Structs start with their size; init functions set it, and every default.
+  // Structs start with their size; init functions set the size and every default.
   rapt_attention_options options;
   check(rapt_attention_options_init(&options, sizeof options));
   options.causal = 1;
@@ -58,7 +58,7 @@ static void attend(float* x) {
   check(rapt_attention_gradients_init(&gradients, sizeof gradients));
   gradients.dvalue = &dvalue;
   check(rapt_attention_backward(&gradients, &upstream, &qkv, &qkv, &qkv, &options));
-  printf("head 0, token 0 is looked at %.3f in all\n", (double)dvalue_memory[0]);
+  printf("head 0, token 0 receives a total weight of %.3f\n", (double)dvalue_memory[0]);
 
   // Errors are reported before anything is written.
   options.softcap = -1.0;

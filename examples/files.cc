@@ -15,7 +15,7 @@ int main() {
   const rapt::MultiHeadAttention saved({.embed_size = 8, .heads = 4, .kv_heads = 2}, 1);
   saved.save(model, {.family = rapt::NameFamily::q_proj, .prefix = "encoder.layers.0.self_attn"});
 
-  // Finds the layer in the file. Its sizes come from the tensors; only the number of heads must be given.
+  // Finds the layer in the file. The layer's sizes come from the tensors; only the number of heads must be given.
   const rapt::LoadedLayer loaded =
       rapt::MultiHeadAttention::load(model, {.prefix = "encoder.layers.0", .heads = 4, .batch_first = true});
   for (const rapt::TensorRole& tensor : loaded.found.tensors) {

@@ -32,7 +32,7 @@ int main() {
       layer.forward(x, memory, memory, {.attention = {.masks = {rapt::Mask::drop(rapt::mask_of_keys(not_there))}}}).out;
   std::printf("\ncross-attention: out %s\n", rapt::to_string(cross.shape()).c_str());
 
-  // Each half of the heads separately: the outputs sum to that of the whole layer.
+  // Each half of the heads separately: the two outputs add up to the output of the whole layer.
   const rapt::Tensor first = layer.slice(0, 2).forward(x).out;
   const rapt::Tensor second = layer.slice(1, 2).forward(x).out;
   const rapt::Tensor whole = layer.forward(x).out;

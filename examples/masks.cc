@@ -42,7 +42,7 @@ int main() {
   first_three.key_lengths = {3};
   show("key_lengths says the same without a mask", first_three);
 
-  // add: any number, added to the score. −inf masks the key; log 3 triples its weight.
+  // add: any number, added to the score. −inf masks the key; log 3 triples its weight relative to others.
   const float hidden = -std::numeric_limits<float>::infinity();
   const std::array<float, kTokens> bias = {1.0986123F, 0.0F, 0.0F, hidden};
   show("add: 0 changes nothing, -inf hides", {.masks = {rapt::Mask::add({bias.data(), {1, 1, 1, kTokens}})}});

@@ -1,7 +1,7 @@
 // Trains a small transformer, saves it, and resumes training.
 //
 // The task: eight letters, and then the same eight again. The model must learn to copy the letter from eight positions
-// back, whatever the letters are: attention by position.
+// back, whatever the letters are. This requires attention by position.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -35,7 +35,7 @@ Batch make_batch(std::mt19937& random) {
   return batch;
 }
 
-// How many targets have the largest logit.
+// The fraction of targets that have the largest logit.
 double accuracy(const rapt::Transformer& model, const Batch& batch) {
   const rapt::Tensor logits = model.logits(batch.tokens, kBatch);
   std::int64_t right = 0, all = 0;
@@ -74,7 +74,7 @@ int run() {
     if (step % 50 == 0) std::printf("step %3d  loss %.4f\n", step, loss);
   }
   const double right = accuracy(model, make_batch(random));
-  std::printf("right: %.1f %% of letters it has not seen before\n", 100.0 * right);
+  std::printf("right: %.1f %% of the letters in new sequences\n", 100.0 * right);
   std::printf("abcdefgh -> %s\n", continued(model, "abcdefgh", kBlock).c_str());
 
   // model.save("model.safetensors", /*training=*/true) also writes the state of the optimizer, and

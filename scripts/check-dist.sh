@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Uses the packages of `make dist` as an outsider would, away from this tree: the binary archive from the shell, CMake
+# Tests the packages of `make dist` outside this tree, as their users would: the binary archive from the shell, CMake
 # and pkg-config; the wheels in empty environments without a compiler; the sources by building a part of them.
 #
 #   scripts/check-dist.sh [source] [binary] [wheels]      all of them if none is named
@@ -31,7 +31,7 @@ source_archive() {
   tar -xzf "$dist/rapt-$version.tar.gz" -C "$away"
   local sources=$away/rapt-$version
   [ "$(cd "$sources" && find . -type f -o -type l | wc -l)" = "$(git ls-tree -r --name-only HEAD | wc -l)" ] ||
-    fail "the source archive has not the files of the commit"
+    fail "the files of the source archive are not those of the commit"
   cmake -S "$sources" -B "$away/build" -G Ninja -DRAPT_BUILD_TESTS=OFF -DRAPT_BUILD_EXAMPLES=OFF >/dev/null
   cmake --build "$away/build" --target rapt_c >/dev/null
   echo "check-dist: the sources configure and compile"
@@ -62,8 +62,8 @@ binary_archive() {
     share/rapt/explorer.html share/doc/rapt/LICENSE include/rapt/attention.h include/rapt/rapt.h lib/librapt.a lib/librapt.so; do
     [ -s "$prefix/$file" ] || fail "$file is missing"
   done
-  if grep -rIl -e "$root" "$prefix"; then fail "these name the folder they were built in"; fi
-  python3 -B tests/c/abi.py symbols include "$prefix/lib/librapt.so" >/dev/null || fail "the shared library shows more or less than its headers"
+  if grep -rIl -e "$root" "$prefix"; then fail "the files above contain the path of the build folder"; fi
+  python3 -B tests/c/abi.py symbols include "$prefix/lib/librapt.so" >/dev/null || fail "the shared library exports other symbols than its headers declare"
   echo "check-dist: the command runs, and nothing is missing"
 
   # From CMake: C++ and C, with either kind of library.
@@ -87,7 +87,7 @@ binary_archive() {
 
 # ---------------------------------------------------------------- wheels
 
-# The tags that auditwheel finds, by the symbols in the wheel, and the tag in its name.
+# Checks the tag that auditwheel derives from the symbols in each wheel, and the tag in the wheel's name.
 audit_wheels() {
   local wheel found
   for wheel in "$dist"/rapt_attention-"$version"-*.whl; do

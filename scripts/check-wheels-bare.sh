@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the wheels of `make dist` in a minimal Debian 12 that has no compiler, and uses them there with three or more
-# versions of Python: Debian's own, and copies of those of this machine.
+# versions of Python: Debian's own, and copies of other Pythons of this machine.
 #
 #   scripts/check-wheels-bare.sh      as root, with debootstrap; PYTHONS names the Pythons to copy
 #

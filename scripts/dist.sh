@@ -6,7 +6,7 @@
 #   rapt-VERSION.tar.gz                    the sources of the last commit
 #   rapt-VERSION-linux-PROCESSOR.tar.gz    library (static and shared), headers, command, manual, completions, the
 #                                          explorer, and what CMake and pkg-config read
-#   rapt_attention-VERSION-….whl           for every Python in PYTHONS, the command inside
+#   rapt_attention-VERSION-….whl           for every Python in PYTHONS, with the command
 #
 # The version is that of CMakeLists.txt. PYTHONS are programs; one wheel serves 3.12 and all later versions. The library
 # and the command are compiled once, by the preset `portable`; each wheel compiles only the module for its Python.
@@ -26,7 +26,7 @@ zig=$(echo "$tools"/lib/python3*/site-packages/ziglang/zig)
 prefix=$PWD/build/portable/prefix
 export ZIG_GLOBAL_CACHE_DIR=$PWD/build/zig-cache
 
-# The time of the commit, so that the same sources give the same archive.
+# The time of the commit is the time of every file, so that the same sources give the same archive.
 time=$(git log -1 --format=%ct 2>/dev/null || date +%s)
 
 pack() {  # pack FOLDER: FOLDER.tar.gz beside it
@@ -103,7 +103,7 @@ wheels() {
   done
   rm -rf "$dist"/rapt*.whl "$dist/linux"
   for python in $(pythons); do
-    "$python" -m venv --clear "$dist/venv"  # its own pip, because the system's may refuse or be absent
+    "$python" -m venv --clear "$dist/venv"  # with its own pip, because the system's may be absent or refuse to run
     "$dist/venv/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps "${settings[@]}" --wheel-dir "$dist/linux" .
     rm -rf "$dist/venv"
   done

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs every fuzzer for a while, starting from its corpus, fuzz/corpus/<name>.
-#   scripts/fuzz.sh [SECONDS [NAME…]]     each for SECONDS (60); what it finds interesting goes to build/fuzz/corpus/<name>
-#   scripts/fuzz.sh keep [NAME…]          copies to fuzz/corpus/<name> only what reaches new code
-# A finding is left in build/fuzz/findings; add it, minimized, to fuzz/corpus with the change that fixes it.
+#   scripts/fuzz.sh [SECONDS [NAME…]]     each for SECONDS (60); inputs that reach new code: build/fuzz/corpus/<name>
+#   scripts/fuzz.sh keep [NAME…]          copies those of them that are needed for coverage to fuzz/corpus/<name>
+# An input that fails is stored in build/fuzz/findings; add it, minimized, to fuzz/corpus with the change that fixes it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-60}

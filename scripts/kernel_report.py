@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The CUDA kernels as compiled: registers, shared memory, stack frames, spills, remarks, and what is in the machine code.
+"""Lists the CUDA kernels as compiled: registers, shared memory, stack frames, spills, remarks, counts of instructions.
 
     kernel_report.py BUILD            writes docs/cuda-kernels.md, from what a build with RAPT_CUDA left in BUILD
     kernel_report.py BUILD --check    compares with docs/cuda-kernels.md instead, and fails where a kernel is not as it
@@ -25,7 +25,7 @@ VALUES = {"(DType)2": "bf16", "(DType)3": "f16", "(Major)0": "K-major", "(Major)
 TOOLS = [ROOT / "build" / "cuda-tools-venv", pathlib.Path("/usr/local/cuda/bin")]
 
 # Kernels that are known to spill, and the most bytes that they may store. With head size 256, masks and other terms
-# compete for registers with 160 accumulators: see docs/perf-log.md.
+# compete for registers with 160 accumulators.
 KNOWN_SPILLS = {"rows_kernel<Bf16, 256, true>": 148, "rows_kernel<F16, 256, true>": 148}
 
 HEAD = """\

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks formatting, shell scripts, words, Python, JavaScript and clang-tidy, and stops at the first kind with a
-# finding.
+# Checks formatting, shell scripts, wording, Python and JavaScript, runs clang-tidy, and stops at the first kind of
+# check that has a finding.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
@@ -59,7 +59,7 @@ fi
 
 echo "lint: clang-tidy"
 [ -f build/dev/build.ninja ] || cmake --preset dev >/dev/null
-cmake --build build/dev --target build.ninja >/dev/null  # compile_commands.json knows files that are new
+cmake --build build/dev --target build.ninja >/dev/null  # so that compile_commands.json includes new files
 
 if [ ! -x build/lint-venv/bin/clang-tidy ]; then
   echo "lint: no build/lint-venv; make lint installs it" >&2
@@ -105,8 +105,8 @@ tidy() {
     read -ra build <<<"$1 -- $python_flags"
   elif [[ $1 == bindings/wasm/* ]]; then
     [ -n "$wasm_flags" ] || return 0
-    # Two checks are off: with its single-threaded target, constants in headers seem to be initialized at run time; and
-    # parts that its C++ library lacks are added to std.
+    # Two checks are off: on this single-threaded target, constants in headers seem to be initialized at run time; and
+    # missing_std.h adds to std what Emscripten's C++ library lacks.
     read -ra build <<<"--checks=-bugprone-dynamic-static-initializers,-bugprone-std-namespace-modification $1 -- $wasm_flags"
   elif [[ $1 == src/cuda/* && $1 != src/cuda/absent.cc ]]; then
     [ -n "$cuda_flags" ] || return 0

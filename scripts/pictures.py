@@ -3,7 +3,7 @@
 
     build/explorer-venv/bin/python scripts/pictures.py build/explorer/rapt.html build/release/rapt docs/pictures
 
-make pictures does it all.
+`make pictures` also builds the page and the command.
 """
 
 import html

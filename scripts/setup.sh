@@ -9,7 +9,7 @@ set -euo pipefail
 packages_of() {
   case "$1" in
     build) echo "g++ cmake ninja-build pkg-config libhwy-dev zlib1g-dev libgtest-dev libgmock-dev libfmt-dev libcli11-dev nlohmann-json3-dev python3" ;;
-    # Needed by a few tests, which are skipped without it.
+    # Needed by a few tests, which are skipped without these packages.
     test) echo "valgrind libdlpack-dev" ;;
     python) echo "python3-dev python3-venv" ;;
     wasm) echo "emscripten nodejs" ;;

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2317  # the functions of each kind of machine are called by name
 # Runs the README's two commands, `make run` and `make test`, from the last commit, on a bare Debian 12 that has only
-# git and make. On a machine in use, a package may happen to be installed that no script installs; on a bare one, it is
+# git and make. On a machine in use, a package that no script installs may happen to be installed; on a bare one, it is
 # missing.
 #
 #   scripts/test-fresh.sh [FOLDER]
 #
-# As root it builds the bare system in FOLDER (build/fresh) with debootstrap and enters it with chroot; FOLDER.tar keeps
-# the bare system for the next run. Otherwise it uses docker or podman. Prints each command's exit code and seconds, and
+# As root, the script builds the bare system in FOLDER (build/fresh) with debootstrap and enters it with chroot;
+# FOLDER.tar keeps the bare system for the next run. Otherwise the script uses docker or podman. It prints each command's exit code and seconds, and
 # leaves the output in FOLDER.run.log and FOLDER.test.log.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -599,16 +599,22 @@ def page(times, text):
     if times:
         lines += [
             f"{times['gpu']}, PyTorch {times['torch']}, cuDNN {times['cudnn']}. The numbers are medians of {times['rounds']} alternating rounds on",
-            "random data, all in one process. Every result was checked before it was timed. Unless a row says otherwise, the",
-            "columns *cycles* and *time* give a speedup: in a row “a over b”, what b takes divided by what a takes, where a is",
-            "rapt if it is not named. Above 1, a is faster. Each case has a target, and a floor below which it counts as missed.",
-            "Cases are judged by cycles where they were measured, because time varies by up to 20 %: the GPU lowers its clock at",
-            "the power limit.",
+            "random data, all in one process. Every result except those with dropout was checked before it was timed. In a row",
+            "“a over b” or “a relative to b”, the columns *cycles* and *time* give the speed of a divided by the speed of b; a is",
+            "rapt if it is not named. Above 1, a is faster. Two rows give a cost instead, of which less is better: the mask of",
+            "diagonal blocks, and the host time. Each case has a target and a floor; a case that does not reach its floor is",
+            "*missed*. Cases are judged by cycles where they were measured, because time varies by up to 20 %: the GPU lowers its",
+            "clock at the power limit.",
             "",
         ]
     lines += [text, ""]
     if times:
-        lines += ["Sustained TFLOP/s, useful work only:", "", "| | rapt | cuDNN | flash | Flex | gemm 8192³ |", "|---|---:|---:|---:|---:|---:|"]
+        lines += [
+            "Sustained TFLOP/s of useful work, which is the work for keys that the causal mask and the window leave visible. Rows",
+            "without sizes are d128 n4096, except *packed*, and *even*, the equal lengths that *packed* is compared with.",
+            "",
+        ]
+        lines += ["| | rapt | cuDNN | flash | Flex | gemm 8192³ |", "|---|---:|---:|---:|---:|---:|"]
         for name, each in times["cells"].items():
             rate = {who: each["flops"] / ms / 1e9 for who, ms in each["ms"].items()}
             rate["gemm"] = 2 * 8192**3 / each["ms"]["gemm"] / 1e9
