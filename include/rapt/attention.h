@@ -67,7 +67,7 @@ struct Alignment {
 
   static Alignment top_left() { return {Kind::top_left, {}}; }          // offset 0
   static Alignment bottom_right() { return {Kind::bottom_right, {}}; }  // offset Lk − Lq, from each row's own lengths
-  static Alignment offset(std::int64_t keys) { return {Kind::offset, {keys}}; }  // with a cache: its length
+  static Alignment offset(std::int64_t keys) { return {Kind::offset, {keys}}; }  // such as the number of cached keys
   static Alignment offsets(std::vector<std::int64_t> per_row) { return {Kind::offset, std::move(per_row)}; }
 
   Kind kind = Kind::unnamed;
@@ -76,15 +76,15 @@ struct Alignment {
 
 // A query at position i attends to keys i − left … i + right. An absent side is unbounded. The first keys of a
 // sequence, 0 … first − 1, stay visible wherever the window is (the "attention sinks" of streaming models). A causal
-// mask, other masks and key lengths still hide them.
+// mask, other masks and key lengths can still hide them.
 struct Window {
   std::optional<std::int64_t> left{};
   std::optional<std::int64_t> right{};
   std::int64_t first = 0;
 };
 
-// Calls visit("left", window.left) and so on, for every field in order. Checks and conversions from other languages are
-// written with it, so that they need no change for a new field. `Of` is Window or const Window.
+// Calls visit("left", window.left) and so on, for every field in order. Checks and conversions from other languages use
+// this function, so that they need no change for a new field. `Of` is Window or const Window.
 template <class Of, class Visit>
 requires std::same_as<std::remove_const_t<Of>, Window>
 void for_each_field(Of& window, const Visit& visit) {
@@ -104,8 +104,8 @@ struct PackedSequences {
 
 // Paged k and v: k is (P, Hkv, page size, D) and v is (P, Hkv, page size, Dv), with any strides. Key j of batch row b
 // is in page table[b · per_row + j / page size]. Table entries are validated up to the row's key length and not read
-// past it. The page size is a power of two, at least 16. With one page per row it may be of any size, and the table
-// then selects rows of a tensor in any order. key_lengths must give the number of keys in each row. `keys` is the Lk of
+// past it. The page size is a power of two, at least 16. If per_row is 1, any page size is allowed, and the table
+// selects rows of a tensor in any order. key_lengths must give the number of keys in each row. `keys` is the Lk of
 // masks, weights and scores. Rows may share pages.
 struct Pages {
   std::span<const std::int32_t> table{};  // (B, per_row), read during the call; empty with per_row 0: not paged
@@ -207,8 +207,8 @@ struct WeightsGradient {
   Selection of{};
 };
 
-// Upstream gradients. `out` and `lse` are the results of forward; if absent, the engine recomputes them. A 16-bit `out`
-// carries its rounding error into the gradients of q and k.
+// Upstream gradients. `out` and `lse` are the results of forward; if they are absent, the CPU engine recomputes them.
+// (The other engines always do.) A 16-bit `out` carries its rounding error into the gradients of q and k.
 struct AttentionUpstream {
   ConstTensorView dout{};  // (B, Hq, Lq, Dv); undefined: zero
   ConstTensorView dlse{};  // (B, Hq, Lq); undefined: zero

@@ -44,7 +44,8 @@ struct CacheView {
   std::int64_t pages_per_row = 0;          // 0: no pages
   std::int64_t keys = 0;                   // Lk: the longest length
 
-  // Sets key lengths, pages and scales. The options refer to this view's page table, so it must outlive their use.
+  // Sets key lengths, pages and scales. The options refer to this view's page table, so this view must outlive their
+  // use.
   void apply(AttentionOptions& options) const;
 };
 
@@ -72,13 +73,13 @@ class KvCache {
   void append(std::span<const std::int64_t> ids, const ConstTensorView& key, const ConstTensorView& value,
               std::span<const std::int64_t> counts = {});
 
-  // `to` reuses its memory, so that this does not allocate after one call with at least as many sequences.
+  // Reuses the memory of `to`: a call for the same sequences as an earlier one does not allocate.
   void view(std::span<const std::int64_t> ids, CacheView& to) const;
 
   const KvCacheConfig& config() const;
   Device device() const;
   std::int64_t length(std::int64_t id) const;
-  std::int64_t room(std::int64_t id) const;  // tokens this sequence can append now, if no other appends
+  std::int64_t room(std::int64_t id) const;  // tokens that fit now, if no other sequence grows first
   std::int64_t free_pages() const;
   std::int64_t sequence_count() const;
   std::size_t bytes() const;  // of keys, values and scales

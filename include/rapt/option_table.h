@@ -2,9 +2,9 @@
 //
 //   for (const rapt::OptionRow& option : rapt::option_table()) …
 //
-// `rapt options` prints it, and docs/guide/options.md is generated from it. tests/nn/options_test.cc and
-// tests/project/options_test.py check the structs, both headers, the Python package, the command's flags and that page
-// against it: an option that was added in one place and forgotten in another fails there.
+// `rapt options` prints the table, and docs/guide/options.md is generated from it. tests/nn/options_test.cc and
+// tests/project/options_test.py check the C++ and C structs, the Python package, the command's flags and that page
+// against the table: they fail if an option was added in one place and forgotten in another.
 #pragma once
 
 #include <span>

@@ -14,9 +14,8 @@
 //   rotary.apply(k, cached);
 //
 // Same bits: angle, cos and sin are computed in double and rounded once to f32. Two products and a sum in f32 follow,
-// and one rounding to the tensor's type. (f64 stays f64 throughout.) So a token's result depends only on the token and
-// its position: the bits are the same for one token as among a thousand, on any number of threads, with or without a
-// table.
+// and one rounding to the tensor's type. (f64 stays f64 throughout.) So the bits of a token's result depend only on the
+// token and its position: not on other tokens, the number of threads, or whether there is a table.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +35,8 @@ enum class RotaryPairs : std::uint8_t {
   interleaved,  // (2d, 2d + 1): GPT-J, the original Llama weights, and ONNX's RotaryEmbedding with interleaved = 1
 };
 
-// Context extension for a model trained on `original_length` positions. The names are those of Hugging Face
-// transformers.
+// Context extension for a model trained on `original_length` positions. The names linear, dynamic, yarn and llama3 are
+// those of Hugging Face transformers.
 struct RotaryScaling {
   enum class Kind : std::uint8_t { none, linear, ntk, dynamic, yarn, llama3 };
 
@@ -64,8 +63,9 @@ struct RotaryScaling {
   // "NTK-aware": base becomes base · factor^(size / (size − 2)), so that only the last pair slows down by the whole
   // factor.
   static RotaryScaling ntk(double factor) { return {.kind = Kind::ntk, .factor = factor}; }
-  // ntk with factor · length / original_length − (factor − 1), for a sequence of `length` tokens; no change up to the
-  // original length. A longer sequence needs another Rotary, which is incompatible with keys rotated by this one.
+  // ntk with factor · length / original_length − (factor − 1) as its factor, for a sequence of `length` tokens; no
+  // change up to the original length. A longer sequence needs another Rotary, which is incompatible with keys rotated
+  // by this one.
   static RotaryScaling dynamic(double factor, std::int64_t original_length, std::int64_t length) {
     return {.kind = Kind::dynamic, .factor = factor, .original_length = original_length, .length = length};
   }
@@ -97,7 +97,7 @@ struct RotaryOptions {
   ParallelFor parallel_for{};  // absent: the library's pool
 };
 
-// The position of each token. Positions are at least 0.
+// The position of each token. No position is negative.
 class RotaryPositions {
  public:
   // Token i of every batch row has position offset + i.
@@ -137,7 +137,7 @@ class Rotary {
   ~Rotary() = default;
 
   std::int64_t head_size() const;               // D
-  std::int64_t size() const;                    // how many of D are rotated
+  std::int64_t size() const;                    // number of rotated elements per head
   std::span<const double> frequencies() const;  // size / 2, after scaling
   double attention_factor() const;              // multiplies cos and sin: 1 except for yarn
   std::int64_t max_positions() const;           // positions in the table
