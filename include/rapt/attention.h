@@ -61,7 +61,7 @@ struct Mask {
 
 // The position of query 0 relative to the keys: query i has position i + offset. Causal, window and ALiBi share it. The
 // alignment must be set when one of them is used and Lq ≠ Lk. When Lq = Lk, an unset alignment means top-left, even
-// where key lengths shorten a row; without key lengths, bottom-right is then the same.
+// where key lengths shorten a batch row; without key lengths, top-left and bottom-right are then the same.
 struct Alignment {
   enum class Kind : std::uint8_t { unnamed, top_left, bottom_right, offset };
 
@@ -96,7 +96,7 @@ void for_each_field(Of& window, const Visit& visit) {
 // Variable-length sequences concatenated along L in one batch row (B = 1). Sequence n holds queries query_starts[n] …
 // query_starts[n + 1] − 1, and keys likewise (cu_seqlens in FlashAttention). Sequence n behaves exactly like batch row
 // n of a padded call: i, j, alignment, key lengths and dropout are relative to the sequence. Masks, weights and scores
-// cover the packed (Lq, Lk) plane; pairs from different sequences are hidden.
+// cover the packed (Lq, Lk) plane; keys of other sequences are hidden.
 struct PackedSequences {
   std::vector<std::int64_t> query_starts{};  // N + 1 values from 0 to Lq, ascending; empty: not packed
   std::vector<std::int64_t> key_starts{};    // N + 1 values from 0 to Lk, ascending
@@ -114,7 +114,7 @@ struct Pages {
 };
 
 // Which weights are dropped is a pure function of (seed, b + batch_start, h + head_start, i + query_start, j): see
-// rapt/random.h. The starts make a micro-batch, a slice of heads or a chunk of queries drop the same weights as the
+// rapt/random.h. The starts make a micro-batch, a slice of heads or a part of the queries drop the same weights as the
 // full call.
 struct Dropout {
   double rate = 0.0;

@@ -3,7 +3,7 @@
 //   rapt::KvCache cache({.kv_heads = 8, .head_size = 128, .sequences = 4, .page_size = 64, .pages = 256});
 //   const std::vector<std::int64_t> ids = {cache.add(), cache.add()};
 //   cache.append(ids, k, v);  // (2, Hkv, L, D), (2, Hkv, L, Dv)
-//   rapt::CacheView seen;     // reused in every step, so that no step allocates
+//   rapt::CacheView seen;     // reused in every step, so that view does not allocate
 //   cache.view(ids, seen);
 //   seen.apply(options);
 //   rapt::attention({.out = out}, q, seen.key, seen.value, options);
@@ -28,7 +28,7 @@ struct KvCacheConfig {
   std::int64_t head_size = 0;
   std::int64_t value_size = 0;  // 0: head_size
   DType dtype = DType::f32;     // f32, bf16, f16, or i8 with one scale per token and head
-  std::int64_t sequences = 1;   // maximum number at once
+  std::int64_t sequences = 1;   // maximum number of sequences at once
   std::int64_t length = 0;      // maximum tokens per sequence; with pages, 0: as many as the pages hold
   std::int64_t page_size = 0;   // tokens per page: a power of two, at least 16; 0: no pages
   std::int64_t pages = 0;       // total, shared by all sequences
@@ -79,7 +79,7 @@ class KvCache {
   const KvCacheConfig& config() const;
   Device device() const;
   std::int64_t length(std::int64_t id) const;
-  std::int64_t room(std::int64_t id) const;  // tokens that fit now, if no other sequence grows first
+  std::int64_t room(std::int64_t id) const;  // tokens this sequence can append now, if no other sequence appends
   std::int64_t free_pages() const;
   std::int64_t sequence_count() const;
   std::size_t bytes() const;  // of keys, values and scales

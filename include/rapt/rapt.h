@@ -15,7 +15,7 @@
 //   bool                      int32_t: 0 is false, anything else is true
 //   rapt::Error               a status, with the same message from rapt_last_error()
 //
-// Structs start with their size. Initialize each with its init function, which sets the size and every default; pass
+// Structs start with their size. Initialize each with its init function, which sets the size and every default; pass it
 // sizeof the struct. A program compiled against an older, shorter struct keeps working: fields that the program does
 // not know have their defaults. A struct longer than the library's is rejected. All structs in an array must have the
 // same size.
@@ -32,7 +32,7 @@
 
 // ---------------------------------------------------------------- tensors (DLPack)
 
-// Include <dlpack/dlpack.h> before this header to use its definitions; the layout is the same. (Old versions lack
+// Include <dlpack/dlpack.h> before this header to use DLPack's definitions; the layout is the same. (Old versions lack
 // kDLBool, which is 6.)
 #ifndef DLPACK_DLPACK_H_
 typedef enum { kDLCPU = 1, kDLCUDA = 2 } DLDeviceType;
