@@ -19,8 +19,8 @@
 //
 // A hidden key (score −inf after step 5) has no effect on the row, even if its k or v holds NaN or infinity, and the
 // row contributes nothing to that key's gradients. −inf in a Mask::add hides a key even if its score is NaN, unless a
-// later mask adds NaN or +inf. A score of NaN or +inf makes its own row NaN. A key dropped by dropout is not hidden: a
-// NaN in its v still gives NaN.
+// later mask adds NaN or +inf. A score of NaN or +inf makes the whole row NaN. A key dropped by dropout is not hidden:
+// a NaN in its v still gives NaN.
 #pragma once
 
 #include <concepts>
@@ -59,9 +59,10 @@ struct Mask {
   double value = 0.0;
 };
 
-// The position of query 0 relative to the keys: query i has position i + offset. Causal, window and ALiBi share it. The
-// alignment must be set when one of them is used and Lq ≠ Lk. When Lq = Lk, an unset alignment means top-left, even
-// where key lengths shorten a batch row; without key lengths, top-left and bottom-right are then the same.
+// The position of query 0 relative to the keys: query i has position i + offset. Causal, window and ALiBi use these
+// positions. The alignment must be set when one of these options is used and Lq ≠ Lk. When Lq = Lk, an unset alignment
+// means top-left, even where key lengths shorten a batch row; without key lengths, top-left and bottom-right are then
+// the same.
 struct Alignment {
   enum class Kind : std::uint8_t { unnamed, top_left, bottom_right, offset };
 
@@ -146,13 +147,13 @@ struct AttentionOptions {
   Dropout dropout{};                   // rate 0: none
 
   Engine engine = Engine::automatic;
-  int threads = 0;             // maximum; 0: thread_count()
+  int threads = 0;             // maximum number; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
   // Memory on the tensors' device; absent: allocated for the call; see attention_workspace_bytes
   std::span<std::byte> workspace{};
   // For tensors on a GPU: the stream that the call runs on. The call returns when its work is enqueued. The tensors
-  // must stay alive until that work is done; the options and the lists in them need not. Default: the device's default
-  // stream.
+  // must stay alive until that work is done; the options and the lists in them may be destroyed earlier. Default: the
+  // device's default stream.
   StreamHandle stream{};
 };
 
@@ -207,8 +208,8 @@ struct WeightsGradient {
   Selection of{};
 };
 
-// Upstream gradients. `out` and `lse` are the results of forward; if they are absent, the CPU engine recomputes them.
-// (The other engines always do.) A 16-bit `out` carries its rounding error into the gradients of q and k.
+// Upstream gradients. `out` and `lse` are the results of forward. If they are absent, the CPU engine recomputes them;
+// the other engines always do. A 16-bit `out` carries its rounding error into the gradients of q and k.
 struct AttentionUpstream {
   ConstTensorView dout{};  // (B, Hq, Lq, Dv); undefined: zero
   ConstTensorView dlse{};  // (B, Hq, Lq); undefined: zero

@@ -51,7 +51,7 @@ struct CacheView {
 
 class KvCache {
  public:
-  // Keys and values are on `device`; appended tensors and the queries that read them must be on it too.
+  // Keys and values are on `device`; appended tensors, and the queries that read the cache, must be on that device too.
   explicit KvCache(const KvCacheConfig& config, Device device = {});
   KvCache(KvCache&&) noexcept;
   KvCache& operator=(KvCache&&) noexcept;
@@ -67,9 +67,9 @@ class KvCache {
   void truncate(std::int64_t id, std::int64_t length);
 
   // Appends tokens. k is (B, Hkv, L, D) and v is (B, Hkv, L, Dv), in f32, bf16 or f16, with any strides. Row b goes to
-  // sequence ids[b]: all of it, or its first counts[b] tokens. Elements are rounded once, to the cache's type. For i8,
-  // the scale of a token and head is max |x| / 127, elements are stored as x / scale rounded to nearest, ties to even,
-  // and non-finite elements are rejected. A rejected call changes nothing.
+  // sequence ids[b]: all of its tokens, or the first counts[b] of them. Elements are rounded once, to the cache's type.
+  // For i8, the scale of a token and head is max |x| / 127, elements are stored as x / scale rounded to nearest, ties
+  // to even, and non-finite elements are rejected. A rejected call changes nothing.
   void append(std::span<const std::int64_t> ids, const ConstTensorView& key, const ConstTensorView& value,
               std::span<const std::int64_t> counts = {});
 

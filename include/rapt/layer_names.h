@@ -41,7 +41,7 @@ std::optional<NameFamily> name_family(std::string_view name);
 
 // A tensor in the file and its role in the layer.
 struct TensorRole {
-  std::string tensor;  // its name, with the prefix
+  std::string tensor;  // the tensor's name, with the prefix
   std::string role;    // "weight of q", "bias of q, k and v", "causal mask"
 };
 
@@ -95,7 +95,7 @@ struct SaveOptions {
   std::optional<DType> dtype{};  // absent: the layer's
 };
 
-// Named tensors. `memory` owns those that are not views into the layer.
+// Named tensors. `memory` owns the tensors that are not views into the layer.
 struct StateDict {
   std::vector<NamedTensor> tensors;
   std::vector<Tensor> memory;

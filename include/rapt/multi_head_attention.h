@@ -49,7 +49,7 @@ struct HeadSlice {
 
 struct MultiHeadAttentionConfig {
   std::int64_t embed_size = 0;        // E: embedding size of the query
-  std::int64_t heads = 0;             // Hq, of the whole layer, even if this is a slice of it
+  std::int64_t heads = 0;             // Hq, of the whole layer, even if this layer is a slice of it
   std::int64_t kv_heads = 0;          // Hkv, a divisor of Hq; 0: Hq
   std::int64_t head_size = 0;         // D; 0: E / Hq
   std::int64_t key_size = 0;          // embedding size of the key, PyTorch's kdim; 0: E
@@ -57,7 +57,8 @@ struct MultiHeadAttentionConfig {
   std::int64_t output_size = 0;       // embedding size of the output; 0: E
   bool bias = true;                   // bias in the projections of q, k and v
   std::optional<bool> output_bias{};  // bias in the output projection; absent: equal to `bias`
-  // Separate weights for q, k and v instead of one in_proj_weight. Always so if key_size or value_size differs from E.
+  // Separate weights for q, k and v instead of one in_proj_weight. Always true if key_size or value_size differs from
+  // E.
   bool separate_projections = false;
   bool add_bias_kv = false;         // adds a learned key and value that every query sees: bias_k and bias_v
   bool add_zero_attention = false;  // adds a key and value of zeros
@@ -137,8 +138,8 @@ struct LoadedLayer;
 
 class MultiHeadAttention {
  public:
-  // Initializes the parameters with PyTorch's distributions and our own generator; they depend only on config and seed.
-  // A slice gets its part of the whole layer's parameters.
+  // Initializes the parameters with PyTorch's distributions and rapt's own random number generator; the parameters
+  // depend only on config and seed. A slice gets its part of the whole layer's parameters.
   explicit MultiHeadAttention(const MultiHeadAttentionConfig& config, std::uint64_t seed = 0);
   MultiHeadAttention(MultiHeadAttention&&) noexcept;
   MultiHeadAttention& operator=(MultiHeadAttention&&) noexcept;
@@ -155,8 +156,8 @@ class MultiHeadAttention {
                const ConstTensorView& value, const LayerOptions& options = {}) const;
 
   // Computes the gradients of a forward call that saved its activations in `kept`, given the same inputs and options.
-  // Each sum in a matrix product is one chain, as in forward. In the gradients of weights, it runs over batch rows and
-  // tokens in ascending order.
+  // Each sum in a matrix product is one chain, as in forward. In the gradients of weights, the sum runs over batch rows
+  // and tokens in ascending order.
   void backward(const LayerGradients& gradients, const LayerUpstream& upstream, const LayerActivations& kept,
                 const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
                 const LayerOptions& options = {}) const;

@@ -23,13 +23,13 @@ namespace rapt {
 struct PackOptions {
   std::optional<DType> dtype{};  // storage type: f32, bf16, f16 or f64; absent: W's type
   Engine engine = Engine::automatic;
-  int threads = 0;             // maximum; 0: thread_count()
+  int threads = 0;             // maximum number; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
 };
 
 struct ProductOptions {
   ConstTensorView bias{};      // (N), f32, bf16 or f16; undefined: none
-  int threads = 0;             // maximum; 0: thread_count()
+  int threads = 0;             // maximum number; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
   // Memory on the tensors' device; absent: allocated for the call; see PackedMatrix::workspace_bytes
   std::span<std::byte> workspace{};

@@ -21,8 +21,8 @@
 // same size.
 //
 // No function throws, aborts or prints, and there is nothing to shut down. Functions that create a handle write it to
-// their first argument (rapt_layer_slice: to its last). _destroy and _close release it, and accept null. Several
-// threads may use one handle at once as long as none modifies it.
+// their first argument (rapt_layer_slice: to its last). Functions that end in _destroy or _close release a handle, and
+// accept null. Several threads may use one handle at once as long as none modifies it.
 #ifndef RAPT_RAPT_H
 #define RAPT_RAPT_H
 
@@ -437,8 +437,8 @@ typedef struct rapt_instruction_set {
 
 // ---------------------------------------------------------------- errors, version, machine
 
-// The message of this thread's last failed call, as in C++; "" if none has failed. Valid until the next failed call of
-// this thread.
+// The message of this thread's last failed call; "" if none has failed. Valid until the next failed call of this
+// thread.
 const char* rapt_last_error(void);
 const char* rapt_version(void);  // "0.1.0"
 
@@ -535,7 +535,7 @@ rapt_status rapt_layer_found(const rapt_layer* layer, rapt_found_layer* found);
 rapt_status rapt_layer_get_config(const rapt_layer* layer, rapt_layer_config* config);
 
 // Parameters in PyTorch's order and with its names. The layer owns the tensor's memory, including its shape, so the
-// tensor is valid as long as the layer. Change it with rapt_layer_set_parameter only.
+// tensor is valid as long as the layer. Change a parameter with rapt_layer_set_parameter only.
 rapt_status rapt_layer_parameter_count(const rapt_layer* layer, size_t* count);
 rapt_status rapt_layer_parameter_name(const rapt_layer* layer, size_t index, const char** name);
 rapt_status rapt_layer_parameter(const rapt_layer* layer, const char* name, DLTensor* value);

@@ -90,8 +90,9 @@ struct RotaryOptions {
   std::int64_t size = 0;  // number of leading elements of a head to rotate; even; 0: all
   RotaryPairs pairs = RotaryPairs::half_split;
   RotaryScaling scaling{};
-  // The constructor precomputes cos and sin for positions below this, in a table of 4 · size · max_positions bytes. For
-  // other positions, and for f64 tensors, they are computed in the call, with the same bits but much more slowly.
+  // The constructor precomputes cos and sin for positions below max_positions, in a table of 4 · size · max_positions
+  // bytes. For other positions, and for f64 tensors, they are computed in the call, with the same bits but much more
+  // slowly.
   std::int64_t max_positions = 0;
   int threads = 0;             // maximum for building the table; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
@@ -103,7 +104,7 @@ class RotaryPositions {
   // Token i of every batch row has position offset + i.
   // NOLINTNEXTLINE(google-explicit-constructor): so that apply(q, cached) can be written
   RotaryPositions(std::int64_t offset = 0) : offset_(offset) {}
-  // Token i of batch row b has position offsets[b] + i. The caller owns the memory, here and below.
+  // Token i of batch row b has position offsets[b] + i. The caller keeps the list alive, here and below.
   static RotaryPositions rows(std::span<const std::int64_t> offsets) { return {Kind::rows, offsets}; }
   // Token i of batch row b has position positions[b · L + i].
   static RotaryPositions tokens(std::span<const std::int64_t> positions) { return {Kind::tokens, positions}; }
@@ -122,7 +123,7 @@ class RotaryPositions {
 };
 
 struct RotaryCall {
-  int threads = 0;             // maximum; 0: thread_count()
+  int threads = 0;             // maximum number; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
   bool back = false;           // rotates by the negative angles, for the backward pass
 };

@@ -32,7 +32,7 @@ struct SafetensorsEntry {
   std::string type;                 // the type's name in the file: "F32", "BF16", "I64"
   std::optional<DType> dtype;       // rapt's type; none if rapt does not support it
   std::vector<std::int64_t> shape;  // the rank may be higher than a view supports
-  std::uint64_t begin = 0;          // range of its bytes, from the start of the file
+  std::uint64_t begin = 0;          // the range of the tensor's bytes, from the start of the file
   std::uint64_t end = 0;
 };
 

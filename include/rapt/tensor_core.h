@@ -20,7 +20,7 @@ struct TensorCoreScore {
 };
 
 struct TensorCoreReport {
-  std::string device;                     // its name
+  std::string device;                     // the device's name
   std::vector<std::string> instructions;  // the name of each, and where its operands are
   std::vector<TensorCoreScore> scores;    // for each type, every kind
   std::vector<std::string> failures;      // the first few, with all operands as bits

@@ -86,8 +86,8 @@ class Transformer {
   // index of the first row in the whole batch.
   double add_gradients(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets, std::int64_t batch,
                        double scale = 1.0, std::uint64_t seed = 0, std::int64_t batch_start = 0);
-  // One Adam step on every parameter. Gradients are clipped to a global norm of `clip` before it (0: no clipping) and
-  // set to zero after it. Weight decay skips biases, norms and embedding tables. Returns the norm before clipping.
+  // One Adam step on every parameter. Gradients are clipped to a global norm of `clip` before the step (0: no clipping)
+  // and set to zero after it. Weight decay skips biases, norms and embedding tables. Returns the norm before clipping.
   double step(const AdamOptions& options, double clip = 0.0);
 
   // Names as in a saved file: tokens.weight, positions.weight, layers.0.attention.in_proj_weight, …, output.weight.
