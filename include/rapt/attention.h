@@ -19,8 +19,8 @@
 //
 // A hidden key (score −inf after step 5) has no effect on the row, even if its k or v holds NaN or infinity, and the
 // row contributes nothing to that key's gradients. −inf in a Mask::add hides a key even if its score is NaN, unless a
-// later mask adds NaN or +inf. A score of NaN or +inf makes its own row NaN. A key dropped by dropout is not hidden: a
-// NaN in its v still gives NaN.
+// later mask adds NaN or +inf. A score of NaN or +inf makes the whole row NaN. A key dropped by dropout is not hidden:
+// a NaN in its v still gives NaN.
 #pragma once
 
 #include <concepts>
@@ -59,15 +59,16 @@ struct Mask {
   double value = 0.0;
 };
 
-// The position of query 0 relative to the keys: query i has position i + offset. Causal, window and ALiBi share it. The
-// alignment must be set when one of them is used and Lq ≠ Lk. When Lq = Lk, an unset alignment means top-left, even
-// where key lengths shorten a row; without key lengths, bottom-right is then the same.
+// The position of query 0 relative to the keys: query i has position i + offset. Causal, window and ALiBi use these
+// positions. The alignment must be set when one of these options is used and Lq ≠ Lk. When Lq = Lk, an unset alignment
+// means top-left, even where key lengths shorten a batch row; without key lengths, top-left and bottom-right are then
+// the same.
 struct Alignment {
   enum class Kind : std::uint8_t { unnamed, top_left, bottom_right, offset };
 
   static Alignment top_left() { return {Kind::top_left, {}}; }          // offset 0
   static Alignment bottom_right() { return {Kind::bottom_right, {}}; }  // offset Lk − Lq, from each row's own lengths
-  static Alignment offset(std::int64_t keys) { return {Kind::offset, {keys}}; }  // with a cache: its length
+  static Alignment offset(std::int64_t keys) { return {Kind::offset, {keys}}; }  // such as the number of cached keys
   static Alignment offsets(std::vector<std::int64_t> per_row) { return {Kind::offset, std::move(per_row)}; }
 
   Kind kind = Kind::unnamed;
@@ -76,15 +77,15 @@ struct Alignment {
 
 // A query at position i attends to keys i − left … i + right. An absent side is unbounded. The first keys of a
 // sequence, 0 … first − 1, stay visible wherever the window is (the "attention sinks" of streaming models). A causal
-// mask, other masks and key lengths still hide them.
+// mask, other masks and key lengths can still hide them.
 struct Window {
   std::optional<std::int64_t> left{};
   std::optional<std::int64_t> right{};
   std::int64_t first = 0;
 };
 
-// Calls visit("left", window.left) and so on, for every field in order. Checks and conversions from other languages are
-// written with it, so that they need no change for a new field. `Of` is Window or const Window.
+// Calls visit("left", window.left) and so on, for every field in order. Checks and conversions from other languages use
+// this function, so that they need no change for a new field. `Of` is Window or const Window.
 template <class Of, class Visit>
 requires std::same_as<std::remove_const_t<Of>, Window>
 void for_each_field(Of& window, const Visit& visit) {
@@ -96,7 +97,7 @@ void for_each_field(Of& window, const Visit& visit) {
 // Variable-length sequences concatenated along L in one batch row (B = 1). Sequence n holds queries query_starts[n] …
 // query_starts[n + 1] − 1, and keys likewise (cu_seqlens in FlashAttention). Sequence n behaves exactly like batch row
 // n of a padded call: i, j, alignment, key lengths and dropout are relative to the sequence. Masks, weights and scores
-// cover the packed (Lq, Lk) plane; pairs from different sequences are hidden.
+// cover the packed (Lq, Lk) plane; keys of other sequences are hidden.
 struct PackedSequences {
   std::vector<std::int64_t> query_starts{};  // N + 1 values from 0 to Lq, ascending; empty: not packed
   std::vector<std::int64_t> key_starts{};    // N + 1 values from 0 to Lk, ascending
@@ -104,8 +105,8 @@ struct PackedSequences {
 
 // Paged k and v: k is (P, Hkv, page size, D) and v is (P, Hkv, page size, Dv), with any strides. Key j of batch row b
 // is in page table[b · per_row + j / page size]. Table entries are validated up to the row's key length and not read
-// past it. The page size is a power of two, at least 16. With one page per row it may be of any size, and the table
-// then selects rows of a tensor in any order. key_lengths must give the number of keys in each row. `keys` is the Lk of
+// past it. The page size is a power of two, at least 16. If per_row is 1, any page size is allowed, and the table
+// selects rows of a tensor in any order. key_lengths must give the number of keys in each row. `keys` is the Lk of
 // masks, weights and scores. Rows may share pages.
 struct Pages {
   std::span<const std::int32_t> table{};  // (B, per_row), read during the call; empty with per_row 0: not paged
@@ -114,7 +115,7 @@ struct Pages {
 };
 
 // Which weights are dropped is a pure function of (seed, b + batch_start, h + head_start, i + query_start, j): see
-// rapt/random.h. The starts make a micro-batch, a slice of heads or a chunk of queries drop the same weights as the
+// rapt/random.h. The starts make a micro-batch, a slice of heads or a part of the queries drop the same weights as the
 // full call.
 struct Dropout {
   double rate = 0.0;
@@ -146,13 +147,13 @@ struct AttentionOptions {
   Dropout dropout{};                   // rate 0: none
 
   Engine engine = Engine::automatic;
-  int threads = 0;             // maximum; 0: thread_count()
+  int threads = 0;             // maximum number; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
   // Memory on the tensors' device; absent: allocated for the call; see attention_workspace_bytes
   std::span<std::byte> workspace{};
   // For tensors on a GPU: the stream that the call runs on. The call returns when its work is enqueued. The tensors
-  // must stay alive until that work is done; the options and the lists in them need not. Default: the device's default
-  // stream.
+  // must stay alive until that work is done; the options and the lists in them may be destroyed earlier. Default: the
+  // device's default stream.
   StreamHandle stream{};
 };
 
@@ -207,8 +208,8 @@ struct WeightsGradient {
   Selection of{};
 };
 
-// Upstream gradients. `out` and `lse` are the results of forward; if absent, the engine recomputes them. A 16-bit `out`
-// carries its rounding error into the gradients of q and k.
+// Upstream gradients. `out` and `lse` are the results of forward. If they are absent, the CPU engine recomputes them;
+// the other engines always do. A 16-bit `out` carries its rounding error into the gradients of q and k.
 struct AttentionUpstream {
   ConstTensorView dout{};  // (B, Hq, Lq, Dv); undefined: zero
   ConstTensorView dlse{};  // (B, Hq, Lq); undefined: zero

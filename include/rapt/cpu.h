@@ -14,13 +14,13 @@ struct InstructionSetInfo {
   bool in_use = false;
 };
 
-// Every instruction set this build has kernels for, best first. Throws, as every call does, if RAPT_ISA names one that
-// cannot be used; the message lists the available ones.
+// Every instruction set this build has kernels for, best first. Throws, as every call of the CPU engine does, if
+// RAPT_ISA names a set that this build does not have or this machine does not support.
 std::vector<InstructionSetInfo> instruction_sets();
 
-// Selects an instruction set for all threads from now on; "" restores the default. The environment variable RAPT_ISA
-// does the same from outside. Throws if the name is unknown or this machine does not support it. Bits may differ
-// between instruction sets, never within one.
+// Selects an instruction set for all later calls, in all threads; "" restores the default: the set that the environment
+// variable RAPT_ISA names, or else the best one. Throws if the name is unknown or this machine does not support the
+// set. Bits may differ between instruction sets, never within one.
 void use_instruction_set(std::string_view name);
 
 }  // namespace rapt

@@ -6,8 +6,8 @@
 //   rapt::attention({.out = out}, q, k, v, {.causal = true, .stream = stream});  // returns when the work is enqueued
 //   stream.wait();
 //
-// No CUDA header is needed to include this one, and no CUDA library to link or run. Without a GPU, or in a build
-// without the cuda engine, available() is false, and everything else here reports why.
+// Including this header requires no CUDA header, and linking and running require no CUDA library. Without a GPU, or in
+// a build without the cuda engine, available() is false, and unavailable_because() reports why.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 namespace rapt::cuda {
 
 struct DeviceInfo {
-  int index = 0;     // of Device
+  int index = 0;     // Device::index
   std::string name;  // "NVIDIA H200"
   int capability_major = 0, capability_minor = 0;
   std::size_t memory_bytes = 0;
@@ -30,7 +30,7 @@ struct DeviceInfo {
 // The GPUs that the engine can use; none without a driver.
 std::vector<DeviceInfo> devices();
 inline bool available() { return !devices().empty(); }
-// Why there are none, as text: "this build has no cuda engine", "no NVIDIA driver was found", …; empty if there is one.
+// Why no GPU can be used: "this build has no cuda engine", "no NVIDIA driver was found", …; empty if one can.
 std::string unavailable_because();
 // The driver's version and the newest CUDA that it supports: "580.159.04, CUDA 13.0"; empty without a driver.
 std::string driver();
@@ -39,7 +39,7 @@ std::string driver();
 // names.
 struct KernelSetInfo {
   std::string name;        // "rows", "plain"
-  std::string does;        // in one line
+  std::string does;        // what it computes, in one line
   bool runs_here = false;  // on device 0
   bool in_use = false;
 };
@@ -59,7 +59,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   ~Stream();  // NOLINT(performance-trivially-destructible): a build with an engine destroys the stream
 
-  void wait() const;  // until its work is done; throws if some of it failed
+  void wait() const;  // returns when the stream's work is done; throws if some of the work failed
   StreamHandle handle() const { return handle_; }
   operator StreamHandle() const { return handle_; }  // NOLINT(google-explicit-constructor): an option takes a stream
 

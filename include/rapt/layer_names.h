@@ -20,18 +20,19 @@
 #pragma GCC visibility push(default)
 namespace rapt {
 
-// A naming scheme. Weights are (outputs, inputs) as in nn.Linear, except for c_attn. Biases end in `.bias`.
+// A naming scheme, by the names that save writes; load also reads other spellings of them (src/nn/names.cc). Weights
+// are (outputs, inputs) as in nn.Linear, except for c_attn. Biases end in `.bias`, except in_proj_bias.
 enum class NameFamily : std::uint8_t {
   torch,     // nn.MultiheadAttention: in_proj_weight or q_proj_weight …, in_proj_bias, out_proj.weight, out_proj.bias
   w_q,       // W_q.weight, W_k, W_v, W_o
   w_query,   // W_query.weight, W_key, W_value, out_proj
   q_linear,  // q_linear.weight, k_linear, v_linear, o_linear
   wq,        // wq.weight, wk, wv, wo
-  q_proj,    // q_proj.weight, k_proj, v_proj, o_proj; out_proj is also read
-  query,     // BERT: self.query.weight, self.key, self.value, output.dense; also without `self`
+  q_proj,    // q_proj.weight, k_proj, v_proj, o_proj
+  query,     // BERT: self.query.weight, self.key, self.value, output.dense
   to_q,      // to_q.weight, to_k, to_v, to_out.0
-  qkv,       // packed: qkv.weight, proj; qkv_proj and Wqkv are also read
-  c_attn,    // GPT-2, packed, weights (inputs, outputs): c_attn.weight, c_proj
+  qkv,       // q, k and v in one tensor: qkv.weight, proj
+  c_attn,    // GPT-2, q, k and v in one tensor, weights (inputs, outputs): c_attn.weight, c_proj
 };
 
 std::span<const NameFamily> name_families();
@@ -40,7 +41,7 @@ std::optional<NameFamily> name_family(std::string_view name);
 
 // A tensor in the file and its role in the layer.
 struct TensorRole {
-  std::string tensor;  // its name, with the prefix
+  std::string tensor;  // the tensor's name, with the prefix
   std::string role;    // "weight of q", "bias of q, k and v", "causal mask"
 };
 
@@ -50,7 +51,7 @@ struct FoundLayer {
   NameFamily family = NameFamily::torch;
   std::vector<TensorRole> tensors;
   std::vector<std::string> left_over;  // tensors under the prefix that the layer does not use
-  std::vector<std::string> missing;    // biases that the layer lacks although it has others; zero is used
+  std::vector<std::string> missing;    // biases of q, k or v that are absent although another is present; zero is used
   std::int64_t embed_size = 0;
   std::int64_t key_size = 0;
   std::int64_t value_size = 0;
@@ -77,7 +78,7 @@ struct LoadOptions {
   // The prefix of the layer's names, with or without the trailing dot. An empty or partial prefix selects the only
   // layer under it.
   std::string prefix{};
-  std::int64_t heads = 0;     // Hq, which the shapes do not give; 0: as recorded in the file by save
+  std::int64_t heads = 0;     // Hq, which the shapes do not give; 0: as save recorded it in the .safetensors file
   std::int64_t kv_heads = 0;  // 0: as given by the shapes
   bool batch_first = false;
   bool add_zero_attention = false;
@@ -94,7 +95,7 @@ struct SaveOptions {
   std::optional<DType> dtype{};  // absent: the layer's
 };
 
-// Named tensors. `memory` owns those that are not views into the layer.
+// Named tensors. `memory` owns the tensors that are not views into the layer.
 struct StateDict {
   std::vector<NamedTensor> tensors;
   std::vector<Tensor> memory;

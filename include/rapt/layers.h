@@ -59,11 +59,11 @@ void embed_backward(const TensorView& dtable, const ConstTensorView& dy, std::sp
 
 // ---------------------------------------------------------------- loss
 
-// A target that is ignored.
+// The target of a position that is ignored.
 inline constexpr std::int32_t kNoTarget = -1;
 
 // Returns the mean over targets of −log softmax(logits)[target]. If `dlogits` is defined, writes the gradient of the
-// mean, times `scale`. logits and dlogits are (T, V) and may alias. Without targets the mean is 0.
+// mean, times `scale`. logits and dlogits are (T, V) and may alias. If every target is kNoTarget, the mean is 0.
 double cross_entropy(const TensorView& dlogits, const ConstTensorView& logits, std::span<const std::int32_t> targets,
                      double scale = 1.0);
 
@@ -79,7 +79,7 @@ struct AdamOptions {
   double weight_decay = 0.0;  // decoupled from the gradient (AdamW)
 };
 
-// The Adam moments of one parameter. They depend only on the gradients passed to step.
+// The state of Adam for one parameter: the moments and the number of steps.
 class Adam {
  public:
   // `device` is the device of the parameter.
@@ -89,7 +89,7 @@ class Adam {
   void step(const TensorView& parameter, const ConstTensorView& gradient, const AdamOptions& options);
 
   std::int64_t steps() const { return steps_; }
-  // The state to save in a checkpoint: both moments, in the shape of the parameter.
+  // Both moments, in the shape of the parameter. With steps(), they are the state to save in a checkpoint.
   const Tensor& first() const { return first_; }
   const Tensor& second() const { return second_; }
   void restore(std::int64_t steps, const ConstTensorView& first, const ConstTensorView& second);

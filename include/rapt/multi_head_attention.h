@@ -16,7 +16,8 @@
 // backward runs the same steps in reverse: src/nn/backward.cc.
 //
 // A drop-in replacement for torch.nn.MultiheadAttention: same parameters under the same names, same shapes, same
-// results. For a query with no visible key PyTorch gives NaN; here attention gives 0 and the layer its output bias.
+// results. For a query with no visible key PyTorch gives NaN; here attention gives 0, and the layer gives its output
+// bias.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +49,7 @@ struct HeadSlice {
 
 struct MultiHeadAttentionConfig {
   std::int64_t embed_size = 0;        // E: embedding size of the query
-  std::int64_t heads = 0;             // Hq, of the whole layer, even if this is a slice of it
+  std::int64_t heads = 0;             // Hq, of the whole layer, even if this layer is a slice of it
   std::int64_t kv_heads = 0;          // Hkv, a divisor of Hq; 0: Hq
   std::int64_t head_size = 0;         // D; 0: E / Hq
   std::int64_t key_size = 0;          // embedding size of the key, PyTorch's kdim; 0: E
@@ -56,7 +57,8 @@ struct MultiHeadAttentionConfig {
   std::int64_t output_size = 0;       // embedding size of the output; 0: E
   bool bias = true;                   // bias in the projections of q, k and v
   std::optional<bool> output_bias{};  // bias in the output projection; absent: equal to `bias`
-  // Separate weights for q, k and v instead of one in_proj_weight. Always so if key_size or value_size differs from E.
+  // Separate weights for q, k and v instead of one in_proj_weight. Always true if key_size or value_size differs from
+  // E.
   bool separate_projections = false;
   bool add_bias_kv = false;         // adds a learned key and value that every query sees: bias_k and bias_v
   bool add_zero_attention = false;  // adds a key and value of zeros
@@ -84,7 +86,8 @@ class LayerActivations;
 struct LayerOptions {
   // Masks, causal, window, key lengths, scale, softcap, slopes, sinks, threads, …: see rapt/attention.h. Masks and key
   // lengths apply to the key tokens passed in; the keys added by add_bias_kv and add_zero_attention are always visible.
-  // The dropout rate is the layer's; the seed and the starts of dropout are taken from here. `workspace` is ignored.
+  // The layer sets the dropout rate; the seed and the starts of dropout are taken from here. Pages, scales and
+  // `workspace` are rejected: see `cache` and `workspace` below.
   AttentionOptions attention{};
   ReturnWeights weights = ReturnWeights::none;
   bool training = false;      // enables dropout
@@ -101,8 +104,8 @@ struct LayerOptions {
 struct LayerOutputs {
   TensorView out{};      // (B, Lq, O), or (Lq, B, O)
   TensorView weights{};  // as selected by options.weights; Lk includes the added keys, which come last
-  // As in AttentionOutputs, for the heads of this slice: f32, or f64 for an f64 layer. backward accepts no gradients
-  // for these outputs.
+  // As in AttentionOutputs, for the heads of this slice: f32, or f64 for an f64 layer. backward accepts no gradients of
+  // lse and captures.
   TensorView lse{};                 // (B, Hq, Lq)
   std::vector<Capture> captures{};  // scores and weights at any stage; Lk includes the added keys
 };
@@ -135,8 +138,8 @@ struct LoadedLayer;
 
 class MultiHeadAttention {
  public:
-  // Initializes the parameters with PyTorch's distributions and our own generator; they depend only on config and seed.
-  // A slice gets its part of the whole layer's parameters.
+  // Initializes the parameters with PyTorch's distributions and rapt's own random number generator; the parameters
+  // depend only on config and seed. A slice gets its part of the whole layer's parameters.
   explicit MultiHeadAttention(const MultiHeadAttentionConfig& config, std::uint64_t seed = 0);
   MultiHeadAttention(MultiHeadAttention&&) noexcept;
   MultiHeadAttention& operator=(MultiHeadAttention&&) noexcept;
@@ -153,7 +156,8 @@ class MultiHeadAttention {
                const ConstTensorView& value, const LayerOptions& options = {}) const;
 
   // Computes the gradients of a forward call that saved its activations in `kept`, given the same inputs and options.
-  // Each sum in a matrix product is one chain, as in forward, over batch rows and tokens in ascending order.
+  // Each sum in a matrix product is one chain, as in forward. In the gradients of weights, the sum runs over batch rows
+  // and tokens in ascending order.
   void backward(const LayerGradients& gradients, const LayerUpstream& upstream, const LayerActivations& kept,
                 const ConstTensorView& query, const ConstTensorView& key, const ConstTensorView& value,
                 const LayerOptions& options = {}) const;
@@ -170,8 +174,8 @@ class MultiHeadAttention {
   // does. Do not call while a forward of this layer runs.
   void change_parameters(const std::function<void(std::size_t n, const TensorView& value)>& change);
 
-  // Loads the layer whose parameters follow any naming scheme, under any prefix (rapt/layer_names.h), and reports what
-  // was found. A causal mask stored beside them, like a PyTorch buffer, sets context_length.
+  // Loads a layer whose parameters follow one of the naming schemes in rapt/layer_names.h, under any prefix, and
+  // reports what was found. A causal mask stored with the parameters, like a PyTorch buffer, sets context_length.
   static LoadedLayer load(const std::vector<NamedTensor>& tensors, const LoadOptions& options);
   static LoadedLayer load(const SafetensorsFile& file, const LoadOptions& options);
   static LoadedLayer load(const std::string& path, const LoadOptions& options);  // .safetensors, or .npz
@@ -196,11 +200,12 @@ class MultiHeadAttention {
 // The result of load.
 struct LoadedLayer {
   MultiHeadAttention layer;
-  FoundLayer found;  // the role of each tensor, and which were left over
+  FoundLayer found;  // the role of each tensor, and the tensors that were left over
 };
 
-// Memory reused across calls. It grows to the need of the largest call; after that, calls do not allocate. Only one
-// call may use it at a time.
+// Memory reused across calls. It grows to the need of the largest call; after that, forward does not allocate, except
+// that added keys (add_bias_kv, add_zero_attention) require copies of masks and captures. Only one call may use it at a
+// time.
 class LayerWorkspace {
  public:
   LayerWorkspace();
@@ -208,8 +213,8 @@ class LayerWorkspace {
   LayerWorkspace& operator=(LayerWorkspace&&) noexcept;
   ~LayerWorkspace();
 
-  std::size_t bytes() const;         // of the host and of the device
-  std::size_t device_bytes() const;  // of these, on a device other than the CPU
+  std::size_t bytes() const;         // of activations and scratch memory, on the host and on the device
+  std::size_t device_bytes() const;  // the part of bytes() on a device other than the CPU
 
   struct [[gnu::visibility("hidden")]] Memory;  // implementation detail
   Memory& memory() { return *memory_; }
@@ -218,8 +223,8 @@ class LayerWorkspace {
   std::unique_ptr<Memory> memory_;
 };
 
-// The activations that one forward call saved for backward: q, k and v as attention read them, and the output of the
-// heads. The next call that saves its activations here reuses the memory.
+// The activations that one forward call saved for backward: q, k and v as attention read them, and the output and lse
+// of the heads. The next call that saves its activations here reuses the memory.
 class LayerActivations {
  public:
   LayerActivations();
@@ -237,8 +242,8 @@ class LayerActivations {
   std::unique_ptr<Memory> memory_;
 };
 
-// A rank-3 mask is ambiguous, and a rank-2 mask may apply to keys only. Each of these functions names one
-// interpretation; none of them copies.
+// A rank-3 mask is ambiguous, and a rank-2 mask may apply to keys only. Each of these functions states one
+// interpretation; none of them copies the mask.
 ConstTensorView mask_of_batch(const ConstTensorView& mask);  // (B, Lq, Lk), shared by all heads -> (B, 1, Lq, Lk)
 ConstTensorView mask_of_heads(const ConstTensorView& mask,   // (B·Hq, Lq, Lk), PyTorch's attn_mask -> (B, Hq, Lq, Lk)
                               std::int64_t heads);

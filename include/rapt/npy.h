@@ -10,8 +10,8 @@
 // Supported arrays:
 //   float16, float32, float64, bool, in either byte order, in C or Fortran order, of rank 0 to 8, also empty
 //   bfloat16  of ml_dtypes, which NumPy stores as '<V2', an untyped 2-byte field: every V2 is read as bfloat16.
-//             NumPy reads our files as '|V2'; array.view(ml_dtypes.bfloat16) restores the type there
-//   integers  on request only, converted: NpyOptions
+//             NumPy reads the files that rapt writes as '|V2'; array.view(ml_dtypes.bfloat16) restores the type
+//   integers  only on request, and converted: NpyOptions
 // Other types are rejected, with a message that names the type: npy: scores.npy: holds int64; …
 #pragma once
 

@@ -2,9 +2,9 @@
 //
 //   for (const rapt::OptionRow& option : rapt::option_table()) …
 //
-// `rapt options` prints it, and docs/guide/options.md is generated from it. tests/nn/options_test.cc and
-// tests/project/options_test.py check the structs, both headers, the Python package, the command's flags and that page
-// against it: an option that was added in one place and forgotten in another fails there.
+// `rapt options` prints the table, and docs/guide/options.md is generated from it. tests/nn/options_test.cc and
+// tests/project/options_test.py check the C++ and C structs, the Python package, the command's flags and that page
+// against the table: they fail if an option was added in one place and forgotten in another.
 #pragma once
 
 #include <span>
@@ -25,7 +25,7 @@ struct OptionName {
 
 struct OptionRow {
   std::string_view of;             // the struct: "AttentionOptions"
-  std::string_view name;           // its field
+  std::string_view name;           // the field of the struct
   std::string_view default_value;  // as in C++, or in words: "1/sqrt(D)"
   std::string_view meaning;        // in one line
   OptionName c;                    // a field of a struct in rapt/rapt.h
@@ -33,7 +33,7 @@ struct OptionRow {
   OptionName command;              // a flag of `rapt run`
 };
 
-// Grouped by struct, in the order of its fields. The strings have static lifetime.
+// All options, grouped by struct, in the order of the fields. The strings have static lifetime.
 std::span<const OptionRow> option_table();
 
 }  // namespace rapt

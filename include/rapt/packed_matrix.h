@@ -3,7 +3,8 @@
 // W is (N, K), as in nn.Linear; x is (M, K) and y is (M, N), with any M, including 0. Every element of y is one chain
 // of fused multiply-adds in f32, k ascending, that starts from its bias (or 0) and is rounded once, to y's type. So a
 // row has the same bits for any M, any number of threads and any memory layout. A product that starts from the f32 y of
-// another continues its chains: two products over the two halves of k, in order, give the same bits as one product.
+// another product continues its chains: two products over the two halves of K, in order, give the same bits as one
+// product.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +23,13 @@ namespace rapt {
 struct PackOptions {
   std::optional<DType> dtype{};  // storage type: f32, bf16, f16 or f64; absent: W's type
   Engine engine = Engine::automatic;
-  int threads = 0;             // maximum; 0: thread_count()
+  int threads = 0;             // maximum number; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
 };
 
 struct ProductOptions {
   ConstTensorView bias{};      // (N), f32, bf16 or f16; undefined: none
-  int threads = 0;             // maximum; 0: thread_count()
+  int threads = 0;             // maximum number; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
   // Memory on the tensors' device; absent: allocated for the call; see PackedMatrix::workspace_bytes
   std::span<std::byte> workspace{};
@@ -40,7 +41,7 @@ class PackedMatrix {
  public:
   PackedMatrix() = default;  // empty: (0, 0)
   // W is (N, K) with any strides, and is not needed afterwards. The packed layout belongs to the instruction set in use
-  // now; all products of this matrix use it, even if another one is selected later.
+  // now; all products of this matrix use that set, even if another one is selected later.
   explicit PackedMatrix(const ConstTensorView& weights, const PackOptions& options = {});
 
   std::int64_t outputs() const;  // N

@@ -1,7 +1,7 @@
 // Counter-based random numbers: Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, SC'11).
 //
 // A pure function from a counter and a key to 128 random bits. There is no state, so the bits that dropout uses for a
-// weight depend only on the position of that weight: not on threads, batch size, or the order of calls.
+// weight depend only on the seed and the position of that weight: not on threads, batch size, or the order of calls.
 #pragma once
 
 #include <array>

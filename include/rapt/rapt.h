@@ -15,13 +15,14 @@
 //   bool                      int32_t: 0 is false, anything else is true
 //   rapt::Error               a status, with the same message from rapt_last_error()
 //
-// Structs start with their size. Initialize each with its init function, which sets the size and every default; pass
-// sizeof the struct. A program compiled against an older, shorter struct keeps working: fields it does not know have
-// their defaults. A struct longer than the library knows is rejected. All structs in an array have the same size.
+// Structs start with their size. Initialize each with its init function, which sets the size and every default; pass it
+// sizeof the struct. A program compiled against an older, shorter struct keeps working: fields that the program does
+// not know have their defaults. A struct longer than the library's is rejected. All structs in an array must have the
+// same size.
 //
 // No function throws, aborts or prints, and there is nothing to shut down. Functions that create a handle write it to
-// their first argument (rapt_layer_slice: to its last). _destroy and _close release it, and accept null. Several
-// threads may use one handle at once as long as none modifies it.
+// their first argument (rapt_layer_slice: to its last). Functions that end in _destroy or _close release a handle, and
+// accept null. Several threads may use one handle at once as long as none modifies it.
 #ifndef RAPT_RAPT_H
 #define RAPT_RAPT_H
 
@@ -31,7 +32,7 @@
 
 // ---------------------------------------------------------------- tensors (DLPack)
 
-// Include <dlpack/dlpack.h> before this header to use its definitions; the layout is the same. (Old versions lack
+// Include <dlpack/dlpack.h> before this header to use DLPack's definitions; the layout is the same. (Old versions lack
 // kDLBool, which is 6.)
 #ifndef DLPACK_DLPACK_H_
 typedef enum { kDLCPU = 1, kDLCUDA = 2 } DLDeviceType;
@@ -66,7 +67,7 @@ extern "C" {
 
 typedef enum rapt_status {
   RAPT_OK = 0,
-  RAPT_BAD_ARGUMENT = 1,   // rejected before anything was written
+  RAPT_BAD_ARGUMENT = 1,   // rejected before anything was written; also a failure of a GPU
   RAPT_FILE_ERROR = 2,     // a file cannot be opened, read or written, or is corrupt
   RAPT_OUT_OF_MEMORY = 3,  // outputs may be partially written
   RAPT_INTERNAL_ERROR = 4  // a bug in rapt, or a system error
@@ -408,7 +409,7 @@ typedef struct rapt_text_pair {
 typedef struct rapt_safetensors_entry {
   size_t struct_size;
   const char* name;   // valid while the file is open, like `type` and `shape`
-  const char* type;   // the file's name for it: "F32", "I64"
+  const char* type;   // the type's name in the file: "F32", "I64"
   int32_t has_dtype;  // 0: rapt does not support the type
   int32_t dtype;
   const int64_t* shape;  // the rank may be higher than a tensor supports
@@ -436,8 +437,8 @@ typedef struct rapt_instruction_set {
 
 // ---------------------------------------------------------------- errors, version, machine
 
-// The message of this thread's last failed call, as in C++; "" if none has failed. Valid until the next failed call of
-// this thread.
+// The message of this thread's last failed call; "" if none has failed. Valid until the next failed call of this
+// thread.
 const char* rapt_last_error(void);
 const char* rapt_version(void);  // "0.1.0"
 
@@ -503,7 +504,7 @@ rapt_status rapt_kv_cache_remove(rapt_kv_cache* cache, int64_t id);
 rapt_status rapt_kv_cache_fork(rapt_kv_cache* cache, int64_t of, int64_t length, int64_t* id);
 rapt_status rapt_kv_cache_truncate(rapt_kv_cache* cache, int64_t id, int64_t length);
 // Row b of key and value goes to sequence ids[b]. `counts` gives the number of tokens to append from each row; null:
-// all.
+// all tokens.
 rapt_status rapt_kv_cache_append(rapt_kv_cache* cache, const int64_t* ids, size_t ids_count, const DLTensor* key,
                                  const DLTensor* value, const int64_t* counts);
 rapt_status rapt_kv_cache_length(const rapt_kv_cache* cache, int64_t id, int64_t* length);
@@ -528,19 +529,19 @@ rapt_status rapt_layer_save(const rapt_layer* layer, const char* path, const rap
 rapt_status rapt_layer_slice(const rapt_layer* layer, int64_t index, int64_t count, rapt_layer** part);
 void rapt_layer_destroy(rapt_layer* layer);
 
-// What load found: the role of each tensor, and what was left over. An error for a layer that was not loaded.
+// What load found: the role of each tensor, and the tensors that were left over. Fails for a layer that was not loaded.
 rapt_status rapt_layer_found(const rapt_layer* layer, rapt_found_layer* found);
 // With every default filled in. `rotary` is valid as long as the layer.
 rapt_status rapt_layer_get_config(const rapt_layer* layer, rapt_layer_config* config);
 
 // Parameters in PyTorch's order and with its names. The layer owns the tensor's memory, including its shape, so the
-// tensor is valid as long as the layer. Change it with rapt_layer_set_parameter only.
+// tensor is valid as long as the layer. Change a parameter with rapt_layer_set_parameter only.
 rapt_status rapt_layer_parameter_count(const rapt_layer* layer, size_t* count);
 rapt_status rapt_layer_parameter_name(const rapt_layer* layer, size_t index, const char** name);
 rapt_status rapt_layer_parameter(const rapt_layer* layer, const char* name, DLTensor* value);
 rapt_status rapt_layer_set_parameter(rapt_layer* layer, const char* name, const DLTensor* value);
 
-// A null key means the query, and a null value the key.
+// A null key means the query, and a null value means the key.
 rapt_status rapt_layer_forward(const rapt_layer* layer, const rapt_layer_outputs* outputs, const DLTensor* query,
                                const DLTensor* key, const DLTensor* value, const rapt_layer_options* options);
 // The gradients of a forward call that had `kept` as options.keep, given the same inputs and options.

@@ -14,9 +14,8 @@
 //   rotary.apply(k, cached);
 //
 // Same bits: angle, cos and sin are computed in double and rounded once to f32. Two products and a sum in f32 follow,
-// and one rounding to the tensor's type. (f64 stays f64 throughout.) So a token's result depends only on the token and
-// its position: the bits are the same for one token as among a thousand, on any number of threads, with or without a
-// table.
+// and one rounding to the tensor's type. (f64 stays f64 throughout.) So the bits of a token's result depend only on the
+// token and its position: not on other tokens, the number of threads, or whether there is a table.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +35,8 @@ enum class RotaryPairs : std::uint8_t {
   interleaved,  // (2d, 2d + 1): GPT-J, the original Llama weights, and ONNX's RotaryEmbedding with interleaved = 1
 };
 
-// Context extension for a model trained on `original_length` positions. The names are those of Hugging Face
-// transformers.
+// Context extension for a model trained on `original_length` positions. The names linear, dynamic, yarn and llama3 are
+// those of Hugging Face transformers.
 struct RotaryScaling {
   enum class Kind : std::uint8_t { none, linear, ntk, dynamic, yarn, llama3 };
 
@@ -64,8 +63,9 @@ struct RotaryScaling {
   // "NTK-aware": base becomes base · factor^(size / (size − 2)), so that only the last pair slows down by the whole
   // factor.
   static RotaryScaling ntk(double factor) { return {.kind = Kind::ntk, .factor = factor}; }
-  // ntk with factor · length / original_length − (factor − 1), for a sequence of `length` tokens; no change up to the
-  // original length. A longer sequence needs another Rotary, which is incompatible with keys rotated by this one.
+  // ntk with factor · length / original_length − (factor − 1) as its factor, for a sequence of `length` tokens; no
+  // change up to the original length. A longer sequence needs another Rotary, which is incompatible with keys rotated
+  // by this one.
   static RotaryScaling dynamic(double factor, std::int64_t original_length, std::int64_t length) {
     return {.kind = Kind::dynamic, .factor = factor, .original_length = original_length, .length = length};
   }
@@ -90,20 +90,21 @@ struct RotaryOptions {
   std::int64_t size = 0;  // number of leading elements of a head to rotate; even; 0: all
   RotaryPairs pairs = RotaryPairs::half_split;
   RotaryScaling scaling{};
-  // The constructor precomputes cos and sin for positions below this, in a table of 4 · size · max_positions bytes. For
-  // other positions, and for f64 tensors, they are computed in the call, with the same bits but much more slowly.
+  // The constructor precomputes cos and sin for positions below max_positions, in a table of 4 · size · max_positions
+  // bytes. For other positions, and for f64 tensors, they are computed in the call, with the same bits but much more
+  // slowly.
   std::int64_t max_positions = 0;
   int threads = 0;             // maximum for building the table; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
 };
 
-// The position of each token. Positions are at least 0.
+// The position of each token. No position is negative.
 class RotaryPositions {
  public:
   // Token i of every batch row has position offset + i.
   // NOLINTNEXTLINE(google-explicit-constructor): so that apply(q, cached) can be written
   RotaryPositions(std::int64_t offset = 0) : offset_(offset) {}
-  // Token i of batch row b has position offsets[b] + i. The caller owns the memory, here and below.
+  // Token i of batch row b has position offsets[b] + i. The caller keeps the list alive, here and below.
   static RotaryPositions rows(std::span<const std::int64_t> offsets) { return {Kind::rows, offsets}; }
   // Token i of batch row b has position positions[b · L + i].
   static RotaryPositions tokens(std::span<const std::int64_t> positions) { return {Kind::tokens, positions}; }
@@ -122,7 +123,7 @@ class RotaryPositions {
 };
 
 struct RotaryCall {
-  int threads = 0;             // maximum; 0: thread_count()
+  int threads = 0;             // maximum number; 0: thread_count()
   ParallelFor parallel_for{};  // absent: the library's pool
   bool back = false;           // rotates by the negative angles, for the backward pass
 };
@@ -137,7 +138,7 @@ class Rotary {
   ~Rotary() = default;
 
   std::int64_t head_size() const;               // D
-  std::int64_t size() const;                    // how many of D are rotated
+  std::int64_t size() const;                    // number of rotated elements per head
   std::span<const double> frequencies() const;  // size / 2, after scaling
   double attention_factor() const;              // multiplies cos and sin: 1 except for yarn
   std::int64_t max_positions() const;           // positions in the table

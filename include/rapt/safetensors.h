@@ -6,7 +6,7 @@
 //
 //   write_safetensors("model.safetensors", layer.parameters(), {{"format", "pt"}});
 //
-// Opening a corrupt file throws rapt::Error. The message names the file, the tensor and the byte:
+// Opening a corrupt file throws rapt::FileError. The message names the file, the tensor and the byte:
 //   safetensors: m.safetensors: tensor "w" ends at byte 4096, the file has 1000 bytes: …
 #pragma once
 
@@ -29,10 +29,10 @@ namespace rapt {
 // The header entry of one tensor.
 struct SafetensorsEntry {
   std::string name;
-  std::string type;                 // the file's name for it: "F32", "BF16", "I64"
+  std::string type;                 // the type's name in the file: "F32", "BF16", "I64"
   std::optional<DType> dtype;       // rapt's type; none if rapt does not support it
   std::vector<std::int64_t> shape;  // the rank may be higher than a view supports
-  std::uint64_t begin = 0;          // range of its bytes, from the start of the file
+  std::uint64_t begin = 0;          // the range of the tensor's bytes, from the start of the file
   std::uint64_t end = 0;
 };
 
@@ -54,8 +54,8 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const;
 
   const SafetensorsEntry* entry(std::string_view name) const;  // nullptr if there is no such tensor
-  // Views into the mapping. Two kinds of tensor are copied on first access, and the file keeps the copy: tensors not
-  // aligned to their type's size, and bool tensors with bytes other than 0 and 1 (they become 1). A tensor with a type
+  // Views into the mapping. Two kinds of tensor are copied on first access, and this object keeps the copy: tensors not
+  // aligned to their type's size, and bool tensors with bytes other than 0 and 1 (which become 1). A tensor with a type
   // or rank that rapt does not support is rejected here, not on opening.
   std::optional<ConstTensorView> find(std::string_view name) const;  // nullopt if there is no such tensor
   ConstTensorView at(std::string_view name) const;                   // throws if there is none, and lists the names

@@ -38,8 +38,8 @@ struct Device {
 
 std::string to_string(Device device);
 
-// A stream of a device: work on one stream runs in call order. For CUDA it is a cudaStream_t, and the default is the
-// legacy default stream, as in DLPack. rapt/cuda.h has a class that owns a stream.
+// A stream of a device: work on one stream runs in call order. For CUDA, `handle` is a cudaStream_t, and the default is
+// the legacy default stream, as in DLPack. rapt/cuda.h has a class that owns a stream.
 struct StreamHandle {
   void* handle = nullptr;
 
@@ -253,8 +253,8 @@ class Tensor {
   DType dtype_ = DType::f32;
 };
 
-// Copies element by element between views of the same shape, converting like Tensor::copy_of. The two may be on
-// different devices; the copy is done when this returns.
+// Copies element by element between views of the same shape, converting like Tensor::copy_of. The views may be on
+// different devices; the copy is complete when the function returns.
 void copy(const ConstTensorView& from, const TensorView& to);
 
 // (B, L, E) -> (B, H, L, E/H), like x.view(B, L, H, D).transpose(1, 2) in PyTorch. No copy: only the strides change.
@@ -264,7 +264,8 @@ inline ConstTensorView split_heads(const Tensor& x, std::int64_t heads);
 ConstTensorView split_heads(const ConstTensorView& x, std::int64_t heads);
 
 // (B, H, L, D) -> (B, L, H·D), like x.transpose(1, 2).contiguous().view(B, L, E) in PyTorch. A view if each token's
-// heads are adjacent in memory, as split_heads leaves them; otherwise it throws, and combine_heads_copy makes a copy.
+// heads are adjacent in memory, as split_heads leaves them; otherwise combine_heads throws, and combine_heads_copy
+// makes a copy.
 TensorView combine_heads(const TensorView& x);
 inline TensorView combine_heads(Tensor& x);
 inline ConstTensorView combine_heads(const Tensor& x);

@@ -15,13 +15,13 @@ namespace rapt::cuda {
 struct TensorCoreScore {
   std::string kind;  // "cancelling", "near overflow", …
   DType type = DType::bf16;
-  std::int64_t dots = 0;   // each computed by every instruction
+  std::int64_t dots = 0;   // dot products, each computed by every instruction
   std::int64_t wrong = 0;  // results that differ from the model, over all instructions
 };
 
 struct TensorCoreReport {
-  std::string device;                     // its name
-  std::vector<std::string> instructions;  // name, and where the operands are
+  std::string device;                     // the device's name
+  std::vector<std::string> instructions;  // the name of each, and where its operands are
   std::vector<TensorCoreScore> scores;    // for each type, every kind
   std::vector<std::string> failures;      // the first few, with all operands as bits
   double seconds = 0.0;

@@ -38,8 +38,8 @@ struct TransformerConfig {
   std::int64_t hidden = 0;   // hidden size of the MLP; 0: attention only
   double dropout = 0.0;      // of the attention weights and the attention output, in training
   DType dtype = DType::f32;  // or f64
-  // false: every position sees every other, including the token it should predict. This shows why a decoder needs the
-  // mask.
+  // false: every position sees every other, including the token that it should predict. This shows why a decoder needs
+  // the causal mask.
   bool causal = true;
 };
 
@@ -75,19 +75,19 @@ class Transformer {
   // Logits (B, L, V) for tokens (B, L). `weights`, if given, receives each layer's attention weights, (B, H, L, L).
   Tensor logits(std::span<const std::int32_t> tokens, std::int64_t batch = 1,
                 std::vector<Tensor>* weights = nullptr) const;
-  // Logits (1, L, V) for the next tokens of one sequence, which are appended to the cache. For causal models only,
-  // because without the mask a new token would change the results of earlier ones.
+  // Logits (1, L, V) for the next tokens of one sequence, which are appended to the cache. For causal f32 models only:
+  // without the causal mask, a new token would change the results of earlier ones.
   Tensor logits(std::span<const std::int32_t> tokens, TransformerCache& cache) const;
 
-  // Returns the mean loss over targets (B, L): each is the next token, or kNoTarget to ignore it. Accumulates the
-  // gradients, times `scale`, into the model's gradients. For a micro-batch, `scale` is its share of all targets.
-  // Micro-batches processed in order give the same bits as one batch if the shares are exact in floating point, as with
-  // 16 targets in each of 8 rows. `seed` is the dropout seed; `batch_start` is the index of the first row in the whole
-  // batch.
+  // Returns the mean loss over targets (B, L): each target is the next token, or kNoTarget to ignore the position.
+  // Accumulates the gradients, times `scale`, into the model's gradients. For a micro-batch, `scale` is the fraction of
+  // all targets that it holds. Micro-batches processed in order give the same bits as one batch if these fractions are
+  // exact in floating point, as with 16 targets in each of 8 rows. `seed` is the dropout seed; `batch_start` is the
+  // index of the first row in the whole batch.
   double add_gradients(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets, std::int64_t batch,
                        double scale = 1.0, std::uint64_t seed = 0, std::int64_t batch_start = 0);
-  // One Adam step on every parameter. Gradients are clipped to a global norm of `clip` before it (0: no clipping) and
-  // set to zero after it. Weight decay skips biases, norms and embedding tables. Returns the norm before clipping.
+  // One Adam step on every parameter. Gradients are clipped to a global norm of `clip` before the step (0: no clipping)
+  // and set to zero after it. Weight decay skips biases, norms and embedding tables. Returns the norm before clipping.
   double step(const AdamOptions& options, double clip = 0.0);
 
   // Names as in a saved file: tokens.weight, positions.weight, layers.0.attention.in_proj_weight, …, output.weight.
@@ -96,8 +96,8 @@ class Transformer {
   void set_parameter(std::string_view name, const ConstTensorView& value);
 
   // Saves the parameters, with the config in the metadata. With `training`, also saves the Adam state, so that training
-  // resumes bit for bit. `metadata` is the caller's, readable with SafetensorsFile::metadata; its keys must not be
-  // those of the model.
+  // resumes bit for bit. `metadata` holds the caller's entries, readable with SafetensorsFile::metadata; their keys
+  // must differ from those that save writes.
   void save(const std::string& path, bool training = false,
             const std::map<std::string, std::string>& metadata = {}) const;
   static Transformer load(const std::string& path);
