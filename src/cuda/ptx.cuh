@@ -66,7 +66,7 @@ RAPT_DEVICE void prefetch_map(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// Named barriers 1 … 15 between warps: `threads` threads sync or arrive.
+// Named barriers 1 … 15 between warps: a barrier opens when `threads` threads have called one of these functions.
 RAPT_DEVICE void named_sync(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }

@@ -31,7 +31,7 @@ RAPT_HOST_DEVICE float softcap(float s, float cap) { return cap * tanhf(s / cap)
 RAPT_HOST_DEVICE float add_term(float s, float term) { return term == kHidden ? kHidden : s + term; }
 
 RAPT_HOST_DEVICE float add_mask(float s, const MaskTerm& mask, std::int64_t offset) {
-  if (mask.view.dtype == DType::f64) {  // rounded after the sum, not before
+  if (mask.view.dtype == DType::f64) {  // the sum is rounded, not the term
     const double term = static_cast<const double*>(mask.view.data)[offset];
     return term == static_cast<double>(kHidden) ? kHidden : static_cast<float>(static_cast<double>(s) + term);
   }
