@@ -62,9 +62,8 @@ RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, const Sequence& 
   range.begin = window_begin(low) / step;
   range.end = steps_to(window_end(high));
   range.initial_end = steps_to(first_end(high));
-  if (window_end(high) <= window_begin(low))
-    range.begin = range.end = range.initial_end;                    // no query's window holds a key
-  if (range.initial_end > 0 && range.initial_end >= range.begin) {  // the two ranges meet and become one
+  if (window_end(high) <= window_begin(low)) range.begin = range.end = range.initial_end;  // no window holds a key
+  if (range.initial_end > 0 && range.initial_end >= range.begin) {                         // both ranges become one
     range.end = range.end > range.initial_end ? range.end : range.initial_end;
     range.begin = 0;
     range.initial_end = 0;
@@ -88,7 +87,7 @@ struct RowsPlan {
   std::int32_t query_shift = 7;    // a tile holds 2^query_shift queries of 128 / 2^query_shift heads
   std::int32_t column_heads = 1;   // heads of a tile
   std::int32_t group_columns = 1;  // columns of a group of heads
-  std::int32_t columns = 0;        // of all sequences together
+  std::int32_t columns = 0;        // of the whole call
   std::int32_t tiles_per_column = 0;
   std::int32_t section = 1;  // columns of a section
   bool listed = false;       // sequences differ in length or offset: the tiles of a column come from a list

@@ -1,6 +1,6 @@
 // The arguments of kernels, built from problems on a machine without a GPU. The emulated kernels (plain_test.cc) show
-// that the arguments of every case are correct. These tests cover the two places where lists are stored, and numbers
-// that do not fit.
+// that the arguments of every case are correct. These tests cover the contents of lists, the two places where they are
+// stored, and numbers that do not fit into 32 bits.
 #include "cuda/build_arguments.h"
 
 #include <cstdint>
@@ -30,7 +30,7 @@ void expect_same_tensor(const DeviceTensor& got, const ConstTensorView& view) {
   for (int dim = 0; dim < view.rank(); ++dim) EXPECT_EQ(strides[dim], view.stride(dim)) << "dimension " << dim;
 }
 
-// Every list in the arguments has the contents of the problem's list.
+// Expects that every list in the arguments has the contents of the problem's list.
 void expect_lists(const Arguments& got, const AttentionProblem& problem) {
   ASSERT_EQ(got.sequence_count, std::ssize(problem.sequences));
   for (std::int32_t n = 0; n < got.sequence_count; ++n) {

@@ -89,7 +89,7 @@ TEST_P(PlainKernels, KeepTheirBitsInEveryLayout) {
   }
 }
 
-// The offset of batch row b, as Alignment says.
+// The offset of batch row b, as Alignment defines it.
 std::int64_t offset_of(const CaseSpec& spec, std::size_t b) {
   const std::vector<std::int64_t>& values = spec.alignment.values;
   if (spec.alignment.kind == Alignment::Kind::offset) return values.size() > 1 ? values[b] : values[0];
@@ -131,7 +131,7 @@ TEST_P(PlainKernelsOnBatchRows, GiveSomeQueriesOfARowTheBitsOfTheWhole) {
 
 TEST(PlainKernelsInEveryType, AreNearTheTruth) {
   for (const CaseSpec& spec : cases::all_cases_in_every_type()) {
-    if (spec.query_type == DType::f32 && spec.kv_type == DType::f32) continue;  // PlainKernels
+    if (spec.query_type == DType::f32 && spec.kv_type == DType::f32) continue;  // in PlainKernels
     if (work(spec) <= (kSlow ? 20'000 : 300'000)) expect_near_the_truth(spec);
     if (testing::Test::HasFailure()) return;
   }
