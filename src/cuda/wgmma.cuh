@@ -69,7 +69,8 @@ RAPT_DEVICE void products_wait() {
                : RAPT_REG##R(d, 0) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add))
 // clang-format on
 
-// One wgmma instruction, which adds 16 terms to each sum; D is replaced if `add` is 0. N is twice the number of registers of D.
+// One wgmma instruction: it adds 16 terms to each sum of D, or replaces D if `add` is 0. N is twice the number of
+// registers of D.
 template <class Type>
 RAPT_DEVICE void product_shared(float (&d)[32], std::uint64_t a, std::uint64_t b, int add) {
   if constexpr (Type::kType == DType::bf16) {
