@@ -188,7 +188,7 @@ BenchReport run_rounds(const BenchPlan& plan) {
   if (plan.baseline) {
     baselines = std::make_unique<Baselines>(plan, report.baselines);
     for (std::size_t n = 0; n < calls.size(); ++n) {
-      if (plan.cases[n].backward) continue;  // its time does not depend on reading keys and values
+      if (plan.cases[n].backward) continue;  // not limited by the time to read keys and values
       plan.progress("warming up: stream of " + plan.cases[n].name());
       calls[n].stream = stream_of(calls[n].call);
       report.results[n].stream_way = calls[n].stream->way();

@@ -37,8 +37,7 @@ std::vector<SgemmLibrary> SgemmLibrary::find() {
   for (const Candidate& candidate : kCandidates) {
     void* handle = nullptr;
     for (const char* file : candidate.files) {
-      if (handle == nullptr)
-        handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);  // never closed, because its threads keep running
+      if (handle == nullptr) handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);  // never closed: its threads keep running
     }
     if (handle == nullptr) continue;
     SgemmLibrary library;
