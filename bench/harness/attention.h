@@ -50,8 +50,8 @@ class BenchMemory {
 struct BenchCall {
   BenchCall(const BenchCase& c, BenchMemory& memory, Engine engine);
 
-  // The timed call: forward, or backward on the results of the last forward(). On a GPU it returns once its work is
-  // enqueued.
+  // The timed call: forward, or backward on the results of the last forward(). On a GPU it returns as soon as its work
+  // is enqueued.
   void run() const;
   void forward() const { attention(outputs, query, key, value, options); }
   void wait() const;  // until the device has finished

@@ -178,7 +178,7 @@ BenchReport run_rounds(const BenchPlan& plan) {
   }
   if (!all_good) return report;
 
-  for (TimedCall& timed : calls) {  // the check ran each case once; this is the second run
+  for (TimedCall& timed : calls) {  // the check ran each case before, so these calls are warm
     timed.repeats = repeats_of(plan.shortest_sample, seconds([&] {
                                  timed.call.run();
                                  timed.call.wait();

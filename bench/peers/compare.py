@@ -4,7 +4,7 @@
     compare.py LIBRARY RESULT.json [--rounds N] [--quick] [--only GROUP]
 
 In every round each contestant is timed once on every case of a group, in an order that changes from round to round.
-Results are compared before anything is timed.
+Results are compared before the rounds begin.
 """
 
 import argparse

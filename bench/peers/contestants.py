@@ -138,8 +138,8 @@ class PyTorchFolded(PyTorch):
 
 
 class OnnxRuntime:
-    """ONNX's Attention, or ONNX Runtime's MultiHeadAttention if that is faster; inputs and output are bound in
-    place."""
+    """ONNX's Attention, or ONNX Runtime's MultiHeadAttention if that is faster. Inputs and output are bound to
+    existing memory."""
 
     name = "ONNX Runtime"
     takes = Case

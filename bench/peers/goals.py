@@ -2,7 +2,7 @@
 
 
 def of_bests(above, below):
-    """The best of one list of times over the best of another. Other load on the machine makes times longer, and not all
+    """The best time of `above` divided by the best time of `below`. Other load on the machine makes times longer, and not all
     by the same factor: a call that uses two cores loses more than one that uses a single core."""
     return min(above["ms"]) / min(below["ms"])
 

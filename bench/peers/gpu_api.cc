@@ -37,7 +37,7 @@ extern "C" {
 // cuda_peers.py declares the same fields in the same order. A tensor is (B, H, L, D), or (B, Hq, Lq, Lk) for a mask,
 // with strides in elements; types: 0 f32, 1 bf16, 2 f16, 3 bool.
 struct RaptGpuTensor {
-  void* data;  // null: none
+  void* data;  // null: the tensor is absent
   std::int64_t sizes[4];
   std::int64_t strides[4];
   std::int32_t type;

@@ -1,5 +1,5 @@
-// rapt for the benchmark against its peers: C functions with plain pointers, loaded by compare.py, so that rapt and its
-// peers alternate in one process.
+// rapt for the benchmark against its peers: C functions with plain pointers, loaded by compare.py (through
+// contestants.py, layers.py and training.py), so that rapt and its peers alternate in one process.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

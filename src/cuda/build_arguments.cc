@@ -230,7 +230,7 @@ std::string cannot(const AttentionProblem& problem) {
   std::string reason;
   const auto fits = [&](const char* what, std::int64_t number, std::int64_t most = kMost) {
     if (number <= most && number >= -most) return;
-    reason = text("the cuda engine counts in 32 bits; ", what, " is ", number, ", more than ", most);
+    reason = text("the cuda engine counts in 32 bits; ", what, " is ", number, ", beyond the limit of ", most);
   };
   fits("the batch size", problem.query.size(0));
   fits("the number of queries", problem.query.size(2));

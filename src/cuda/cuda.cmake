@@ -48,5 +48,5 @@ add_custom_command(OUTPUT ${cuda_objects}
           -D LINKER=${CMAKE_LINKER} -D NM=${CMAKE_NM} -D OBJCOPY=${CMAKE_OBJCOPY}
           -P ${PROJECT_SOURCE_DIR}/cmake/one_object.cmake VERBATIM)
 set_source_files_properties(${cuda_objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
-# Parts of the C library that are separate libraries in old versions.
+# These parts of the C library are separate libraries in its old versions.
 set(cuda_needs ${CMAKE_DL_LIBS} rt)

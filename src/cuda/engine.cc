@@ -28,7 +28,7 @@ void check_stream(const Launch& launch) {
   require(cudaStreamIsCapturing(launch.stream, &status), "cudaStreamIsCapturing", launch.device);
   const bool is_default =
       launch.stream == nullptr || launch.stream == cudaStreamLegacy || launch.stream == cudaStreamPerThread;
-  if (is_default) return;  // belongs to the current GPU, whichever that is
+  if (is_default) return;  // default streams belong to the current GPU
   // The device of a stream that is being captured cannot be queried, because the query would end the capture. A launch
   // on another GPU's stream fails anyway.
   if (status != cudaStreamCaptureStatusNone) return;
@@ -101,8 +101,8 @@ void check_device(const BackwardProblem& problem, const Launch& launch) {
 
 // ---------------------------------------------------------------- plan and run
 
-// What plan decides for run. The workspace begins with the lists, unless they are stored inside the arguments; the
-// kernels of the call share the rest, one after another.
+// What the plan of a call decides for its run. The workspace begins with the lists, unless they are stored inside the
+// arguments; the kernels of the call share the rest, one after another.
 struct Decisions {
   const KernelSet* kernels = nullptr;
   std::size_t list_bytes = 0;

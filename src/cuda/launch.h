@@ -2,8 +2,8 @@
 // launch functions, never a kernel.
 //
 // A launch function enqueues its kernels and returns. It checks nothing that the engine has checked, allocates nothing,
-// and waits for nothing, so that it can be captured in a CUDA graph. It ends with require_launched (cuda/errors.h),
-// which turns a refused launch into rapt::Error.
+// and waits for nothing, so that it can be captured in a CUDA graph. If a launch is refused, it throws rapt::Error
+// (cuda/errors.h).
 #pragma once
 
 #include <cstddef>

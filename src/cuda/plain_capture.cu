@@ -17,7 +17,7 @@ RAPT_HOST_DEVICE bool is_weights(CaptureStage stage) {
 struct CaptureRows {
   Arguments call;
   Selected capture;
-  const RowState* states = nullptr;  // of each row; null if no capture has weights
+  const RowState* states = nullptr;  // of all rows; null if no capture has weights
 
   RAPT_HOST_DEVICE std::int32_t tiles() const { return (call.keys + kLanes - 1) / kLanes; }
   RAPT_HOST_DEVICE std::int32_t heads() const { return count_of(capture.heads, call.query_heads); }

@@ -42,7 +42,7 @@ struct Barrier {
   }
 };
 
-// Call after Barrier::init, so that other threads and the copy engine see the barriers.
+// Call after Barrier::init, so that other threads and the copy engine (TMA) see the barriers.
 RAPT_DEVICE void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 // Call after ordinary stores to shared memory, before tensor cores or the copy engine read what was stored.

@@ -63,12 +63,12 @@ class DotRandom {
     mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBULL;
     return static_cast<std::uint32_t>((mixed ^ (mixed >> 31)) >> 16);
   }
-  // From first to last, both included.
+  // A random number from first to last, both included.
   RAPT_HOST_DEVICE int between(int first, int last) {
     return first + static_cast<int>(std::uint64_t{bits()} * static_cast<std::uint32_t>(last - first + 1) >> 32);
   }
   RAPT_HOST_DEVICE bool one_in(int count) { return between(1, count) == 1; }
-  // About normally distributed, with a standard deviation of 1.15 · 2^15.
+  // A random number, about normally distributed, with a standard deviation of 1.15 · 2^15.
   RAPT_HOST_DEVICE int normal() {
     int sum = 0;
     for (int n = 0; n < 4; ++n) sum += between(0, (1 << 16) - 1);
@@ -102,7 +102,7 @@ RAPT_HOST_DEVICE std::uint32_t random_exponent(FloatFormat format, DotRandom& ra
 // One side of a dot product: 16 bf16 or f16 numbers. `left`: the numbers of A.
 RAPT_HOST_DEVICE void random_side(DotKind kind, DType type, bool left, DotRandom random, std::uint16_t* numbers) {
   const FloatFormat format = format_of(type);
-  const bool wide = type == DType::bf16;  // as many exponents as f32
+  const bool wide = type == DType::bf16;  // bf16 has as many exponents as f32
   const int top = 2 * format.bias;
   const std::uint32_t sign = 0x8000;
   const int odd_one = random.between(0, 15);

@@ -195,7 +195,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   }
 
   for (;; k.advance(), v.advance()) {
-    // Scores of the next step, and the output of this one.
+    // The scores of the next step, and the output of this one.
     if (step.masked()) [[unlikely]] {
       shared.v.wait_full(v);
       const std::uint32_t* const marks = shared.bad_keys[v.stage];
@@ -225,7 +225,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
     release(shared.k.empty[k.stage]);
     if (next.ends_tile()) release(shared.query_empty[group]);
 
-    // Softmax of the next step.
+    // The softmax of the next step.
     if (!kTermsEarly) terms.template begin<false>(a, next_tile, next_key);
     terms.template apply<kTermsEarly>(a, s);
     if (next.masked()) [[unlikely]] {

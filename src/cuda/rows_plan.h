@@ -78,10 +78,10 @@ RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, const Sequence& 
   return range;
 }
 
-// How tiles are numbered; they are handed out in the order of their numbers. A column is one head or, if a tile holds
-// several heads of a group, these heads, of one sequence (of all sequences if `listed`). The tiles of a column differ
-// in their queries. Columns form sections, whose size is limited so that k and v are read from the L2 cache. Within a
-// section, the longest tiles of all its columns come first.
+// How tiles are numbered; they are handed out in the order of their numbers. A column holds the tiles of one head, or
+// of the several heads that share each tile, in one sequence (in all sequences if `listed`). Columns form sections,
+// whose size is limited so that k and v are read from the L2 cache. Within a section, the longest tiles of all its
+// columns come first.
 struct RowsPlan {
   std::int32_t step = 128;         // keys of a step
   std::int32_t query_shift = 7;    // a tile holds 2^query_shift queries of 128 / 2^query_shift heads

@@ -31,7 +31,7 @@ struct TermRows {
   RAPT_DEVICE TermRows(const RowsArguments& a, const Tile& of, std::int32_t key, int thread)
       : tile(&of), first_key(key), lane(thread % 4), whole(key + kTermKeys <= of.sequence.key_count) {
 #pragma unroll
-    for (int x = 0; x < 2; ++x) {  // rows that do not exist repeat the last one that does
+    for (int x = 0; x < 2; ++x) {  // rows that do not exist use the last query and head
       const TileRow at = tile_row(a.plan, of, thread_row(thread) + 8 * x);
       query[x] = of.first_query + (at.query < of.queries ? at.query : of.queries - 1);
       head[x] = of.head + (at.head < of.heads ? at.head : of.heads - 1);

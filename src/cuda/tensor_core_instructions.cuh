@@ -1,6 +1,5 @@
-// One tensor-core instruction per function, for `rapt check --tensor-core`: every instruction that the model
-// (tensor_core.h) is compared with. The kernels have functions of their own (wgmma.cuh), for the shapes and layouts
-// that they need.
+// The tensor-core instructions with which `rapt check --tensor-core` compares the model (tensor_core.h), one function
+// each. The kernels have functions of their own (wgmma.cuh), for the shapes and layouts that they need.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ namespace rapt::cuda {
 
 inline constexpr float kHidden = -__builtin_huge_valf();  // −inf
 
-// Where the masks of one row begin: element j of a mask is at `row_offset` + j · view.element.
+// The offset of a mask's element for key 0 of a row. The element for key j is j · view.element further on.
 RAPT_HOST_DEVICE std::int64_t row_offset(const MaskTerm& mask, const Sequence& sequence, std::int32_t head,
                                          std::int32_t i) {
   return mask.view.offset(sequence.batch, head, std::int64_t{sequence.query_begin} + i, sequence.key_begin);

@@ -52,8 +52,8 @@ RAPT_HOST_DEVICE VisibleKeys visible_keys(const Arguments& call, const Sequence&
   return keys;
 }
 
-// The shortest range of queries of a sequence outside which no query sees any of keys from … to − 1. A query inside the
-// range may also see none of these keys; visible_keys says whether it does.
+// The shortest range of queries of a sequence outside which no query sees any of the keys from … to − 1. A query inside
+// the range may also see none of these keys; visible_keys says whether it does.
 RAPT_HOST_DEVICE QueryRange visible_queries(const Arguments& call, const Sequence& sequence, std::int32_t from,
                                             std::int32_t to) {
   if (to > sequence.key_count) to = sequence.key_count;

@@ -159,13 +159,15 @@ TEST(CudaArguments, WhatDoesNotFitIn32BitsIsRefusedInWords) {
   EXPECT_EQ(refusal(7, 9, 3), "");
   EXPECT_EQ(refusal(kTooMany - 1, 9, 0), "");
   EXPECT_EQ(refusal(kTooMany, 9, 0),
-            "the cuda engine counts in 32 bits; the number of queries is 2147483648, more than 2147483647");
+            "the cuda engine counts in 32 bits; the number of queries is 2147483648, beyond the limit of 2147483647");
   EXPECT_EQ(refusal(7, kTooMany, 0),
-            "the cuda engine counts in 32 bits; the number of keys is 2147483648, more than 2147483647");
-  EXPECT_EQ(refusal(7, 9, std::int64_t{1} << 40),
-            "the cuda engine counts in 32 bits; an alignment's offset is 1099511627776, more than 1073741823");
-  EXPECT_EQ(refusal(7, 9, -(std::int64_t{1} << 40)),
-            "the cuda engine counts in 32 bits; an alignment's offset is -1099511627776, more than 1073741823");
+            "the cuda engine counts in 32 bits; the number of keys is 2147483648, beyond the limit of 2147483647");
+  EXPECT_EQ(
+      refusal(7, 9, std::int64_t{1} << 40),
+      "the cuda engine counts in 32 bits; an alignment's offset is 1099511627776, beyond the limit of 1073741823");
+  EXPECT_EQ(
+      refusal(7, 9, -(std::int64_t{1} << 40)),
+      "the cuda engine counts in 32 bits; an alignment's offset is -1099511627776, beyond the limit of 1073741823");
   EXPECT_EQ(refusal(7, 9, 0, DType::f64),
             "the cuda engine does not compute in f64; copy the tensors to the CPU, where the reference engine does");
 }

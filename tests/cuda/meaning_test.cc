@@ -1,5 +1,5 @@
-// The device headers that define semantics, tested on the host: visible keys and queries, sequences of rows, dropout,
-// elements.
+// The device headers that define semantics, tested on the host: visible keys and queries, the sequence of a row,
+// dropout, and the softmax of a row.
 #include <algorithm>
 #include <bit>
 #include <cmath>

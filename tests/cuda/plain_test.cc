@@ -97,7 +97,7 @@ std::int64_t offset_of(const CaseSpec& spec, std::size_t b) {
   return (spec.key_lengths.empty() ? spec.keys : spec.key_lengths[b]) - spec.queries;
 }
 
-// Query 1, and queries 3 to 5, of each batch row, in separate calls, give the bits that they have in the whole call.
+// Query 1 and queries 3 to 5 of each batch row, computed in separate calls, have the same bits as in the whole call.
 TEST_P(PlainKernelsOnBatchRows, GiveSomeQueriesOfARowTheBitsOfTheWhole) {
   const CaseSpec& spec = GetParam();
   const Emulated whole(spec);
