@@ -2,8 +2,8 @@
 
 
 def of_bests(above, below):
-    """The best time of `above` divided by the best time of `below`. Other load on the machine makes times longer, and not all
-    by the same factor: a call that uses two cores loses more than one that uses a single core."""
+    """The best time of `above` divided by the best time of `below`. Other load on the machine makes times longer, and
+    not all by the same factor: a call that uses two cores loses more than one that uses a single core."""
     return min(above["ms"]) / min(below["ms"])
 
 
