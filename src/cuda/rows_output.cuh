@@ -45,7 +45,7 @@ RAPT_DEVICE uint4 gather_columns(std::uint32_t (&w)[4], int lane) {
 }
 
 // Writes a row of out, 16 bytes at a time; `x` selects the thread's first or second row. `to` is null if the row does
-// not exist. Adding 0 turns −0 into +0, because whether a −0 survives would depend on how many steps without visible
+// not exist. 0 is added so that every zero is +0; otherwise its sign would depend on how many steps without visible
 // keys the tile visits.
 template <class Type, int kSize>
 RAPT_DEVICE void store_vectors(std::uint16_t* to, const float (&o)[kSize / 2], int x, float scale, int lane, int size) {
