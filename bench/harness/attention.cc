@@ -12,7 +12,8 @@
 namespace rapt::bench {
 namespace {
 
-// One key in sixteen is masked, at scattered positions, so that no tile is empty or full.
+// A bool mask that hides one key in sixteen, at scattered positions, so that no tile is entirely hidden or entirely
+// visible.
 Tensor holes(std::int64_t count) {
   Tensor tensor({count}, DType::boolean);
   const std::span<bool> values = tensor.values<bool>();
@@ -43,7 +44,8 @@ ConstTensorView front(const ConstTensorView& memory, const Dims& shape) {
   return memory.slice(0, 0, count_of(shape)).reshape(shape);
 }
 
-// The error of batch row b, query i, kv heads [kv, kv_end) with their query heads, relative to the reference.
+// The largest error, relative to the reference engine, of query i of batch row b over the query heads of kv heads kv …
+// kv_end − 1, and of their captured weights.
 double row_error(const BenchCase& c, const BenchCall& call, std::int64_t b, std::int64_t kv, std::int64_t kv_end,
                  std::int64_t i) {
   const std::int64_t group = c.heads / c.kv_heads;
@@ -81,8 +83,8 @@ double row_error(const BenchCase& c, const BenchCall& call, std::int64_t b, std:
 
 }  // namespace
 
-// The main source of error: in f32 the sums, which are rounded to 24 bits at each step; in 16-bit types the rounding of
-// the result.
+// Most of the error comes, in f32, from the sums, which are rounded to 24 bits at each step, and in 16-bit types from
+// rounding the result.
 double error_limit(DType dtype) {
   switch (dtype) {
     case DType::f64: return 1e-12;
@@ -233,12 +235,12 @@ BenchCall BenchCall::on_cpu() const {
 
 namespace {
 
-// The check of a call that has run.
+// Checks a call that has run.
 BenchCheck compare(const BenchCase& c, const BenchCall& call) {
   if (c.backward) return compare_backward(c, call);
   const std::set<std::int64_t> rows{0, std::min<std::int64_t>(1, c.queries - 1), c.queries / 3, c.queries / 2,
                                     c.queries - 1};
-  // A mean over heads needs all of them; otherwise the first and the last kv head are enough.
+  // A mean over heads needs all heads; otherwise the first and the last kv head are enough.
   const bool mean = c.weights == BenchWeights::mean;
   const std::set<std::int64_t> kv_heads = mean ? std::set<std::int64_t>{0} : std::set<std::int64_t>{0, c.kv_heads - 1};
   BenchCheck result{.limit = error_limit(c.dtype)};

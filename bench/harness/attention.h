@@ -50,8 +50,8 @@ class BenchMemory {
 struct BenchCall {
   BenchCall(const BenchCase& c, BenchMemory& memory, Engine engine);
 
-  // The timed call: forward, or backward on the results of the last forward(). On a GPU it returns once its work is
-  // enqueued.
+  // The timed call: forward, or backward on the results of the last forward(). On a GPU it returns as soon as its work
+  // is enqueued.
   void run() const;
   void forward() const { attention(outputs, query, key, value, options); }
   void wait() const;  // until the device has finished
@@ -74,17 +74,18 @@ struct BenchCall {
   std::deque<Tensor> copies_;  // the copies on the CPU that on_cpu made
 };
 
-// The error of a result, in its worst row or gradient: the norm of the difference over that of the expected numbers.
+// The error of a result, in its worst row or gradient: the norm of the difference divided by the norm of the expected
+// numbers.
 struct BenchCheck {
   double error = 0.0;
   double limit = 0.0;
   bool good() const { return error <= limit; }  // false for NaN too
 };
-// Runs the case and compares some of its rows, including the first and last ones, with the reference engine; for
-// backward see backward.h.
+// Runs the case and compares some of its rows, including the first and last ones, with the reference engine. A backward
+// case is checked as backward.h says.
 BenchCheck check(const BenchCase& c, const BenchCall& call);
 
-// The error limit: one rounding to the output type, or sums in f32.
+// The error limit for a type: the error of one rounding to a 16-bit type, or that of sums in f32 or f64.
 double error_limit(DType dtype);
 
 }  // namespace rapt::bench

@@ -33,7 +33,7 @@ class Difference {
   double size_, wrong_ = 0.0, right_ = 0.0, beside_ = 0.0;
 };
 
-// A twentieth of scale · |g| · |k| for numbers in ±1 and a scale of 1/√D.
+// A twentieth of the typical scale · |g| · |k|, where all inputs are in ±1 and the scale is 1/√D.
 double small_part_of_a_row(const BenchCase& c) {
   return 0.05 * std::sqrt(static_cast<double>(c.dim)) / std::sqrt(27.0);
 }
@@ -44,7 +44,8 @@ bool is_visible(const BenchCase& c, std::int64_t i, std::int64_t j) {
          !(c.window.right && j > position + *c.window.right);
 }
 
-// Checks dq of one query in every head of a group against the reference engine, which needs no other query for it.
+// Checks dq of one query in every head of a group against the reference engine, which can compute it from this query
+// alone.
 void compare_query(const BenchCase& c, const BenchCall& call, std::int64_t b, std::int64_t kv, std::int64_t i,
                    Difference& difference) {
   const std::int64_t group = c.heads / c.kv_heads;
@@ -70,8 +71,9 @@ void compare_query(const BenchCase& c, const BenchCall& call, std::int64_t b, st
   }
 }
 
-// One query head in double; dk and dv of a key are sums over its query rows. Weights are computed from forward's lse,
-// and delta from forward's out: all rows are needed, and recomputing their sums would take as long as forward.
+// Computes in double what one query head adds to dk and dv of a key: a sum over all queries of the head. Weights are
+// computed from forward's lse, and delta from forward's out, because recomputing them for all queries would take as
+// long as forward.
 class Head {
  public:
   Head(const BenchCase& c, const BenchCall& call, std::int64_t b, std::int64_t h)

@@ -1,4 +1,4 @@
-// Checks the backward of a benchmark: compares some gradients with the formula in double.
+// Checks the backward pass of a benchmark case: compares some gradients with the formula in double.
 #pragma once
 
 #include "bench/harness/attention.h"

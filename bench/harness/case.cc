@@ -9,7 +9,7 @@
 namespace rapt::bench {
 namespace {
 
-// Combines every case so far with every value.
+// Combines every case so far with every value of one parameter.
 template <class Value, class Set>
 void multiply(std::vector<BenchCase>& cases, const std::vector<Value>& values, const Set& set) {
   std::vector<BenchCase> more;
@@ -27,7 +27,7 @@ void require_possible(const BenchCase& c) {
     throw std::invalid_argument(
         fmt::format("{} heads cannot share {} kv heads evenly; --kv-heads must divide --heads", c.heads, c.kv_heads));
   }
-  // Limits the sizes that a run allocates: a product beyond this is a typing mistake.
+  // Limits the sizes that a run allocates: a larger number of elements is a typing mistake.
   constexpr double kMostElements = 1e11;
   const double rows = static_cast<double>(c.batch) * static_cast<double>(c.heads);
   const double inputs = rows * static_cast<double>(std::max(c.queries, c.keys)) * static_cast<double>(c.dim);

@@ -38,21 +38,21 @@ struct BenchCase {
   BenchMask mask = BenchMask::none;
   BenchWeights weights = BenchWeights::none;
   int threads = 1;
-  bool backward = false;  // computes dq, dk and dv, from forward's out and lse
+  bool backward = false;  // computes dq, dk and dv from forward's out and lse
 
   // "b1 h8 n2048 d128 causal"; f32 and one thread are omitted.
   std::string name() const;
   // If there are more keys than queries, or fewer, the last query sees the last key, as with a cache.
   std::int64_t offset() const { return keys - queries; }
-  // The (query, key) pairs of one head that causal and window leave visible. Keys removed by a mask count as work,
-  // because they are scattered and no kernel can skip them.
+  // The number of (query, key) pairs of one head that causal and window leave visible. Keys that a mask hides are
+  // counted, because they are scattered and no kernel can skip them.
   double pairs() const;
-  // 2·D for q·k and 2·D for p·v of every pair; backward has five such products.
+  // 2·D for q·k and 2·D for p·v of every pair; backward has five such products instead of two.
   double flops() const;
-  double key_value_bytes() const;  // all keys and values, once
+  double key_value_bytes() const;  // the size of all keys and values
 };
 
-// Empty kv_heads: as many as heads. Empty keys: as many as queries.
+// If kv_heads is empty, there are as many as heads; if keys is empty, as many as queries.
 struct BenchSweep {
   std::vector<std::int64_t> batch{1};
   std::vector<std::int64_t> heads{8};

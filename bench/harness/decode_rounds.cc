@@ -111,7 +111,7 @@ std::vector<DecodeResult> run_decode_rounds(const DecodePlan& plan) {
         Decoder& decoder = *decoders.back();
         repeats.push_back(repeats_for(plan.shortest_sample, [&] { decoder.step(); }));
         result.error = relative_error(decoder.out(), reference.out());
-        // Both kinds of cache have the same size in bytes.
+        // One streaming read serves both kinds of cache, which have the same number of bytes.
         if (!paged)
           reads.emplace_back(static_cast<std::size_t>(result.weight_bytes + result.cache_bytes), result.threads);
       }

@@ -32,11 +32,11 @@ struct DecodeResult {
   double error = 0.0;         // of the output, against the contiguous cache in f32
   double weight_bytes = 0.0;  // of the layer's matrices
   double cache_bytes = 0.0;   // of the keys and values that are read, scales included
-  Samples ms{}, gbps{};       // per step; gbps counts the bytes of both weights and cache
+  Samples ms{}, gbps{};       // of a step; gbps counts the bytes of weights and cache
   Samples stream_gbps{};      // of a streaming read of the same number of bytes
 
   std::string name() const;  // "bf16 pages t2"
-  double limit() const;      // of the error: the largest effect of the cache's type; pages add no error
+  double limit() const;      // of the error: the largest that the cache's type causes; pages cause none
 };
 
 std::vector<DecodeResult> run_decode_rounds(const DecodePlan& plan);

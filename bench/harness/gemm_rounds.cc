@@ -73,7 +73,8 @@ class GemmCall {
                       .c = y_.values<float>().data()});
   }
 
-  // Compares some rows with the formula in double; the weights of a BLAS library are f32.
+  // Compares some rows of y with the formula in double. `type` is that of the weights: f32 after a BLAS library has
+  // run.
   BenchCheck check(DType type) const {
     const Tensor weights = weights_.to(type).to(DType::f64);
     BenchCheck worst{0.0, 0x1p-22 * std::sqrt(static_cast<double>(case_.shape.inputs) + 16.0)};
@@ -89,7 +90,7 @@ class GemmCall {
         difference += (got - sum) * (got - sum), size += sum * sum;
       }
       const double error = std::sqrt(difference / size);
-      if (!(error <= worst.error)) worst.error = error;  // NaN too
+      if (!(error <= worst.error)) worst.error = error;  // or if the error is NaN
     }
     return worst;
   }
@@ -103,7 +104,8 @@ class GemmCall {
   ProductOptions options_;
 };
 
-// One case and everything it is compared with. They alternate, so that all run under the same conditions.
+// One case, with the BLAS libraries and the streaming read that it is compared with. They alternate, so that all run
+// under the same conditions.
 class GemmContest {
  public:
   GemmContest(const GemmCase& c, const std::vector<SgemmLibrary>& libraries, double shortest)

@@ -1,4 +1,4 @@
-// Times packed products, and the same products by BLAS libraries, in rounds; ratios are taken within a round.
+// Times packed products, and the same products computed by BLAS libraries, in rounds; ratios are taken within a round.
 #pragma once
 
 #include <cstdint>
@@ -38,14 +38,14 @@ struct GemmResult {
   GemmCase parameters{};
   BenchCheck check{};
   Samples ms{}, gflops{}, gbps{};
-  std::vector<LibrarySamples> libraries{};  // sgemm, in f32 whatever the type of our weights
-  Samples stream_gbps{};                    // one row: a streaming read of the same bytes
+  std::vector<LibrarySamples> libraries{};  // their sgemm, in f32 whatever the case's type is
+  Samples stream_gbps{};                    // of a streaming read of as many bytes; for one row only
   std::string stream_way{};
 
   const LibrarySamples* best_library() const;  // by median; null if there is none
 };
 
-// Every combination of the lists.
+// Cases are all combinations of the lists.
 struct GemmPlan {
   std::vector<std::int64_t> rows{1, 8, 32, 128, 512, 2048};
   std::vector<GemmShape> shapes{GemmShape{}};

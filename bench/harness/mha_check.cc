@@ -35,8 +35,8 @@ double token_error(const ConstTensorView& a, const ConstTensorView& b) {
   return error;
 }
 
-// One token's output in double. Only this token is projected: q·k = q·(W_k x) = (W_kᵀ q)·x, and Σ p (W_v x) = W_v (Σ p
-// x). So the cost of a token is small for any sequence length.
+// Computes one token's output in double. Only this token is projected: q·k = q·(W_k x) = (W_kᵀ q)·x, and Σ p (W_v x) =
+// W_v (Σ p x). So checking a token is fast for any sequence length.
 class OneToken {
  public:
   OneToken(const MhaSizes& sizes, const MultiHeadAttention& layer)
@@ -84,7 +84,7 @@ class OneToken {
   Tensor input_, output_, bias_;
 };
 
-// In 16 bits, the error of rounding the result once.
+// The error of rounding the result once to the variant's 16-bit type; 0 in f32.
 double rounding(MhaVariant variant) {
   return type_of(variant) == DType::bf16 ? 4e-3 : type_of(variant) == DType::f16 ? 5e-4 : 0.0;
 }
@@ -130,7 +130,8 @@ MhaChecker::MhaChecker(const MhaSizes& sizes, MhaMemory& memory)
   few_ = std::min(sizes.tokens, static_cast<std::int64_t>(std::clamp(tokens, 8.0, 128.0)));
 }
 
-// The layer in f64, which the reference engine computes, with the parameters and the input of this variant.
+// The results of the layer in f64, which the reference engine computes, with the parameters and the input of this
+// variant.
 const LayerResult& MhaChecker::reference(MhaVariant variant, const ConstTensorView& x) {
   const auto place = std::pair(type_of(variant), weights_of(variant));
   const auto known = references_.find(place);
@@ -159,7 +160,7 @@ BenchCheck MhaChecker::check_few(MhaVariant variant, MhaLayer& layer, int thread
   return check;
 }
 
-// The same layer in f64: dropout depends only on its seed, so the same weights are dropped.
+// Compares with the same layer in f64. Dropout depends only on its seed, so both layers drop the same weights.
 BenchCheck MhaChecker::check_few_back(MhaVariant variant, const MhaCall& call, const MhaLayer& layer) const {
   const Tensor x = Tensor::copy_of(call.x, DType::f64), dout = Tensor::copy_of(call.dout, DType::f64);
   Tensor out(x.shape(), DType::f64), dx(x.shape(), DType::f64);
@@ -169,7 +170,7 @@ BenchCheck MhaChecker::check_few_back(MhaVariant variant, const MhaCall& call, c
   for (std::size_t n = 0; n < right.gradients().size(); ++n) {
     error = worse(error, relative_error(layer.gradients()[n], right.gradients()[n]));
   }
-  return {error, 2.0 * f32_limit()};  // forward and back
+  return {error, 2.0 * f32_limit()};  // the errors of forward and of backward
 }
 
 // Computes the expected output of a full call with packed qkv, and checks it against the formula: in the first and the
@@ -194,12 +195,12 @@ BenchCheck MhaChecker::check_all(MhaVariant variant, const MhaCall& call) {
   if (!expected_check_.good()) return expected_check_;
   if (dropout_of(variant) > 0.0)
     return {0.0, f32_limit()};  // no reference to compare with; check_few checks a few tokens
-  // In 16 bits, x, the parameters and intermediate results were rounded too.
+  // In a 16-bit type, x, the parameters and intermediate results were rounded too.
   const BenchCheck check{token_error(call.out, expected_), 2.0 * f32_limit() + 5.0 * rounding(variant)};
   return variant == MhaVariant::packed ? worse_check(check, expected_check_) : check;
 }
 
-// For sums of E products and sums over L weights.
+// The error limit in f32, for sums of E products and sums over L weights.
 double MhaChecker::f32_limit() const {
   return 0x1p-22 * std::sqrt(static_cast<double>(std::max(sizes_.embed, sizes_.tokens)) + 16.0);
 }

@@ -49,7 +49,7 @@ class MhaChecker {
   MhaSizes sizes_;
   MhaMemory& memory_;
   MultiHeadAttention parameters_;
-  std::int64_t few_ = 1;  // tokens
+  std::int64_t few_ = 1;  // the number of tokens that check_few computes
   std::map<std::pair<DType, ReturnWeights>, LayerResult> references_;
   Tensor expected_;  // of packed qkv in f32: (B, L, E)
   BenchCheck expected_check_;

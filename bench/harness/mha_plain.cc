@@ -11,7 +11,7 @@
 namespace rapt::bench {
 namespace {
 
-// One head of one batch row. Rows are a stride apart.
+// One head of one batch row. The strides are those between rows.
 struct Plane {
   std::int64_t length, dim;
   const float *query, *key, *value;
@@ -105,7 +105,7 @@ void plain_attention(const PlainAttention& call) {
   const std::int64_t length = call.query.size(2), dim = call.query.size(3);
   const std::int64_t group = heads / call.key.size(1);
   const Steps steps = steps_of_this_machine();
-  // As many tasks as threads, each with its share of the heads, so that no more run at once.
+  // As many tasks as threads, each with its share of the heads, so that no more threads run at once.
   const std::int64_t tasks = std::min<std::int64_t>(call.threads, batch * heads);
   parallel_for(tasks, [&](std::int64_t task) {
     std::vector<float> keys_transposed(static_cast<std::size_t>(length * dim));

@@ -7,7 +7,7 @@
 
 namespace rapt::bench {
 
-// q and out are (B, Hq, L, D), k and v (B, Hkv, L, D), any strides whose last is 1; scores are (B, Hq, L, L),
+// q and out are (B, Hq, L, D), k and v (B, Hkv, L, D), with any strides whose last one is 1; scores are (B, Hq, L, L),
 // contiguous, and hold the weights afterwards. All f32.
 struct PlainAttention {
   ConstTensorView query, key, value;

@@ -16,7 +16,7 @@ class MhaContestant {
  public:
   MhaContestant(MhaLayer& layer, const MhaCall& call, double flops) : layer_(&layer), call_(call), flops_(flops) {}
 
-  // Makes the first call. A fast call is then timed again, warm, to find how often a sample repeats it.
+  // Makes the first call. A fast call is then timed again with warm caches, to find how often a sample repeats it.
   void warm_up(double shortest) {
     const double taken = seconds([&] { run(); });
     if (taken < shortest) repeats_ = repeats_for(shortest, [&] { run(); });

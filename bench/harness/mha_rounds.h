@@ -23,7 +23,7 @@ struct MhaResult {
 
 struct MhaBaseline {
   int threads = 1;
-  std::string library{};  // whose sgemm is the fastest; empty: none was found
+  std::string library{};  // the library with the fastest sgemm; empty: none was found
   Samples sgemm_gflops{};
 };
 
@@ -31,9 +31,9 @@ struct MhaReport {
   std::vector<MhaBaseline> baselines;  // one per number of threads
   std::vector<MhaResult> results;
 
-  // Time relative to the same useful work at the rate of sgemm.
+  // The time divided by the time of the same useful work at the rate of sgemm.
   std::optional<double> time_over_sgemm(const MhaResult& result) const;
-  // Time relative to packed qkv in f32, if that was timed too.
+  // The time divided by the time of packed qkv in f32, if that was timed too.
   std::optional<double> time_over_packed(const MhaResult& result) const;
 };
 
@@ -47,7 +47,7 @@ struct MhaPlan {
 };
 
 // Checks every variant, then times the rounds. If a result is wrong, nothing is timed and the samples stay empty.
-// `plan` has kv_heads and variants filled in.
+// kv_heads and variants of `plan` must be set.
 MhaReport run_mha_rounds(const MhaPlan& plan);
 
 }  // namespace rapt::bench

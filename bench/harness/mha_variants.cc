@@ -65,7 +65,7 @@ void multiply(const PackedMatrix& weights, const ConstTensorView& x, const Tenso
   weights.multiply(x, y, options);
 }
 
-// The library's layer.
+// rapt's layer, called as a whole.
 class WholeLayer : public MhaLayer {
  public:
   WholeLayer(MultiHeadAttention layer, bool causal, ReturnWeights weights) : layer_(std::move(layer)) {
@@ -97,7 +97,8 @@ MultiHeadAttention separate_layer(const MhaSizes& sizes, const MultiHeadAttentio
   return layer;
 }
 
-// A wrapper of single heads: each has its own projections and attention, and their outputs are concatenated.
+// A layer built of single heads: each head has its own projections and attention, and the outputs of all heads are
+// concatenated.
 class LayerOfHeads : public MhaLayer {
  public:
   LayerOfHeads(const MhaSizes& sizes, const MultiHeadAttention& parameters)
@@ -149,7 +150,7 @@ class LayerOfHeads : public MhaLayer {
   Scratch q_, k_, v_, combined_, scratch_;
 };
 
-// The packed products, with the plain formula in between.
+// The packed products, with attention by the plain formula between them.
 class PlainLayer : public MhaLayer {
  public:
   PlainLayer(const MhaSizes& sizes, const MultiHeadAttention& parameters)

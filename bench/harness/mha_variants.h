@@ -55,7 +55,7 @@ struct MhaSizes {
 
   std::int64_t head_size() const { return embed / heads; }
   std::int64_t key_width() const { return kv_heads * head_size(); }  // number of key elements per token
-  // Useful work: 2·M·N·K for each projection, 4·D for every (query, key) pair of a head that causal leaves visible.
+  // Useful work: 2·M·N·K for each projection, and 4·D for every (query, key) pair of a head that causal leaves visible.
   // Backward has two products per projection instead of one, and five per pair instead of two.
   double flops(MhaVariant variant = MhaVariant::packed) const;
 };
@@ -67,7 +67,8 @@ ReturnWeights weights_of(MhaVariant variant);
 
 double dropout_of(MhaVariant variant);
 
-// The library's layer, packed, with the parameters of `like` rounded to `type`, or with its own if `like` is null.
+// rapt's layer with one packed projection. Its parameters are those of `like` rounded to `type`; if `like` is null,
+// they are drawn from a fixed seed.
 MultiHeadAttention packed_layer(const MhaSizes& sizes, DType type, const MultiHeadAttention* like = nullptr,
                                 double dropout = 0.0);
 
@@ -77,14 +78,14 @@ struct MhaCall {
   ConstTensorView x{};   // (B, L, E)
   TensorView out{};      // (B, L, E)
   TensorView weights{};  // (B, L, L) or (B, Hq, L, L), if the variant returns them
-  TensorView scores{};   // (B, Hq, L, L), if it writes them
+  TensorView scores{};   // (B, Hq, L, L), if the variant writes them
   // (B, L, E), for variants with backward.
   ConstTensorView dout{};
   TensorView dx{};
   int threads = 1;
 };
 
-// Keeps its memory between calls, so that timed calls do not allocate.
+// A layer of one variant. It keeps its memory between calls, so that timed calls do not allocate.
 class MhaLayer {
  public:
   MhaLayer() = default;

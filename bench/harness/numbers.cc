@@ -13,7 +13,7 @@
 namespace rapt::bench {
 namespace {
 
-// Four numbers per counter.
+// Each Philox counter gives four numbers.
 void fill(const std::span<float>& values, std::uint32_t stream) {
   constexpr std::size_t kBlock = 1 << 16;
   const std::size_t blocks = (values.size() + kBlock - 1) / kBlock;

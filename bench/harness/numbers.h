@@ -8,10 +8,10 @@
 
 namespace rapt::bench {
 
-// In [-1, 1); each number depends only on the stream and its index.
+// Random numbers in [-1, 1); each depends only on the stream and its own index.
 Tensor numbers(std::int64_t count, std::uint32_t stream, DType dtype);
 
-// |a − b| / |b|, over all elements; 0 if both are 0.
+// |a − b| / |b|, over all elements; 0 if a = b.
 double relative_error(const ConstTensorView& a, const ConstTensorView& b);
 double worse(double a, double b);  // NaN is worst
 

@@ -7,11 +7,12 @@
 
 namespace rapt::bench {
 
-// The seconds from the moment all threads start task(0) … task(threads - 1) to the end of the last.
+// Runs task(0) … task(threads - 1), each in its own thread. Returns the seconds from their common start to the end of
+// the last one.
 double seconds_on_threads(int threads, const std::function<void(int index)>& task);
 
-// Rounds of independent multiply-adds, on the widest vectors available. Returns the number of operations (two per
-// multiply-add and lane).
+// Computes `rounds` rounds of independent multiply-adds on the widest vectors available. Returns the number of
+// operations (two per multiply-add and lane).
 double fma_rounds(std::int64_t rounds);
 std::string_view fma_instructions();  // "avx512", "avx2", "neon", "scalar"
 

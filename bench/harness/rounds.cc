@@ -18,7 +18,7 @@ namespace {
 constexpr double kFmaSeconds = 0.02;
 constexpr std::size_t kStreamBytes = std::size_t{256} << 20;  // more than the caches of common machines hold
 
-// The baselines, per number of threads.
+// The baselines for each number of threads.
 class Baselines {
  public:
   explicit Baselines(const BenchPlan& plan, std::vector<BenchBaseline>& results) : plan_(plan), results_(results) {
@@ -34,7 +34,7 @@ class Baselines {
       streams_.emplace_back(kStreamBytes, each.threads);
       each.stream_way = streams_.back().way();
     }
-    // A warm-up, then as many rounds as fill the time of a sample.
+    // After a warm-up, finds how many rounds take kFmaSeconds.
     constexpr std::int64_t kTrial = 1 << 20;
     fma_rounds(kTrial);
     const double taken = seconds([] { fma_rounds(kTrial); });
@@ -131,7 +131,7 @@ std::int64_t repeats_for(double shortest, const std::function<void()>& work) {
 }
 
 double seconds_of_each(std::int64_t repeats, const std::function<void()>& work) {
-  if (repeats > 1) work();  // a short call would mostly measure cold caches
+  if (repeats > 1) work();  // warms the caches, which are cold after other cases
   const double taken = seconds([&] {
     for (std::int64_t n = 0; n < repeats; ++n) work();
   });
@@ -178,7 +178,7 @@ BenchReport run_rounds(const BenchPlan& plan) {
   }
   if (!all_good) return report;
 
-  for (TimedCall& timed : calls) {  // the check ran each case once; this is the second run
+  for (TimedCall& timed : calls) {  // the check ran each case before, so these calls are warm
     timed.repeats = repeats_of(plan.shortest_sample, seconds([&] {
                                  timed.call.run();
                                  timed.call.wait();
@@ -188,7 +188,7 @@ BenchReport run_rounds(const BenchPlan& plan) {
   if (plan.baseline) {
     baselines = std::make_unique<Baselines>(plan, report.baselines);
     for (std::size_t n = 0; n < calls.size(); ++n) {
-      if (plan.cases[n].backward) continue;  // never memory-bound: it reads much more than keys and values
+      if (plan.cases[n].backward) continue;  // not limited by the time to read keys and values
       plan.progress("warming up: stream of " + plan.cases[n].name());
       calls[n].stream = stream_of(calls[n].call);
       report.results[n].stream_way = calls[n].stream->way();

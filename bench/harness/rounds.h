@@ -18,9 +18,10 @@ using Progress = std::function<void(const std::string& now)>;
 
 double seconds(const std::function<void()>& work);
 
-// The number of calls with which a sample lasts this long, found with two calls, of which the first is a warm-up.
+// How many calls make a sample last about `shortest` seconds. The number is estimated by calling `work` twice: a
+// warm-up, then a timed call.
 std::int64_t repeats_for(double shortest, const std::function<void()>& work);
-// Time per call.
+// The time of a call, averaged over `repeats` calls.
 double seconds_of_each(std::int64_t repeats, const std::function<void()>& work);
 
 // Waits long enough for another library's threads to fall asleep after their last job.
@@ -34,7 +35,7 @@ class Samples {
   double median() const { return quantile(0.5); }
   double min() const { return quantile(0.0); }
   double max() const { return quantile(1.0); }
-  double quantile(double fraction) const;  // linear between neighbours
+  double quantile(double fraction) const;  // interpolated linearly between samples
   const std::vector<double>& values() const { return values_; }
 
  private:
@@ -44,7 +45,7 @@ class Samples {
 // The median over rounds of a / b; none if a or b was not measured.
 std::optional<double> median_ratio(const Samples& a, const Samples& b);
 
-// What the machine reaches with this many threads.
+// The rates that the machine reaches with a number of threads.
 struct BenchBaseline {
   int threads = 1;
   std::string sgemm_library{};  // empty: none was found
@@ -60,7 +61,7 @@ struct BenchResult {
   Samples ms{};
   Samples gflops{};
   Samples gbps{};
-  std::string stream_way{};  // of reading only the case's own keys and values; empty: not requested
+  std::string stream_way{};  // the fastest way to read the case's keys and values; empty: not requested
   Samples stream_gbps{};
   Samples streams_gbps{};  // the same memory, read as several streams at once if that is faster
   Samples host_us{};       // time until a call on a GPU is enqueued

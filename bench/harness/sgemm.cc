@@ -10,7 +10,7 @@ namespace {
 
 struct Candidate {
   const char* name;                  // as reported
-  std::array<const char*, 2> files;  // file names for the loader; the first that exists
+  std::array<const char*, 2> files;  // file names for the loader; the first that exists is used
   const char* product;
   const char* set_threads;
 };
@@ -37,7 +37,7 @@ std::vector<SgemmLibrary> SgemmLibrary::find() {
   for (const Candidate& candidate : kCandidates) {
     void* handle = nullptr;
     for (const char* file : candidate.files) {
-      if (handle == nullptr) handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);  // never closed, because its threads live on
+      if (handle == nullptr) handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);  // never closed: its threads keep running
     }
     if (handle == nullptr) continue;
     SgemmLibrary library;

@@ -39,7 +39,7 @@ double SgemmBaseline::gflops(const SgemmLibrary& library, int threads) {
   return 2.0 * static_cast<double>(kSize * kSize * kSize) / taken / 1e9;
 }
 
-// Small integers, whose sums are exact in f32 in any order.
+// Checks two elements of C. A and B hold small integers, whose sums are exact in f32 in any order.
 void SgemmBaseline::require_right(const SgemmLibrary& library) const {
   for (const std::int64_t row : {std::int64_t{0}, kSize - 1}) {
     const std::int64_t column = kSize - 2;

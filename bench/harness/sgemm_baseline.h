@@ -8,12 +8,12 @@
 
 namespace rapt::bench {
 
-// C = A · B of 2048³ in f32, with the libraries found.
+// Times C = A · B in f32 with m = n = k = 2048, for each library that was found.
 class SgemmBaseline {
  public:
   SgemmBaseline();
 
-  // The fastest library with that many threads, after a warm-up of each; null if there is none.
+  // The fastest library with that many threads, after a warm-up of each library; null if there is none.
   const SgemmLibrary* fastest(int threads);
   double gflops(const SgemmLibrary& library, int threads);
 

@@ -13,7 +13,7 @@ namespace {
 using Read = std::uint64_t (*)(const std::byte* data, std::size_t bytes);
 
 // Sums 512 bytes per step, from kStreams positions at once, in eight chains. It is a macro for the same reason as
-// RAPT_MULTIPLY_ADD in peak.cc. kPrefetch 0: no prefetch.
+// RAPT_MULTIPLY_ADD in peak.cc. With kPrefetch 0 there is no prefetch.
 #define RAPT_READ(Vector, kStreams, kPrefetch)                                  \
   constexpr std::size_t kEach = 512 / (kStreams);                               \
   constexpr std::size_t kLoads = kEach / sizeof(Vector);                        \
@@ -85,7 +85,7 @@ std::span<const Way> ways() {
 
 using Bytes = FastestRead::Bytes;
 
-// Each thread reads its own part of everything; parts begin at page boundaries.
+// Divides each piece of memory among the threads. The parts begin at multiples of a page.
 std::vector<std::vector<Bytes>> shared_out(const std::vector<Bytes>& data, int threads) {
   constexpr std::size_t kPage = 4096;
   std::vector<std::vector<Bytes>> shares(static_cast<std::size_t>(threads));
@@ -104,7 +104,7 @@ std::vector<std::vector<Bytes>> shared_out(const std::vector<Bytes>& data, int t
 
 FastestRead::FastestRead(std::size_t bytes, int threads)
     : memory_({static_cast<std::int64_t>(bytes / sizeof(float))}), bytes_(bytes / sizeof(float) * sizeof(float)) {
-  // Written, because untouched pages all map to one page of zeros, which stays in cache.
+  // The memory is written once, because untouched pages all map to one page of zeros, which stays in cache.
   std::ranges::fill(memory_.values<float>(), 1.0F);
   shares_ = shared_out({std::as_bytes(memory_.values<float>())}, threads);
   find_way();

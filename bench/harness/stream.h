@@ -13,8 +13,8 @@ namespace rapt::bench {
 
 // A streaming read goes through memory once, from its first byte to its last. It can be done in several ways (vectors
 // of several widths, with and without prefetch); the fastest on this machine, for this many bytes and threads, is found
-// at the start and then used. Reading four or eight streams at once can be even faster, because more memory banks are
-// busy; that is measured separately.
+// in the constructor and then used. Reading four or eight streams at once can be even faster, because more memory banks
+// are busy; its rate is measured separately (gbps_of_all).
 class FastestRead {
  public:
   using Bytes = std::span<const std::byte>;
@@ -32,7 +32,7 @@ class FastestRead {
   double gbps(std::size_t way, std::int64_t times) const;
 
   Tensor memory_;
-  std::vector<std::vector<Bytes>> shares_;  // of each thread
+  std::vector<std::vector<Bytes>> shares_;  // the pieces that each thread reads
   std::size_t bytes_ = 0;
   std::size_t way_ = 0, way_of_all_ = 0;
 };

@@ -13,7 +13,7 @@ TYPES = {"f32": numpy.float32, "bf16": ml_dtypes.bfloat16, "f16": numpy.float16}
 class Case:
     batch: int = 1
     heads: int = 8
-    length: int = 1024  # of queries
+    length: int = 1024  # the number of queries
     dim: int = 64
     causal: bool = False  # if there are more or fewer keys, the last query sees the last key
     window: tuple = None  # (left, right)
@@ -21,7 +21,7 @@ class Case:
     kv_heads: int = None  # default: as many as heads
     keys: int = None  # default: as many as queries
     dtype: str = "f32"
-    weights: bool = False  # also their mean over heads, (B, L, L)
+    weights: bool = False  # also computes their mean over heads, (B, L, L)
 
     def __post_init__(self):
         object.__setattr__(self, "kv_heads", self.kv_heads or self.heads)
@@ -48,7 +48,7 @@ class Case:
 
     @property
     def flops(self):
-        """Useful work: only pairs that causal and window leave visible."""
+        """Useful work: that of the pairs that causal and window leave visible."""
         places = numpy.arange(self.length) + self.keys - self.length
         first, last = numpy.zeros_like(places), numpy.full_like(places, self.keys - 1)
         if self.causal:
@@ -65,7 +65,7 @@ class Case:
 
 
 class Inputs:
-    """q, k, v as (B, H, L, D), and masks that are equivalent to the case's options."""
+    """q, k and v as (B, H, L, D), and the mask of the case, if it has one."""
 
     def __init__(self, case):
         random = numpy.random.default_rng(1)
@@ -85,7 +85,7 @@ class Inputs:
 
     @staticmethod
     def window_mask(case):
-        """For peers without a window option: true where a key is seen, (L, L)."""
+        """The mask for peers without a window option: (L, L), true where a key is seen."""
         place = numpy.arange(case.length)
         distance = place[None, :] - place[:, None]
         return (distance >= -case.window[0]) & (distance <= case.window[1])
@@ -100,7 +100,7 @@ class LayerCase:
     embed: int = 768
     heads: int = 12
     causal: bool = True
-    weights: bool = False  # also their mean over heads, (B, L, L)
+    weights: bool = False  # also computes their mean over heads, (B, L, L)
     dtype: str = "f32"
     dropout = 0.0  # none outside training
 
@@ -124,7 +124,7 @@ class LayerCase:
 
     @property
     def bytes(self):
-        """Of the parameters."""
+        """The size of the parameters."""
         return 4 * (4 * self.embed**2 + self.embed)
 
 
@@ -162,7 +162,7 @@ class BackwardCase:
 
     @property
     def flops(self):
-        """Five products, where forward has two."""
+        """Backward has five products; forward has two."""
         return 2.5 * self.forward.flops
 
     @property
@@ -200,7 +200,7 @@ class TrainingCase(LayerCase):
 
 
 class TrainingInputs(LayerInputs):
-    """Also dout, as (B, L, E)."""
+    """The inputs of LayerCase, and dout as (B, L, E)."""
 
     def __init__(self, case):
         super().__init__(case)
@@ -226,7 +226,7 @@ def in_every_type(case):
 
 
 def groups(quick):
-    """All groups; `quick`: small ones of every kind, to try the scripts."""
+    """All groups. With `quick` their cases are small, to try the scripts."""
     lengths, dims, long = ([64], [32], 256) if quick else ([512, 1024, 2048, 4096], [64, 128], 8192)
     found = [Group("lengths", (Case(8, 12, 128, 64), Case(8, 12, 128, 64, causal=True)))]
     for dim in dims:
@@ -261,7 +261,8 @@ def groups(quick):
         found.append(Group("backward of one head", (case, dataclasses.replace(case, causal=True)), threads=(2,),
                            peers=("PyTorch",)))
 
-    # The notes' comparison. Its calls take half a second, those of the plain formula two: a few rounds suffice.
+    # Ways to build the layer. A call takes half a second, or two seconds with the plain formula, so a few rounds
+    # suffice.
     layer = LayerCase(2, 64, 64, 4) if quick else LayerCase()
     found.append(Group("layer", (layer,), peers=("PyTorch",), most_rounds=5))
     found.append(Group("layer with weights", (dataclasses.replace(layer, weights=True),), peers=("PyTorch",),

@@ -3,8 +3,8 @@
 
     compare.py LIBRARY RESULT.json [--rounds N] [--quick] [--only GROUP]
 
-In every round each contestant computes every case of a group once, in an order that changes from round to round.
-Results are compared before anything is timed.
+In every round each contestant is timed once on every case of a group, in an order that changes from round to round.
+Results are compared before the rounds begin.
 """
 
 import argparse
@@ -23,11 +23,11 @@ import contestants
 import layers
 import training
 
-MOST_ERROR = {"f32": 1e-5, "bf16": 1e-2, "f16": 2e-3}  # 16 bits: one rounding, or two if weights are rounded too
+MOST_ERROR = {"f32": 1e-5, "bf16": 1e-2, "f16": 2e-3}  # in 16 bits: one rounding, or two if weights are rounded too
 SHORTEST_SAMPLE = 0.01  # seconds; a faster call is repeated within a sample
 LONG_CALL = 0.05  # seconds; a shorter call first runs once untimed, to warm the caches and wake its threads
-# Threads of PyTorch and ONNX Runtime keep spinning for a while after a call. After this pause they are asleep, and take
-# no time from the next measurement. No settings are changed.
+# Threads of PyTorch and ONNX Runtime keep spinning for a while after a call. After this pause they sleep, and take no
+# time from the next measurement. Their settings are not changed.
 SETTLE = 0.1
 SHORTEST_GROUP = 10.0  # seconds; a group that finishes sooner gets more rounds than requested
 
@@ -60,7 +60,7 @@ class Entry:
         one = timed(lambda: answers.append(self.run()))
         self.answer = contestant.array(answers[0])
         self.short = one < LONG_CALL
-        if self.short:  # again, warm
+        if self.short:  # timed again with warm caches
             one = timed(self.run)
         self.repeats = max(1, round(SHORTEST_SAMPLE / one + 0.5)) if one < SHORTEST_SAMPLE else 1
 
@@ -146,7 +146,7 @@ def main():
     parser.add_argument("result")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--quick", action="store_true", help="small cases, to try the scripts")
-    parser.add_argument("--only", help="groups whose name begins so, to look at one thing again")
+    parser.add_argument("--only", help="time only the groups whose name begins with ONLY")
     arguments = parser.parse_args()
 
     cores = len(os.sched_getaffinity(0))

@@ -1,7 +1,7 @@
 """The contestants. Each has `prepare(case, inputs, threads)`, which does everything that a program would do once
-(loading, layout, sessions) and returns a call that computes the result. If there are several ways, it returns a
-dictionary of calls: the caller times them and keeps the fastest. `takes` is the kind of case. `array(answer)` is the
-result as one f32 array."""
+(loading, layout, sessions) and returns a function that computes the result. If there are several ways, it returns a
+dictionary of functions: the caller times them and keeps the fastest. `takes` is the class of its cases.
+`array(answer)` is the result as one f32 array."""
 
 import ctypes
 import math
@@ -138,8 +138,8 @@ class PyTorchFolded(PyTorch):
 
 
 class OnnxRuntime:
-    """ONNX's Attention, or ONNX Runtime's MultiHeadAttention if that is faster; inputs and output are bound in
-    place."""
+    """ONNX's Attention, or ONNX Runtime's MultiHeadAttention if that is faster. Inputs and output are bound to
+    existing memory."""
 
     name = "ONNX Runtime"
     takes = Case
@@ -163,7 +163,7 @@ class OnnxRuntime:
         def tokens(x):  # (B, H, L, D) -> (B, L, H·D)
             return numpy.ascontiguousarray(x.transpose(0, 2, 1, 3)).reshape(case.batch, case.length, -1)
 
-        def heads(x):  # and back
+        def heads(x):  # (B, L, H·D) -> (B, H, L, D)
             return x.reshape(case.batch, case.length, case.heads, case.dim).transpose(0, 2, 1, 3)
 
         feed = {"q": tokens(inputs.q), "k": tokens(inputs.k), "v": tokens(inputs.v)}

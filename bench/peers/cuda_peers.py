@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""rapt on a GPU beside PyTorch's attention: cuDNN, flash and Flex, alternating in one process, and an 8192³ product.
+"""Times rapt on a GPU, PyTorch's attention (cuDNN, flash and Flex) and an 8192³ product, alternating in one process.
 
     cuda_peers.py time LIB [--rounds N] [--only REGEX] [--json FILE] [--one-chunk LIB]
     cuda_peers.py calls LIB ORDER [--only REGEX]        runs each call once, for ncu, and writes their order to ORDER
     cuda_peers.py behave LIB                            checks graphs, refusals, and a call after a CUDA error
     cuda_peers.py table [--times FILE] [--cycles NCU.csv --order ORDER] [--page FILE]
 
-LIB is librapt_gpu_api.so. `time` checks every answer against f64 first, then measures medians of alternating rounds.
-Goals are judged by cycles where there are any: cycles repeat within 1 %, whereas the clock of a card at its power limit
-varies.
+LIB is librapt_gpu_api.so. `time` first checks every answer against f64 (except with dropout), then measures medians of
+alternating rounds. Goals are judged by cycles where these were measured: cycles repeat within 1 %, whereas the clock of
+a card at its power limit varies.
 
     ncu --clock-control none --cache-control none --metrics sm__cycles_elapsed.max --csv --log-file ncu.csv \\
         python3 cuda_peers.py calls LIB order.json
@@ -28,8 +28,9 @@ TOKENS = 16384
 WIDTH = 2048  # heads × head size
 SEPARATOR = "spin_kernel"  # the kernel of torch.cuda._sleep, which separates two calls
 
-# A goal compares two contestants, of the same cell or of two cells, and has a floor and a target. It is a ratio of
-# speeds: for "a over b", the time of b is divided by the time of a. Only a goal of kind "part" is a ratio of times.
+# A goal compares two contestants, of the same cell or of two cells, and has a floor and a target. It compares speeds:
+# for "a over b", the time of b is divided by the time of a. Only a goal of kind "part" compares times: the time of a is
+# divided by the time of b.
 CELLS = []
 
 
@@ -100,7 +101,7 @@ goal("dropout 0.1, relative to rapt without dropout", "dropout/rapt", f"{FULL}/r
 goal("dropout 0.1, over PyTorch's fastest backend", "dropout/rapt", "dropout/best", 1.0, 1.2)
 LENGTHS = [4096, 512, 2048, 1024, 3072, 1536, 2560, 1536]
 assert sum(LENGTHS) == TOKENS
-EVEN = 2688  # about Σ n² / Σ n, in whole tiles of 128: equal lengths with as much work per key
+EVEN = 2688  # equal lengths with about as much work per key: Σ n² / Σ n, rounded up to tiles of 128
 cell("packed", [], lengths=LENGTHS)
 cell("even", [], lengths=[EVEN] * (TOKENS // EVEN))
 goal("packed lengths 512 to 4096, relative to equal lengths with as much work", "packed/rapt", "even/rapt", 0.85, 0.95, "rate")
@@ -161,7 +162,7 @@ def checked(message):
 
 
 class Rapt:
-    """A prepared call, which runs by one C call."""
+    """A prepared call of rapt, which runs as one C call."""
 
     def __init__(self, lib, cell, q, k, v, mask):
         import torch
@@ -218,7 +219,7 @@ def inputs(cell):
 
 
 def peer(name, cell, q, k, v, mask):
-    """PyTorch's backend as a function, which raises an error if it does not support the call."""
+    """A function that calls one backend of PyTorch. It raises an error if the backend does not support the call."""
     import torch
     import torch.nn.functional as F
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -246,7 +247,7 @@ def peer(name, cell, q, k, v, mask):
 
 
 def truth(cell, q, k, v, mask, b, h):
-    """One head in f64, in parts of its queries."""
+    """The output of one head in f64, computed 2048 queries at a time."""
     import torch
 
     q, k, v = (x[b, h].double() for x in (q, k, v))
@@ -275,7 +276,7 @@ def truth(cell, q, k, v, mask, b, h):
 
 
 def contestants(cell, libs):
-    """Functions by name, and the reasons why others are missing."""
+    """The contestants as functions by name, the reasons why others are missing, and the inputs."""
     import torch
 
     q, k, v, mask = inputs(cell)
@@ -294,7 +295,7 @@ def contestants(cell, libs):
 
 
 def errors(cell, runs, tensors):
-    """The relative error of each contestant, the larger of two heads'; none with dropout, where results differ."""
+    """The relative error of each contestant, the larger one of two heads. Empty with dropout, where results differ."""
     if cell.dropout:
         return {}
     found = {}
@@ -310,7 +311,7 @@ def errors(cell, runs, tensors):
 
 
 def milliseconds(runs, rounds, sample=0.03):
-    """Samples of each contestant in turn, in a random order every round."""
+    """The samples of each contestant. Every round takes one sample of each, in a random order."""
     import torch
 
     repeats = {}
@@ -339,7 +340,7 @@ def milliseconds(runs, rounds, sample=0.03):
 
 
 def host_microseconds(lib):
-    """The time of a call that enqueues a small problem, without waiting for the device."""
+    """The time that the host needs to enqueue a small call, without waiting for the device."""
     import torch
 
     small = Cell("small", [], n=128, d=128, batch=1, heads=1)
@@ -403,7 +404,7 @@ def run_time(args):
 
 
 def run_calls(args):
-    """Runs every call once, after a warm-up, each after a separator, for ncu to profile."""
+    """Runs every call once, each after a separator kernel, for ncu to profile."""
     import torch
 
     libs = {"rapt": library(args.lib)}
@@ -416,7 +417,7 @@ def run_calls(args):
             torch.cuda._sleep(1)
             run()
         torch.cuda._sleep(1)
-        order.append("")  # the kernels that the next cell's inputs and warm-up launch
+        order.append("")  # stands for the kernels that prepare the next cell
         del runs, tensors
     torch.cuda.synchronize()
     with open(args.order, "w", encoding="utf-8") as file:
@@ -425,7 +426,7 @@ def run_calls(args):
 
 
 def cycles_of(path, order):
-    """Cycles of each call: the sum of its kernels."""
+    """The cycles of each call: the sum over its kernels."""
     with open(path, encoding="utf-8") as file:
         rows = list(csv.reader(line for line in file if line.startswith('"')))
     head = rows[0]
@@ -480,7 +481,7 @@ def run_behave(args):
 
     for cell in (
         Cell("causal", [], n=1024, batch=2, causal=True),
-        Cell("packed", [], lengths=[100, 700, 224] * 40),  # more than fits in the parameters of a kernel
+        Cell("packed", [], lengths=[100, 700, 224] * 40),  # a list too long for the arguments of a kernel
         Cell("dropout", [], n=512, batch=2, dropout=0.1),
     ):
         run = Rapt(lib, cell, *inputs(cell))
@@ -532,7 +533,7 @@ def run_behave(args):
 
 
 def table(times, cycles):
-    """A row for each goal: the ratio in cycles and in time, floor, target."""
+    """A row for each goal: the ratio in cycles and in time, the floor, the target and the verdict."""
     measured = [("cycles", cycles or {})]
     if times:
         flat = {f"{name}/{who}": ms for name, each in times["cells"].items() for who, ms in each["ms"].items()}
@@ -595,7 +596,7 @@ def run_table(args):
 
 
 def page(times, text):
-    lines = ["# Attention on a GPU, beside PyTorch", ""]
+    lines = ["# Attention on a GPU, compared with PyTorch", ""]
     if times:
         lines += [
             f"{times['gpu']}, PyTorch {times['torch']}, cuDNN {times['cudnn']}. The numbers are medians of {times['rounds']} alternating rounds on",
@@ -620,7 +621,7 @@ def page(times, text):
             rate["gemm"] = 2 * 8192**3 / each["ms"]["gemm"] / 1e9
             shown = " | ".join(f"{rate[who]:.0f}" if who in rate else "–" for who in ("rapt", "cudnn", "flash", "flex", "gemm"))
             lines.append(f"| {name} | {shown} |")
-        lines += ["", "bench/peers/cuda_peers.py measures and writes this page.", ""]
+        lines += ["", "bench/peers/cuda_peers.py takes these measurements and writes this page.", ""]
     return "\n".join(lines)
 
 

@@ -8,7 +8,8 @@ import textwrap
 
 PLACE = re.compile(r"(<!-- ratios, by make bench -->\n).*?(<!-- end of ratios -->)", re.S)
 PEERS = ("PyTorch", "ONNX Runtime")
-# One line of the table: its name, the groups of bench/peers/cases.py that it covers, and which of their cases.
+# The rows of the table: the name of a row, the groups of bench/peers/cases.py that it covers, and a function that
+# selects their cases.
 LINES = (
     ("full", ("lengths", "masks", "window"), lambda case: case["plain"] and not case["causal"]),
     ("causal", ("lengths",), lambda case: case["causal"]),
@@ -61,7 +62,7 @@ WORDS = {
 
 
 def family(peer):
-    """The peer's name without the way it is called: a line shows our worst ratio over all ways to call PyTorch."""
+    """The peer's name without the way it is called: a row covers all ways to call PyTorch."""
     return peer.partition(",")[0]
 
 
@@ -95,7 +96,7 @@ def speed_table(words, records):
 
 
 def ahead_table(words, records):
-    """Each case in which a peer is faster, the worst of each machine first."""
+    """Each case in which a peer is faster, with the worst ratio of each machine first."""
     found = {}
     for record in records:
         for case in record["cases"]:

@@ -2,8 +2,8 @@
 
 
 def of_bests(above, below):
-    """The best of one list of times over the best of another. Other load on the machine makes times longer, and not all
-    by the same factor: a call that uses two cores loses more than one that uses a single core."""
+    """The best time of `above` divided by the best time of `below`. Other load on the machine makes times longer, and
+    not all by the same factor: a call that uses two cores loses more than one that uses a single core."""
     return min(above["ms"]) / min(below["ms"])
 
 
@@ -18,13 +18,13 @@ def entries_of(peers, *about, **wanted):
 
 
 def twin_of(group, entry, **changes):
-    """The entry of the same rounds that differs only in these fields; None if there is none."""
+    """The entry of the same group that differs from `entry` only in these fields; None if there is none."""
     wanted = {key: entry[key] for key in ("case", "contestant", "threads")} | changes
     return next((each for each in group["entries"] if all(each[k] == v for k, v in wanted.items())), None)
 
 
 def measured(run, ratio, **wanted):
-    """A ratio of the matching cases of a run of `rapt bench`."""
+    """The values of the field `ratio` in the matching cases of a run of `rapt bench`."""
     return [
         case[ratio] for case in run["cases"]
         if all(case[key] == value for key, value in wanted.items()) and case[ratio] is not None
@@ -42,7 +42,7 @@ def is_first(group, entry):
 
 
 def over_peer(peers, peer, keep, causal):
-    """The peer's time over ours, for the cases without masks and windows that `keep` accepts."""
+    """The peer's time divided by rapt's, for the cases without masks and windows that `keep` accepts."""
     found = []
     for group, entry in entries_of(peers, "lengths", "masks", "window", contestant="rapt", causal=causal):
         other = twin_of(group, entry, contestant=peer)
@@ -60,7 +60,7 @@ def over_peer_in(peers, peer, about, keep=lambda group, entry: True):
 
 
 def over_first(peers, about):
-    """rapt's time for the other cases of a group over its time for the first, plain one."""
+    """For each other case of a group, rapt's time divided by its time for the first, plain case."""
     return [
         of_bests(entry, twin_of(group, entry, case=group["cases"][0]))
         for group, entry in entries_of(peers, about, contestant="rapt") if not is_first(group, entry)
@@ -123,11 +123,11 @@ def goals(runs, peers):
         ("packed product, 32 rows", 1.1, 1.3, measured(product, "over_sgemm", rows=32), True),
         ("packed product, 1 row: weights' bytes over a streaming read's", 0.9, 0.97,
          measured(product, "over_stream", rows=1), True),
-        ("the notes' layer, packed qkv: time over its work at sgemm's rate", 1.18, 1.08,
+        ("the layer, packed qkv: time over that of the same work at sgemm's rate", 1.18, 1.08,
          measured(mha, "time_over_sgemm", variant="packed"), False),
-        ("the notes' layer over PyTorch's, need_weights=False", 1.15, 1.4, over_peer_in(peers, "PyTorch", "layer"),
+        ("the layer over PyTorch's, need_weights=False", 1.15, 1.4, over_peer_in(peers, "PyTorch", "layer"),
          True),
-        ("the notes' layer with mean weights over PyTorch's, need_weights=True", 1.5, 2.2,
+        ("the layer with mean weights over PyTorch's, need_weights=True", 1.5, 2.2,
          over_peer_in(peers, "PyTorch", "layer with weights"), True),
         ("the layer, one token on 8192 cached: time over a streaming read of its bytes", 1.25, 1.1,
          measured(layer_decode, "time_over_stream", type="f32", paged=False), False),
@@ -149,9 +149,9 @@ def goals(runs, peers):
          True),
         ("backward of 1 head on 2 threads, over PyTorch", 1.6, 1.9,
          over_peer_in(peers, "PyTorch", "backward of one head"), True),
-        ("training the notes' layer, over PyTorch's layer and class", 1.15, 1.3,
+        ("training the layer, over PyTorch's layer and class", 1.15, 1.3,
          over_peer_in(peers, "PyTorch", "training") + over_peer_in(peers, "PyTorch, SDPA", "training"), True),
-        ("training it with dropout 0.1", 2.0, 3.0,
+        ("training the layer with dropout 0.1", 2.0, 3.0,
          over_peer_in(peers, "PyTorch", "training with dropout")
          + over_peer_in(peers, "PyTorch, SDPA", "training with dropout"), True),
     ]

@@ -1,4 +1,4 @@
-// rapt as the GPU comparison calls it: a C function over device pointers, loaded by cuda_peers.py, so that rapt and
+// rapt for the comparison on a GPU: C functions that take device pointers, loaded by cuda_peers.py, so that rapt and
 // PyTorch alternate in one process.
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace {
 
-// Null, or an error message, valid until this thread's next call.
+// Runs `work`. Returns null, or an error message that is valid until this thread's next call.
 const char* message_of(const std::function<void()>& work) {
   static thread_local std::string message;
   try {
@@ -37,7 +37,7 @@ extern "C" {
 // cuda_peers.py declares the same fields in the same order. A tensor is (B, H, L, D), or (B, Hq, Lq, Lk) for a mask,
 // with strides in elements; types: 0 f32, 1 bf16, 2 f16, 3 bool.
 struct RaptGpuTensor {
-  void* data;  // null: none
+  void* data;  // null: the tensor is absent
   std::int64_t sizes[4];
   std::int64_t strides[4];
   std::int32_t type;
@@ -48,7 +48,7 @@ struct RaptGpuCall {
   RaptGpuTensor mask;  // bool: true keeps the key; other types are added
   void* lse;           // null, or f32 (B, Hq, Lq), contiguous
   void* stream;        // cudaStream_t
-  void* workspace;     // null: the call allocates its own
+  void* workspace;     // null: the call allocates its own workspace
   std::size_t workspace_bytes;
   const std::int64_t* starts;  // null, or the starts of packed sequences, for both queries and keys
   std::int64_t starts_count;
@@ -102,7 +102,7 @@ struct Call {
 
 extern "C" {
 
-// Returns when the work is enqueued.
+// Returns as soon as the work is enqueued.
 const char* rapt_gpu_attention(const RaptGpuCall* given) {
   return message_of([&] {
     const Call call(*given);

@@ -87,7 +87,7 @@ class PyTorchLayer(contestants.PyTorch):
 
     def prepare(self, case, inputs, threads):
         hidden = torch.ones(case.length, case.length, dtype=torch.bool).triu(1)
-        mask = torch.zeros(hidden.shape).masked_fill(hidden, -math.inf)  # additive already: nothing to convert
+        mask = torch.zeros(hidden.shape).masked_fill(hidden, -math.inf)  # additive: the module converts nothing
         x, module = inputs.x, inputs.module
         if case.weights:
             return self._finish(inputs, threads, lambda: module(x, x, x, attn_mask=mask, need_weights=True))
@@ -99,12 +99,12 @@ class PyTorchLayer(contestants.PyTorch):
         return {"is_causal": without_weights(is_causal=True), "attn_mask": without_weights()}
 
     def _finish(self, _inputs, threads, forward):
-        """The timed call."""
+        """The function that is timed: forward only."""
         return self._call(threads, forward)
 
 
 class PyTorchClass(contestants.PyTorch):
-    """The layer class of the notes, with one Linear for q, k and v, and one for the output."""
+    """A layer written by hand in PyTorch, with one Linear for q, k and v, and one for the output."""
 
     takes = cases.LayerCase
 

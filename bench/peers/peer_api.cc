@@ -1,5 +1,5 @@
-// rapt for the benchmark against its peers: C functions with plain pointers, loaded by compare.py, so that rapt and its
-// peers alternate in one process.
+// rapt for the benchmark against its peers: C functions with plain pointers, loaded by compare.py (through
+// contestants.py, layers.py and training.py), so that rapt and its peers alternate in one process.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// Null, or an error message, valid until this thread's next call.
+// Runs `work`. Returns null, or an error message that is valid until this thread's next call.
 const char* message_of(const std::function<void()>& work) {
   static thread_local std::string message;
   try {
@@ -31,14 +31,15 @@ const char* message_of(const std::function<void()>& work) {
 
 extern "C" {
 
-// contestants.py declares the same fields in the same order. Everything is contiguous and (B, H, L, D).
+// contestants.py declares the same fields in the same order. Tensors are contiguous and, where nothing else is said,
+// (B, H, L, D).
 struct RaptPeerCall {
   const void* query;
   const void* key;
   const void* value;
   void* out;
   const void* mask;     // null, or (B, Hq, Lq, Lk), or (Lq, Lk): bool (true is kept) or float (added)
-  float* mean_weights;  // null, or (B, Lq, Lk): their mean over heads
+  float* mean_weights;  // null, or (B, Lq, Lk): the mean of the weights over heads
   std::int64_t batch, heads, kv_heads, queries, keys, dim;
   std::int64_t window_left, window_right;  // −1: open
   std::int32_t type;                       // of q, k, v and out: 0 f32, 1 bf16, 2 f16
@@ -77,7 +78,8 @@ const char* rapt_peer_attention(const RaptPeerCall* call) {
   });
 }
 
-// training.py declares the same fields in the same order. f32, contiguous and (B, H, L, D); lse is (B, H, L).
+// training.py declares the same fields in the same order. Tensors are f32, contiguous and (B, H, L, D); lse is (B, H,
+// L).
 struct RaptPeerBackward {
   const float* query;
   const float* key;
@@ -120,14 +122,14 @@ const char* rapt_peer_backward(const RaptPeerBackward* call) {
   });
 }
 
-// layers.py declares the same fields in the same order. Self-attention; f32, contiguous, batch first; E numbers in a
-// token.
+// layers.py declares the same fields in the same order. A layer of self-attention: f32, contiguous, batch first, with E
+// numbers in a token.
 struct RaptPeerLayer {
   const float* in_proj_weight;   // (3·E, E)
   const float* out_proj_weight;  // (E, E)
   const float* out_proj_bias;    // (E)
   std::int64_t embed, heads;
-  double dropout;  // of the weights, in training
+  double dropout;  // the rate in training
 };
 
 struct RaptPeerLayerCall {
@@ -182,7 +184,7 @@ const char* rapt_peer_layer_forward(RaptPeerLayerHandle* handle, const RaptPeerL
   });
 }
 
-// training.py declares the same fields in the same order. All are (B, L, E).
+// training.py declares the same fields in the same order. All tensors are (B, L, E).
 struct RaptPeerStep {
   const float* x;
   const float* dout;

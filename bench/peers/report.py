@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the page of this machine and its record in docs/benchmarks, and the tables in both READMEs, from a run's results.
+"""Writes this machine's page and record in docs/benchmarks, and the tables in both READMEs, from the results of a run.
 
     report.py FOLDER ROOT                docs/benchmarks/MACHINE.md and .json of ROOT, and its READMEs
     report.py FOLDER --page PAGE.md      that page alone
@@ -69,7 +69,7 @@ def decode_table(decode):
              f"{case['gbps']:.1f}", f"{case['stream_gbps']:.1f}", case["stream_way"], ratio(case["over_stream"]),
              ratio(case["over_streams"])]
             for case in decode["cases"]]
-    return table(["case", "threads", "rapt, ms", "GB/s", "streaming read, GB/s", "by", "rapt over it",
+    return table(["case", "threads", "rapt, ms", "GB/s", "streaming read, GB/s", "read by", "rapt over that read",
                   "over the fastest read"], rows)
 
 
@@ -120,7 +120,8 @@ def layer_table(mha):
     rows = [[case["name"].removesuffix(f" t{case['threads']}"), str(case["threads"]), f"{case['ms_median']:.0f}",
              f"{case['gflops']:.0f}", ratio(case["time_over_sgemm"]), ratio(case["time_over_packed"])]
             for case in mha["cases"]]
-    return table(["variant", "threads", "ms", "GFLOP/s", "over its work at sgemm's rate", "over packed qkv"], rows)
+    return table(["variant", "threads", "ms", "GFLOP/s", "time over sgemm's for the same work", "time over packed qkv's"],
+                 rows)
 
 
 def layer_sizes(mha):
@@ -175,7 +176,7 @@ def training_table(mha, peers):
         rows.append(["0.1" if dropout else "none", str(ours["threads"]), milliseconds(ours),
                      ratio(alone and alone["time_over_sgemm"]), *beside(group, ours, "PyTorch"),
                      *beside(group, ours, "PyTorch, SDPA")])
-    return table(["dropout", "threads", "rapt, ms", "over its work at sgemm's rate", "PyTorch's layer, ms",
+    return table(["dropout", "threads", "rapt, ms", "time over sgemm's for the same work", "PyTorch's layer, ms",
                   "speedup", "PyTorch's class, ms", "speedup"], rows)
 
 
@@ -186,7 +187,7 @@ def peer_table(peers):
         header += [f"{name}, ms", "speedup"]
     rows, seen = [], set()
     for group, ours in goals.entries_of(peers, *PART_ONE, contestant="rapt"):
-        if (ours["case"], ours["threads"]) in seen:  # the plain case of a group about masks
+        if (ours["case"], ours["threads"]) in seen:  # in the table already, from another group
             continue
         seen.add((ours["case"], ours["threads"]))
         row = [ours["case"], str(ours["threads"]), milliseconds(ours)]
@@ -202,7 +203,7 @@ def own_ratios(peers):
         first = goals.twin_of(group, ours, case=group["cases"][0])
         second = goals.twin_of(group, ours, threads=2)
         if group["about"] != "lengths" and not goals.is_first(group, ours):
-            rows.append([ours["case"], "time over the same without", ratio(goals.of_bests(ours, first))])
+            rows.append([ours["case"], "time over that of the plain case", ratio(goals.of_bests(ours, first))])
         elif ours["threads"] == 1 and second:
             rows.append([ours["case"], "rate of 2 threads over 1", ratio(goals.of_bests(ours, second))])
     return table(["case", "", "ratio"], [[case, what, value] for case, what, value in rows])

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Times rapt against the machine's matrix product and against PyTorch and ONNX Runtime, and writes this machine's page in
+# Times rapt and, for comparison, the machine's matrix product, PyTorch and ONNX Runtime. Writes this machine's page in
 # docs/benchmarks and the tables in README.md and README.zh-CN.md.
 #
 #   bench/peers/run.sh BUILD [--quick]     BUILD: where rapt was built with RAPT_BUILD_BENCH=ON
 #
 # With --quick the cases are small, to try the scripts, and the page is written beside the results instead.
-# scripts/peers.sh makes the environment with the peers.
+# scripts/peers.sh makes the Python environment with the peers.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=bench/peers
@@ -59,6 +59,6 @@ bench=("$build/rapt" bench attention --threads "$threads" --reps "$rounds" --bas
 
 compare=("$build/bench/librapt_peer_api.so" "$results/peers.json" --rounds "$rounds")
 if [ -n "$quick" ]; then compare+=(--quick); fi
-# -B: no compiled files in the tree.
+# -B: Python writes no compiled files into the tree.
 "$venv/bin/python" -B "$here/compare.py" "${compare[@]}"
 "$venv/bin/python" -B "$here/report.py" "$results" "${page[@]}"

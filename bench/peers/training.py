@@ -1,4 +1,4 @@
-"""The contestants for gradients. The contract is that of contestants.py."""
+"""The contestants for gradients, with the interface of contestants.py."""
 
 import contextlib
 import ctypes
@@ -87,7 +87,7 @@ class RaptTraining(layers.RaptLayer):
         call = _Step(x.data_ptr(), inputs.dout.data_ptr(), out.data_ptr(), dx.data_ptr(), case.batch, case.length,
                      case.causal, threads)
         train, reference = self._library.rapt_peer_layer_train, ctypes.byref(call)
-        self.require_good(train(handle, reference))  # allocates its gradients
+        self.require_good(train(handle, reference))  # the first step allocates the gradients
         gradients = [self._gradient(handle, n, each) for n, each in enumerate(module.parameters())]
 
         def run():

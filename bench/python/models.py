@@ -3,10 +3,10 @@
 
     bench/python/models.py [--model gpt2|llama]… [--prefill N] [--decode N] [--rounds N] [--threads N] [--json FILE]
 
-The models are GPT-2 in its original size and a small Llama with fewer key heads, with random float32 weights, on the
-CPU. Two things are timed: prefill with N tokens, and decoding N tokens one by one. Each measurement runs in its own
-process, so that its peak memory can be measured; the two implementations alternate. Below 1.00, rapt needs less. Before
-anything is timed, both must give the same logits.
+The models are GPT-2 in its smallest size (124 million parameters) and a small Llama whose query heads share key heads,
+with random float32 weights, on the CPU. Two things are timed: prefill with N tokens, and decoding N tokens one by one.
+Each measurement runs in its own process, so that its peak memory can be measured; the two implementations alternate. A
+ratio below 1.00 means that rapt needs less time or memory. In every round, both must give the same logits.
 
 It needs the environment of `make test-interop`.
 """
@@ -21,7 +21,7 @@ import time
 
 IMPLEMENTATIONS = ("sdpa", "rapt")
 CONFIGS = {
-    "gpt2": ("GPT2Config", {}),  # 124 million numbers in 12 layers of 12 heads
+    "gpt2": ("GPT2Config", {}),  # 124 million parameters in 12 layers of 12 heads
     "llama": ("LlamaConfig", {"vocab_size": 32000, "hidden_size": 1024, "intermediate_size": 2816,
                               "num_hidden_layers": 16, "num_attention_heads": 16, "num_key_value_heads": 4}),
 }  # fmt: skip
@@ -36,7 +36,7 @@ def peak_mib():
 
 
 def make(name, implementation, longest):
-    """The model, the same for both implementations."""
+    """The model. Both implementations get the same weights."""
     import torch
     import transformers
 
@@ -50,7 +50,7 @@ def make(name, implementation, longest):
 
 
 def measure(what, name, implementation, prefill, decode, threads):
-    """Seconds, peak of memory and some logits, as a dict."""
+    """Seconds, the peak of memory (also before the timed call) and some logits, as a dict."""
     import torch
 
     if threads:
@@ -62,7 +62,7 @@ def measure(what, name, implementation, prefill, decode, threads):
     model = make(name, implementation, prefill + decode)
     tokens = torch.randint(model.config.vocab_size, (1, prefill), generator=torch.Generator().manual_seed(2))
     with torch.inference_mode():
-        model(tokens[:, :64])  # everything that is loaded lazily is loaded
+        model(tokens[:, :64])  # a first call loads what is loaded lazily
         before = peak_mib()
         if what == "prefill":
             began = time.perf_counter()
@@ -120,8 +120,8 @@ def main():
     parser.add_argument("--prefill", type=int, default=1024)
     parser.add_argument("--decode", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=0, help="0: as many as each takes by itself")
-    parser.add_argument("--json", help="a file for every measurement")
+    parser.add_argument("--threads", type=int, default=0, help="0: the default of each implementation")
+    parser.add_argument("--json", help="write all measurements to this file")
     given = parser.parse_args()
     print(f"{'':25} {'sdpa':>9} {'rapt':>9} {'':4} {'ratio':>6}   of {given.rounds} rounds")
     everything = {}

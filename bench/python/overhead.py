@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The overhead of a call of rapt.attention from Python, relative to the same call in C++.
+"""The overhead of calling rapt.attention from Python: its time minus that of the same call in C++.
 
     bench/python/overhead.py [--rounds N]
 
 The input is so small that the call itself takes about a microsecond. Python's call and a loop of C++ calls inside the
-extension module, on the same arrays, alternate; the minimum over many rounds counts, since other load can only increase
-the time. The C++ call writes to existing memory; Python's call allocates its result.
+extension module, on the same arrays, alternate; the minimum over many rounds counts, because other load can only
+increase the time. The C++ call writes to existing memory; Python's call allocates its result unless `out` is given.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import rapt
 from rapt import _rapt
 from rapt._options import Options
 
-CALLS = 500  # in one round: well under a time slice of the scheduler
+CALLS = 500  # in one round, which takes much less than a time slice of the scheduler
 
 
 def python_seconds(call, calls=CALLS):
@@ -38,7 +38,7 @@ def overhead(query, call, rounds, **options):
 
 
 def cases():
-    """Name, query, call, and the call it is compared with."""
+    """Name, query, the call from Python, and the options of the C++ call that it is compared with."""
     x = np.zeros((1, 1, 1, 16), np.float32)
     yield "NumPy", x, lambda: rapt.attention(x, x, x), {}
     out = np.empty_like(x)

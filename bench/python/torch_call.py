@@ -3,12 +3,13 @@
 
     bench/python/torch_call.py [--rounds N] [--lengths N,N,…]
 
-A tiny input: the minimum over many rounds, in µs, for rapt.torch.sdpa, with and without gradients to record, for
-rapt.attention on the same tensors, and for PyTorch's own function. Limit: 40 µs; goal: 15 µs.
+On a tiny input it prints the minimum time over many rounds, in µs, of rapt.torch.sdpa with and without recording for
+gradients, of rapt.attention on the same tensors, and of PyTorch's own function. The limit for rapt.torch.sdpa is 40 µs,
+the goal 15 µs.
 
-Larger inputs: rapt.torch.sdpa's time over that of the C++ call on the same memory, which the extension module runs in
-its own loop. The two alternate on one thread, and the minimum CPU time of each counts: other load can only increase it.
-Limit: 1.05 from 512 tokens on.
+On larger inputs it prints the time of rapt.torch.sdpa divided by that of the C++ call on the same memory, which the
+extension module runs in its own loop. The two alternate on one thread, and the minimum CPU time of each counts, because
+other load can only increase it. The limit is 1.05, from 512 tokens on.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import torch.nn.functional as F
 from rapt import _rapt
 from rapt._options import Options
 
-CALLS = 300  # of a tiny input in one round
+CALLS = 300  # on a tiny input, in one round
 TINY_BAR, TINY_GOAL, RATIO_BAR = 40.0, 15.0, 1.05
 
 

@@ -34,7 +34,7 @@ constinit const EngineRow kCudaEngine = {
                    const Workers& /*workers*/) { refuse(); },
         .plan = [](const ProductProblem& /*problem*/) -> Plan { refuse(); },
         .run = [](const ProductProblem& /*problem*/, const Plan& /*plan*/, const Buffers& /*buffers*/) { refuse(); }},
-    .layer = nullptr,  // without it, no device of this kind has memory
+    .layer = nullptr,  // null: no tensor can be on such a device
     .memory = nullptr,
 };
 

@@ -1,9 +1,9 @@
 // The arguments that CUDA kernels take by value: one attention call as plain data.
 //
-// src/cuda/build_arguments.cc builds them from an AttentionProblem. Every number here describes memory of the device;
-// every list of the call (sequences, masks, slopes, page table) is in one block of bytes, which is stored inside the
-// arguments if it is short, and in the workspace otherwise. Compiles with nvcc and, for the tests that run without a
-// GPU, with any C++20 compiler.
+// src/cuda/build_arguments.cc builds them from an AttentionProblem. Every pointer here is an address on the device. The
+// lists of the call (sequences, masks, slopes, page table, selected heads and queries) are in one block of bytes, which
+// is stored inside the arguments if it is short, and in the workspace otherwise. This header compiles with nvcc and,
+// for the tests that run without a GPU, with any C++20 compiler.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct DeviceTensor {
   }
 };
 
-// SequenceSpan (core/problem.h) in 32 bits.
+// SequenceSpan (core/problem.h) in 32-bit numbers.
 struct Sequence {
   std::int32_t batch = 0, index = 0;
   std::int32_t query_begin = 0, query_count = 0;
@@ -49,7 +49,7 @@ struct MaskTerm {
   MaskKind kind = MaskKind::keep;
 };
 
-// The lists of a call: offsets in bytes from the beginning of the block, which is 16-byte aligned.
+// Where the lists of a call begin: offsets in bytes within the block, which is aligned to 16 bytes.
 struct Lists {
   static constexpr std::uint32_t kInline = 2048;
 
@@ -66,7 +66,7 @@ struct Lists {
 // ResolvedDropout (core/problem.h).
 struct DropoutTerm {
   bool on = false;
-  std::uint64_t threshold = 0;  // a weight is kept iff its 32-bit word is at least this
+  std::uint64_t threshold = 0;  // a weight is kept if its random 32-bit word is not below this
   float keep_scale = 1.0F;
   std::uint32_t key[2] = {0, 0};
   std::uint32_t batch_start = 0, head_start = 0, query_start = 0;
@@ -86,7 +86,7 @@ struct Arguments {
   float scale = 1.0F, softcap = 0.0F;
   // Causal and window combined: position p sees keys p − left … p + right.
   std::int64_t left = 0, right = 0;
-  // Beyond that, position p sees those of keys 0 … first_keys − 1 that are not past p + right_of_first.
+  // In addition, position p sees the keys 0 … first_keys − 1, up to key p + right_of_first.
   std::int64_t first_keys = 0, right_of_first = 0;
   bool has_alibi = false;
   bool paged = false;
@@ -107,6 +107,6 @@ struct Arguments {
     return reinterpret_cast<const std::int32_t*>(lists.block() + lists.pages)[n];
   }
 };
-static_assert(sizeof(Arguments) <= 4000, "kernel parameters of every GPU since Turing");
+static_assert(sizeof(Arguments) <= 4000, "every GPU since Turing takes 4096 bytes of kernel parameters");
 
 }  // namespace rapt::cuda

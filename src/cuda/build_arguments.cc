@@ -13,8 +13,8 @@ namespace rapt::cuda {
 namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-// The shift of a page that holds the whole row. There are fewer than 2^30 keys then, so kernels may shift 32-bit
-// numbers.
+// The largest page_shift, for a page that holds a whole batch row. A paged call has at most 2^30 keys, so kernels may
+// shift 32-bit numbers.
 constexpr int kOnePageShift = 30;
 
 // The enumerators that kernels use have the same values as those of the options.
@@ -34,7 +34,8 @@ static_assert(static_cast<int>(CaptureStage::raw) == static_cast<int>(Stage::raw
 
 std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
-// Writes lists one after another. Without a block it only counts bytes, so that both passes run the same code.
+// Writes lists one after another. Without a block it only counts their bytes, so the size of the block is computed by
+// the same code that fills it.
 class ListWriter {
  public:
   explicit ListWriter(std::byte* block) : block_(block) {}
@@ -61,7 +62,7 @@ class ListWriter {
   std::size_t used_ = 0;
 };
 
-// A view as a DeviceTensor, with its strides stored in these members, one for each dimension.
+// A view as a DeviceTensor. `places` names the members that receive the strides, one for each dimension.
 DeviceTensor placed(const ConstTensorView& view, std::initializer_list<std::int64_t DeviceTensor::*> places) {
   DeviceTensor tensor;
   if (!view.defined()) return tensor;
@@ -108,7 +109,7 @@ Chosen chosen_of(const std::vector<std::int64_t>& indices, ListWriter& writer) {
           .chosen = writer.list(indices.size(), [&](std::size_t n) { return narrow(indices[n]); })};
 }
 
-// Also lists the inverse, for `all` heads or queries.
+// Also writes the lists of the inverse; `all` is the number of heads or queries.
 Chosen chosen_of(const std::vector<std::int64_t>& indices, std::int64_t all, ListWriter& writer) {
   Chosen chosen = chosen_of(indices, writer);
   if (indices.empty()) return chosen;
@@ -229,7 +230,7 @@ std::string cannot(const AttentionProblem& problem) {
   std::string reason;
   const auto fits = [&](const char* what, std::int64_t number, std::int64_t most = kMost) {
     if (number <= most && number >= -most) return;
-    reason = text("the cuda engine counts in 32 bits; ", what, " is ", number, ", more than ", most);
+    reason = text("the cuda engine counts in 32 bits; ", what, " is ", number, ", beyond the limit of ", most);
   };
   fits("the batch size", problem.query.size(0));
   fits("the number of queries", problem.query.size(2));
@@ -240,7 +241,7 @@ std::string cannot(const AttentionProblem& problem) {
   fits("the number of pages", problem.pages.used ? problem.key.size(0) : 0);
   fits("pages.per_row", problem.pages.per_row);
   fits("the number of sequences", std::ssize(problem.sequences));
-  // The position of a query, its number plus the offset, must fit into 32 bits too.
+  // The position of a query (its index plus the offset) must also fit into 32 bits.
   for (const SequenceSpan& sequence : problem.sequences) fits("an alignment's offset", sequence.offset, kMost / 2);
   return reason;
 }

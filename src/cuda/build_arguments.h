@@ -26,8 +26,8 @@ struct BackwardCall {
   std::vector<MaskGradientTerm> masks;
 };
 
-// Where the lists of a call go. They are stored inside the arguments if they fit (Lists::kInline), and in the workspace
-// otherwise: `host` is host memory of list_bytes, and `device` is where the engine copies it.
+// Memory for the lists of a call. They are stored inside the arguments if they fit (Lists::kInline). Otherwise call_of
+// writes them to `host`, which has list_bytes() bytes, and the engine copies them to the workspace, at `device`.
 struct ListBlock {
   std::span<std::byte> host{};
   const std::byte* device = nullptr;

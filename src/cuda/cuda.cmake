@@ -27,9 +27,9 @@ target_compile_options(rapt_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=-v>)
 set(launcher ${PROJECT_SOURCE_DIR}/scripts/keep-remarks.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
 set_target_properties(rapt_cuda PROPERTIES CUDA_COMPILER_LAUNCHER "${launcher}")
 
-# Files that use Hopper's own instructions are compiled for Hopper alone. All others run on every GPU from Turing on: as
-# machine code on Hopper, and as PTX that the driver compiles elsewhere. They use a fused multiply-add only where the
-# source names one (--fmad=false), like host code with -ffp-contract=off.
+# The rows kernels, rows_setup.cu and the check of the tensor cores are compiled for Hopper alone. All other kernels run
+# on every GPU from Turing on: as machine code on Hopper, and as PTX that the driver compiles elsewhere. These others
+# use a fused multiply-add only where the source names one (--fmad=false), like host code with -ffp-contract=off.
 foreach(kernel ${cuda_kernels})
   if(kernel MATCHES "/cuda/kernels/|/cuda/rows[a-z_]*[.]cu$")
     set(code --generate-code=arch=compute_90a,code=sm_90a)
@@ -39,7 +39,8 @@ foreach(kernel ${cuda_kernels})
   set_source_files_properties(${kernel} PROPERTIES COMPILE_OPTIONS "${code}")
 endforeach()
 
-# One object that contains the static CUDA runtime, so that linking the library needs no CUDA.
+# All objects are linked into one that also contains the static CUDA runtime, so that programs link the library without
+# CUDA.
 set(cuda_objects ${CMAKE_CURRENT_BINARY_DIR}/rapt_cuda.o)
 add_custom_command(OUTPUT ${cuda_objects}
   DEPENDS rapt_cuda $<TARGET_OBJECTS:rapt_cuda> ${PROJECT_SOURCE_DIR}/cmake/one_object.cmake
@@ -47,5 +48,5 @@ add_custom_command(OUTPUT ${cuda_objects}
           -D LINKER=${CMAKE_LINKER} -D NM=${CMAKE_NM} -D OBJCOPY=${CMAKE_OBJCOPY}
           -P ${PROJECT_SOURCE_DIR}/cmake/one_object.cmake VERBATIM)
 set_source_files_properties(${cuda_objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
-# Parts of the C library that are separate libraries in old versions.
+# These parts of the C library are separate libraries in its old versions.
 set(cuda_needs ${CMAKE_DL_LIBS} rt)

@@ -15,13 +15,14 @@ namespace rapt::cuda {
 
 namespace {
 
-// What the runtime reports. It is asked once per process, so a driver that is installed later is not noticed.
+// The number of GPUs, or the error, that the runtime reports. It is asked once per process, so a driver that is
+// installed later is not noticed.
 struct Found {
   Found() {
     code = cudaGetDeviceCount(&count);
     if (code != cudaSuccess) {
       count = 0;
-      (void)cudaGetLastError();  // clears the error, which is reported here
+      (void)cudaGetLastError();  // clears the error, which `code` keeps
     }
   }
   int count = 0;
@@ -109,7 +110,7 @@ std::string unavailable_because() {
   int driver_version = 0;
   if (cudaDriverGetVersion(&driver_version) != cudaSuccess) driver_version = 0;
   (void)cudaGetLastError();
-  // The runtime reports a missing driver as one that is too old.
+  // For a missing driver, the runtime reports that the driver is too old.
   if (driver_version == 0) return "no NVIDIA driver was found";
   if (found().code == cudaSuccess || found().code == cudaErrorNoDevice) {
     return "an NVIDIA driver was found, but no GPU";
@@ -159,7 +160,7 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 }
 
 Stream::~Stream() {
-  if (owned_) (void)cudaStreamDestroy(stream_of(handle_));  // does not wait: work on the stream goes on
+  if (owned_) (void)cudaStreamDestroy(stream_of(handle_));  // does not wait: work on the stream continues
 }
 
 void Stream::wait() const { require(cudaStreamSynchronize(stream_of(handle_)), "cudaStreamSynchronize", device_); }

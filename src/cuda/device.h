@@ -15,7 +15,7 @@ struct Limits {
 // The number of GPUs; 0 without a driver.
 int device_count();
 
-// Throws rapt::Error if there is no such GPU.
+// The limits of a GPU. Throws rapt::Error if there is no such GPU.
 const Limits& limits_of(int device);
 
 // Makes a GPU the current one of this thread while this object exists. Throws rapt::Error if there is no such GPU.

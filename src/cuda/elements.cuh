@@ -48,7 +48,7 @@ RAPT_HOST_DEVICE std::uint16_t float_to_f16(float value) {
 #endif
 }
 
-// Element `offset` of an array; f64 is rounded.
+// Element `offset` of an array as f32; an f64 is rounded.
 RAPT_HOST_DEVICE float load_float(const void* data, DType dtype, std::int64_t offset) {
   switch (dtype) {
     case DType::f32: return static_cast<const float*>(data)[offset];

@@ -21,14 +21,14 @@ namespace {
 
 // ---------------------------------------------------------------- checks
 
-// Checks that the stream belongs to this GPU. As the first call that reaches the driver, it also reports earlier
-// errors.
+// Checks that the stream belongs to this GPU. cudaStreamIsCapturing is also the first call that can report an error of
+// earlier work.
 void check_stream(const Launch& launch) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   require(cudaStreamIsCapturing(launch.stream, &status), "cudaStreamIsCapturing", launch.device);
   const bool is_default =
       launch.stream == nullptr || launch.stream == cudaStreamLegacy || launch.stream == cudaStreamPerThread;
-  if (is_default) return;  // belongs to the current GPU, whichever that is
+  if (is_default) return;  // default streams belong to the current GPU
   // The device of a stream that is being captured cannot be queried, because the query would end the capture. A launch
   // on another GPU's stream fails anyway.
   if (status != cudaStreamCaptureStatusNone) return;
@@ -51,7 +51,7 @@ class MemoryCheck {
     require(cudaPointerGetAttributes(&found, view.data()), "cudaPointerGetAttributes", device_);
     switch (found.type) {
       case cudaMemoryTypeManaged:
-      case cudaMemoryTypeHost: return;  // pinned: the GPU reads it over the bus
+      case cudaMemoryTypeHost: return;  // managed and pinned memory: every GPU can use it
       case cudaMemoryTypeDevice:
         if (found.device == device_) return;
         throw Error(
@@ -101,8 +101,8 @@ void check_device(const BackwardProblem& problem, const Launch& launch) {
 
 // ---------------------------------------------------------------- plan and run
 
-// The workspace begins with the lists, unless they are stored inside the arguments. The rest belongs to the kernels,
-// which use it one after another.
+// What the plan of a call decides for its run. The workspace begins with the lists, unless they are stored inside the
+// arguments; the kernels of the call share the rest, one after another.
 struct Decisions {
   const KernelSet* kernels = nullptr;
   std::size_t list_bytes = 0;
@@ -111,7 +111,7 @@ struct Decisions {
 constexpr std::size_t kAlignment = 64;
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// The lists in host memory only, while a call is planned.
+// Memory for the lists while a call is planned: host memory only.
 class PlannedLists {
  public:
   explicit PlannedLists(std::size_t bytes) : bytes_(bytes) {}
@@ -176,7 +176,7 @@ void forward(const ForwardProblem& problem, const Plan& plan, const Buffers& buf
   const ForwardCall call = call_of(problem, started.block);
   started.upload(call.arguments);
   if (problem.outputs.out.count() > 0) plan.decisions<Decisions>().kernels->forward(call.arguments, started.launch);
-  // A mean over heads is written even if there are no heads.
+  // Captures are written even if `out` is empty: a call without heads still has a mean over heads.
   if (!call.captures.empty()) plain_captures(call.arguments, call.captures, started.launch);
 }
 

@@ -1,5 +1,5 @@
-// The row of the CUDA engine, and its table of kernel sets. In a build without nvcc (src/cuda/absent.cc) the row says
-// so.
+// The CUDA engine as a row of the table of engines (core/engine.h). In a build without it (src/cuda/absent.cc) the row
+// says that the engine is absent.
 #pragma once
 
 #include "core/engine.h"

@@ -8,7 +8,7 @@ namespace rapt::cuda {
 
 namespace {
 
-// Errors that only work enqueued earlier can cause. An earlier call is responsible, whichever call reports them.
+// Whether an error can only come from work that an earlier call enqueued, whichever call reports it.
 bool is_of_earlier_work(cudaError_t code) {
   switch (code) {
     case cudaErrorECCUncorrectable:

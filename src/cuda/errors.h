@@ -5,8 +5,8 @@
 
 namespace rapt::cuda {
 
-// Throws rapt::Error unless `code` (a cudaError_t) is success: "cuda:0: cudaMemcpyAsync: out of memory (…)". If the
-// error comes from a kernel or copy of an earlier call, which any later call may report, the message says so.
+// Throws rapt::Error unless `code` (a cudaError_t) is success: "cuda:0: cudaMemcpy failed: invalid argument (…)". A
+// kernel or copy of an earlier call may have failed, which any later call may report; the message then says so.
 void require(int code, const char* call, int device);
 
 // Called at the end of a launch function: throws if the launch was refused.

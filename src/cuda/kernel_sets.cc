@@ -30,7 +30,7 @@ const KernelSet* set_named(std::string_view name) {
 std::span<const KernelSet* const> all_sets() { return kSets; }
 
 const KernelSet* forced_set() {
-  // Read once, because the environment of a process with threads must not be read while another changes it.
+  // The variable is read once, because the environment must not be read while another thread changes it.
   static const std::string name = [] {
     const char* given = std::getenv("RAPT_CUDA_KERNELS");
     return std::string(given == nullptr ? "" : given);

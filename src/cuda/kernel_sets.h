@@ -13,7 +13,8 @@ std::span<const KernelSet* const> all_sets();
 // name.
 const KernelSet* forced_set();
 
-// The first set that can compute a call. Throws rapt::Error if the forced one cannot.
+// The first set that can compute a call, or the forced set. Throws rapt::Error if there is no such set, or if the
+// forced set cannot compute the call.
 const KernelSet& choose_set(const Arguments& arguments, const Launch& launch);
 
 }  // namespace rapt::cuda

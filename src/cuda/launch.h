@@ -2,8 +2,8 @@
 // launch functions, never a kernel.
 //
 // A launch function enqueues its kernels and returns. It checks nothing that the engine has checked, allocates nothing,
-// and waits for nothing, so that it can be captured in a CUDA graph. It ends with require_launched (cuda/errors.h),
-// which turns a refused launch into rapt::Error.
+// and waits for nothing, so that it can be captured in a CUDA graph. If a launch is refused, it throws rapt::Error
+// (cuda/errors.h).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace rapt::cuda {
 
 using NativeStream = CUstream_st*;  // cudaStream_t; null: the legacy default stream
 
-// Where a launch goes.
+// The device, the stream and the workspace of a launch.
 struct Launch {
   NativeStream stream = nullptr;
   int device = 0;
@@ -26,8 +26,8 @@ struct Launch {
   int shared_bytes = 0;     // the most shared memory that a block may request
   // Device memory of the size that the kernels requested, aligned to 64 bytes. Its contents are not initialized.
   std::span<std::byte> workspace{};
-  // The block of lists in host memory, valid during the call; a long block that Arguments::lists refers to is in device
-  // memory.
+  // The block of lists in host memory, valid during the call. Launch functions read it here, because Arguments::lists
+  // refers to device memory if the block is long.
   const std::byte* host_lists = nullptr;
 
   const Sequence& sequence(const Arguments& arguments, std::int32_t n) const {
@@ -38,15 +38,15 @@ struct Launch {
   }
 };
 
-// The forward kernels of one kind, as one row of the engine's table (cuda/kernel_sets.h): the first row that can
-// compute a call does. What it can compute depends on types, sizes, options and the GPU's generation only, never on
-// values, addresses or batch, because a row's bits must not depend on those.
+// The forward kernels of one kind, as an entry of the engine's table (cuda/kernel_sets.h): the first entry that can
+// compute a call is used. What an entry can compute depends on types, sizes, options and the GPU's generation only,
+// never on values, addresses or batch, because the bits of an attention row must not depend on those.
 struct KernelSet {
   const char* name;  // as RAPT_CUDA_KERNELS names it
   const char* does;  // for `rapt info`
   bool (*runs_on)(int capability);
-  // These three get arguments whose lists may be read through launch.host_lists only. `launch` has no workspace yet in
-  // the first two.
+  // These three functions may read lists of the call through launch.host_lists only. `launch` has no workspace yet when
+  // the first two are called.
   bool (*can)(const Arguments& arguments, const Launch& launch);
   std::size_t (*workspace_bytes)(const Arguments& arguments, const Launch& launch);
   void (*forward)(const Arguments& arguments, const Launch& launch);

@@ -4,10 +4,10 @@
 // (see cuda/wgmma.cuh); the four lanes of a quad share them. Every decision is made row by row, so a row's bits do not
 // depend on its neighbours.
 //
-// The lazy maximum. A step first computes its exponentials with the row's old m. Only if some p exceeds 2^14, or if the
-// row has no m yet, is m set to the largest score of the row so far and the step repeated. So the largest p is searched
-// for after the exponentials, off the critical path, in pairs of rounded 16-bit numbers. The limit keeps p in the range
-// of f16 (65504) after rounding; bf16 has the same limit, so that both types run the same code.
+// The lazy maximum. A step first computes its exponentials with the row's old m. If some p exceeds 2^14, or if the row
+// has no m yet, m becomes the largest score of the row so far and the step is repeated. So no exponential waits for the
+// search for the maximum: the largest p is searched for afterwards, in pairs of rounded 16-bit numbers. The limit keeps
+// p in the range of f16 (65504) after rounding; bf16 has the same limit, so that both types run the same code.
 //
 // Each operation names its rounding (__fmul_rn, …), so that the compiler cannot contract operations differently in two
 // kernels, and the host can repeat them.
@@ -25,8 +25,8 @@
 namespace rapt::cuda {
 
 inline constexpr int kLazyLimit = 14;  // log2 of the largest p with which a maximum is kept
-// If m = maximum·c is larger than this, s·c − m is not computed by one fused multiply-add, because the rounding error
-// of m would become an error of the exponent.
+// If the magnitude of m = maximum·c is larger than this, s·c − m is not computed by one fused multiply-add, because the
+// rounding error of m would become an error of the exponent.
 inline constexpr float kHugeMaximum = 1048576.0F;
 
 // Two rows of a thread: their maxima (kHidden for a row that has seen no key) and the thread's parts of their sums.
@@ -59,8 +59,8 @@ RAPT_DEVICE bool exceeds_limit(std::uint32_t pair) {
   return (pair & 0xFFFF) > kLimit || (pair >> 16) > kLimit;
 }
 
-// p = 2^(s·c − m) of a step, rounded in pairs, and the sum of the unrounded values in f32, per lane: first over 32
-// keys, then over the step. `largest` collects the largest rounded p of each row.
+// p = 2^(s·c − m) of a step, rounded in pairs, and the sums of the unrounded values in f32. Each lane adds its own
+// scores, first those within 32 keys, then these sums. `largest` collects the largest rounded p of each row.
 template <class Type, int kKeys>
 RAPT_DEVICE void exponentials(const float (&s)[kKeys / 2], const float (&c)[2], const float (&m)[2],
                               std::uint32_t (&p)[kKeys / 16][4], float (&sum)[2], std::uint32_t (&largest)[2]) {
@@ -83,8 +83,8 @@ RAPT_DEVICE void exponentials(const float (&s)[kKeys / 2], const float (&c)[2], 
   }
 }
 
-// Repeats a step: the maximum of rows with `move` becomes that of all their scores so far. `rescale` is the factor that
-// this requires: the sum has been multiplied by it, and o has yet to be.
+// Repeats a step: in rows with `move`, the maximum becomes the largest score so far. `rescale` is the factor for
+// earlier results: this function multiplies the sum by it, and the caller must multiply o.
 template <class Type, int kKeys>
 RAPT_DEVICE void move_maximum(float (&s)[kKeys / 2], RowPair& row, float c, const bool (&move)[2],
                               std::uint32_t (&p)[kKeys / 16][4], float (&rescale)[2]) {
@@ -121,8 +121,8 @@ RAPT_DEVICE void move_maximum(float (&s)[kKeys / 2], RowPair& row, float c, cons
   exponentials<Type, kKeys>(s, factor, m, p, row.sum, unused);
 }
 
-// The softmax of one step: p, the sums, and, where a maximum moved, its new value. Fresh rows have no maximum, so the
-// exponentials with the old one are skipped. Returns whether o must be multiplied by `rescale`.
+// The softmax of one step: p, the sums, and, where a maximum moved, its new value. Fresh rows have no maximum yet, so
+// no exponentials are computed with an old maximum. Returns whether o must be multiplied by `rescale`.
 template <class Type, int kKeys>
 RAPT_DEVICE bool softmax_step(float (&s)[kKeys / 2], RowPair& row, float c, bool fresh,
                               std::uint32_t (&p)[kKeys / 16][4], float (&rescale)[2]) {
@@ -154,7 +154,8 @@ RAPT_DEVICE float merge(float total, float before, float added, float now) {
 }
 
 // Merges a finished chunk into the total of the chunks before it. The chunk's sum is first completed over the quad, in
-// the same order in all kernels. Afterwards `total.sum` is the whole row's.
+// the same order in all kernels. Afterwards `total.sum` covers all chunks so far and is the same in all lanes of the
+// quad.
 RAPT_DEVICE MergeWeights merge_chunk(RowPair& total, const RowPair& chunk, float c, bool has_total) {
   MergeWeights weights;
 #pragma unroll

@@ -1,6 +1,6 @@
-// The memory of tensors is allocated and freed in the order of the whole device, and copies wait for all of its work,
-// because the host decides how long a tensor lives and knows nothing of streams. The memory of one call is taken from a
-// pool and returned to it in the order of the call's stream, without waiting.
+// The host decides when a tensor is created and destroyed, and knows nothing about streams. So freeing a tensor's
+// memory, and copying it, waits for all work of the device. The memory of one call is taken from a pool and returned to
+// the pool in the order of the call's stream, without waiting.
 #include "cuda/memory.h"
 
 #include <array>
@@ -26,15 +26,15 @@ std::byte* allocated(void* memory, cudaError_t code, const char* call, int devic
   return static_cast<std::byte*>(memory);
 }
 
-// The pool of a GPU for the memory of calls; it keeps the memory that it has taken from the system. Null: the GPU has
-// no pools.
+// The pool of a GPU for the memory of calls. The pool keeps the memory that it has taken from the system. Null if the
+// GPU supports no pools, or if its index is kMostDevices or more.
 cudaMemPool_t pool_of(int device) {
   constexpr std::size_t kMostDevices = 64;
   struct Pool {
     std::once_flag made;
     cudaMemPool_t pool = nullptr;
   };
-  static std::array<Pool, kMostDevices> pools;  // their CUDA pools are not destroyed, because CUDA may be gone at exit
+  static std::array<Pool, kMostDevices> pools;  // never destroyed, because CUDA may be gone at exit
   if (static_cast<std::size_t>(device) >= kMostDevices) return nullptr;
   Pool& mine = pools[static_cast<std::size_t>(device)];
   std::call_once(mine.made, [&] {
@@ -60,7 +60,7 @@ std::byte* allocate(int device, std::size_t bytes) {
   return allocated(memory, code, "cudaMalloc", device);
 }
 
-// Errors are ignored, because this function cannot report them, and the next call reports an error of earlier work.
+// Errors are ignored, because this function cannot report them; an error of earlier work is reported by the next call.
 void free_memory(int device, std::byte* memory) noexcept {
   int before = device;
   (void)cudaGetDevice(&before);

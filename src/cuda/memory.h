@@ -1,4 +1,4 @@
-// What the device does for tensors: its memory, and the steps of a layer that it supports so far.
+// What a GPU does for tensors: memory, and the steps of a layer that it supports so far.
 #pragma once
 
 #include "core/layer_ops.h"

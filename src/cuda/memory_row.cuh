@@ -25,12 +25,12 @@ struct MemoryRow {
 
 inline constexpr int kColumns = 8;  // elements that are loaded at once
 
-// Elements of one column of a tile, or of consecutive columns of one row.
+// Consecutive elements of a row.
 struct Columns {
   float x[kColumns] = {};
 };
 
-// The bytes of kColumns elements, read from an address that is aligned to them.
+// The bytes of kColumns elements, at an address that is aligned to 16 bytes, or to their size if that is less.
 template <std::size_t kBytes>
 struct alignas(kBytes < 16 ? kBytes : 16) Packed {
   std::uint32_t words[kBytes / 4];

@@ -36,7 +36,7 @@ RAPT_HOST_DEVICE PhiloxWords dropout_words(const DropoutTerm& dropout, std::int3
   return philox4x32_10(counter, dropout.key[0], dropout.key[1]);
 }
 
-// The factor of a weight with this word in step 7: 1 / (1 − rate), or 0 if it is dropped.
+// The factor of a weight in step 7 (rapt/attention.h), given its random word: 1 / (1 − rate), or 0 if it is dropped.
 RAPT_HOST_DEVICE float dropout_factor(const DropoutTerm& dropout, std::uint32_t word) {
   return word >= dropout.threshold ? dropout.keep_scale : 0.0F;
 }

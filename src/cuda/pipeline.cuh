@@ -1,5 +1,5 @@
 // Stages in shared memory between warps that fill them and warps that use them. Each stage has a barrier `full` and a
-// barrier `empty`; both sides walk the stages in the same order, and each keeps its own count.
+// barrier `empty`. Both sides go through the stages in the same order, and each side keeps its own Cursor.
 #pragma once
 
 #include "cuda/ptx.cuh"
@@ -32,7 +32,7 @@ struct Ring {
     }
   }
   RAPT_DEVICE void wait_full(const Cursor<kStages>& at) { full[at.stage].wait(at.round); }
-  // Passes at once in the first round.
+  // Returns at once in the first round, in which all stages are empty.
   RAPT_DEVICE void wait_empty(const Cursor<kStages>& at) { empty[at.stage].wait(at.round ^ 1); }
 };
 

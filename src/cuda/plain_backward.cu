@@ -1,5 +1,5 @@
-// The plain backward kernels: delta of each row, then dq by rows, dk and dv by keys, and the gradient of sinks. They
-// use no atomics, so that each number is one sum in a fixed order.
+// The plain backward kernels: the softmax and delta of each row, then dq by rows, dk and dv by keys, and the gradients
+// of sinks and masks. They use no atomics, so that each number is one sum in a fixed order.
 #include "cuda/plain.h"
 #include "cuda/plain_gradient.cuh"
 #include "cuda/plain_mask_gradient.cuh"
@@ -17,7 +17,7 @@ RAPT_HOST_DEVICE std::int32_t column(std::int64_t segment, int lane) {
   return static_cast<std::int32_t>(segment) * kSegment + lane * kColumns;
 }
 
-// delta = Σ_j p_j g_j − dlse of each row.
+// Computes delta = Σ_j p_j g_j − dlse of each row.
 struct DeltaRows {
   Arguments call;
   Gradients gradients;
@@ -127,7 +127,7 @@ struct KeyGradients {
     }
   }
 
-  // dk_j += factor · q, dv_j += factor · dout
+  // The factor in dk_j += factor · q or in dv_j += factor · dout.
   RAPT_HOST_DEVICE float factor(const Row& row, std::int32_t j) const {
     if (!kOfValue) return call.scale * score_gradient(call, gradients, row, sums, j, true);
     if (gradients.dout.data == nullptr) return 0.0F;
@@ -135,8 +135,8 @@ struct KeyGradients {
   }
 };
 
-// dsink_h = −Σ of the sink's weight times delta: for each b a sum over queries, ascending; these sums are added, b
-// ascending.
+// dsink_h = −Σ over the rows of head h of the sink's weight times delta: for each b a sum over queries, ascending;
+// these sums are added, b ascending.
 struct SinkGradients {
   Arguments call;
   Gradients gradients;
@@ -165,7 +165,7 @@ struct SinkGradients {
   }
 };
 
-// The workspace: the sums of all rows, and partial sums of one mask's gradient.
+// The workspace: the RowSums of all rows, and partial sums for the gradient of one mask at a time.
 struct Workspace {
   Workspace(const Arguments& arguments, std::byte* memory) {
     const auto rows = static_cast<std::size_t>(row_count(arguments));

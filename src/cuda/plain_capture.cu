@@ -1,4 +1,4 @@
-// The plain kernel of captures: weights and scores at every stage.
+// The plain kernel that writes captures: weights and scores at every stage.
 #include <algorithm>
 
 #include "cuda/plain.h"
@@ -17,7 +17,7 @@ RAPT_HOST_DEVICE bool is_weights(CaptureStage stage) {
 struct CaptureRows {
   Arguments call;
   Selected capture;
-  const RowState* states = nullptr;  // of each row, for weights
+  const RowState* states = nullptr;  // of all rows; null if no capture has weights
 
   RAPT_HOST_DEVICE std::int32_t tiles() const { return (call.keys + kLanes - 1) / kLanes; }
   RAPT_HOST_DEVICE std::int32_t heads() const { return count_of(capture.heads, call.query_heads); }
@@ -37,14 +37,14 @@ struct CaptureRows {
       const auto column = static_cast<std::int32_t>(item % tiles()) * kLanes + lane;
       if (column >= call.keys) return;
       const std::int32_t j = column - sequence.key_begin;
-      float value = is_weights(capture.stage) ? 0.0F : kHidden;  // of a key that does not exist for this sequence
+      float value = is_weights(capture.stage) ? 0.0F : kHidden;  // for a key of another sequence, or of none
       if (j >= 0 && j < sequence.key_count) value = number(sequence, h, query, j);
       store_float(capture.tensor.data, capture.tensor.dtype, capture.tensor.offset(b, h, n, column), value);
     });
   }
 
-  // The number for head `h` of the capture, or the mean: heads ascending, in f64, since f32 cannot hold the sum of
-  // scores that are as low as −3.4e38.
+  // The number for head `h` of the capture, or for a mean. A mean adds heads in ascending order, in f64, because f32
+  // cannot hold the sum of scores that are as low as −3.4e38.
   RAPT_HOST_DEVICE float number(const Sequence& sequence, std::int32_t h, std::int32_t query, std::int32_t j) const {
     const bool mean = capture.mean_over_heads;
     const std::int32_t first = mean ? 0 : chosen_at(call, capture.heads, h);

@@ -14,13 +14,13 @@
 
 namespace rapt::RAPT_KERNELS {
 
-// What backward knows of each row, in the order of Row::number.
+// What the backward pass keeps for each row, in the order of Row::number.
 struct RowSums {
   RowState* states = nullptr;
   float* deltas = nullptr;
 };
 
-// The weight of a key before dropout, and the derivative of its softcap.
+// The weight of a key before dropout, and the derivative of the softcap at its score.
 struct Weight {
   float p = 0.0F;
   float slope = 1.0F;
@@ -40,7 +40,8 @@ RAPT_HOST_DEVICE Weight weight_of(const Arguments& call, const Row& row, const R
   return weight;
 }
 
-// The sum of what one upstream gradient of weights holds for the weight of key j.
+// The gradient of the weight of key j that one upstream gradient `from` gives. A selection may name a head or a query
+// several times; the numbers for all of these places are added.
 RAPT_HOST_DEVICE float arriving(const Arguments& call, const Selected& from, const Row& row, std::int32_t j) {
   float sum = 0.0F;
   for_each_place(call, from.heads, row.head, [&](std::int32_t head) {

@@ -1,9 +1,10 @@
 // The gradient of an additive mask: ds summed over the dimensions that the mask is broadcast along, in nested sums:
-// over b, over h within b, over i within h and over j within i, each starting at 0 and ascending.
+// over b, over h within b, over i within h and over j within i. Each sum starts at 0 and ascends, except that a sum
+// over j consists of 32 partial sums (as in cuda/contract.h).
 //
-// A mask that is broadcast over neither queries nor keys needs no memory: each of its elements is one sum. Otherwise
-// sums over keys, or over queries, go to the workspace first, one for each row or for each key of each head, and are
-// then added.
+// A mask that is broadcast over neither queries nor keys needs no workspace: one lane computes each of its elements.
+// Otherwise one kernel writes sums to the workspace, over keys (one sum for each row) or over queries (one sum for each
+// key of each head), and a second kernel adds these sums.
 #include "cuda/plain_mask_gradient.cuh"
 
 namespace rapt::RAPT_KERNELS {
@@ -20,11 +21,12 @@ struct MaskGradient {
   RAPT_HOST_DEVICE std::int32_t batches() const { return mask.one_batch ? 1 : call.batch; }
   RAPT_HOST_DEVICE std::int32_t heads() const { return mask.one_head ? 1 : call.query_heads; }
   RAPT_HOST_DEVICE std::int32_t key_tiles() const { return (call.keys + kLanes - 1) / kLanes; }
-  // For each head, the number of partial sums, and of elements of the mask that they are added to.
+  // For each head: the number of sums in the workspace, and the number of mask elements that they are added to.
   RAPT_HOST_DEVICE std::int32_t partials() const { return mask.one_key ? call.queries : call.keys; }
   RAPT_HOST_DEVICE std::int32_t elements() const { return mask.one_key && mask.one_query ? 1 : partials(); }
 
-  // The sum of term(b, h) over all b and h that the mask is broadcast over, otherwise for this b or this h only.
+  // The sum of term(n, m) over batch rows n and heads m: over all of them where the mask is broadcast, otherwise for
+  // n = b or m = h only.
   template <class Term>
   RAPT_HOST_DEVICE float sum_over(std::int32_t b, std::int32_t h, const Term& term) const {
     float total = 0.0F;
@@ -43,7 +45,7 @@ struct MaskGradient {
         value);
   }
 
-  // `key` is a row of k, which need not belong to the row's sequence.
+  // `key` is the index of a row of k, which need not belong to the sequence of `row`.
   RAPT_HOST_DEVICE float gradient(const Row& row, std::int32_t key) const {
     const std::int32_t j = key - row.sequence.key_begin;
     return j < 0 ? 0.0F : score_gradient(call, gradients, row, sums, j, false);
@@ -67,7 +69,7 @@ struct MaskElements : MaskGradient {
   }
 };
 
-// Sums over the keys of each row. A sum is made of 32 partial sums, as in cuda/contract.h.
+// Sums over the keys of each row, each from 32 partial sums: lane n adds keys n, n + 32, …
 struct MaskSumsOverKeys : MaskGradient {
   RAPT_DEVICE void operator()(std::int64_t item, WarpMemory& /*memory*/) const {
     const Row row = row_at(call, item);
@@ -85,7 +87,7 @@ struct MaskSumsOverKeys : MaskGradient {
   }
 };
 
-// Sums over the queries that see each key of each head: an item is 32 keys.
+// Sums over the queries that see each key of each head: an item is 32 keys of one head.
 struct MaskSumsOverQueries : MaskGradient {
   RAPT_DEVICE void operator()(std::int64_t item, WarpMemory& /*memory*/) const {
     const auto first = static_cast<std::int32_t>(item % key_tiles()) * kLanes;
@@ -113,7 +115,7 @@ struct MaskSumsOverQueries : MaskGradient {
   }
 };
 
-// Adds partial sums: an item is 32 elements of one head of the mask.
+// Adds the sums in the workspace: an item is 32 elements of one head of the mask.
 struct MaskTotals : MaskGradient {
   RAPT_HOST_DEVICE std::int32_t tiles() const { return (elements() + kLanes - 1) / kLanes; }
 

@@ -8,7 +8,8 @@
 
 namespace rapt::RAPT_KERNELS {
 
-// Partial sums are O(L): a number for each row, or for each key of each head.
+// The bytes that mask_gradient needs at `partial`: none, an f32 for each row, or an f32 for each key of each query
+// head.
 std::size_t mask_gradient_bytes(const Arguments& arguments, const MaskGradientTerm& mask);
 void mask_gradient(const Arguments& arguments, const Gradients& gradients, const MaskGradientTerm& mask,
                    const RowSums& sums, float* partial, const Launch& launch);

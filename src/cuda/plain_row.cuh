@@ -1,4 +1,5 @@
-// What plain kernels share: a row, that is one query of one head, its scores, and sums of weighted rows.
+// What plain kernels share: a row (one query of one head), its scores, and sums of weighted rows. Steps are those of
+// rapt/attention.h.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ RAPT_HOST_DEVICE std::int64_t row_count(const Arguments& call) {
   return std::int64_t{call.batch} * call.query_heads * call.queries;
 }
 
-// Row `number`, as Row::number counts.
+// The row with the given Row::number.
 RAPT_HOST_DEVICE Row row_at(const Arguments& call, std::int64_t number) {
   const auto query = static_cast<std::int32_t>(number % call.queries);
   const std::int64_t heads = number / call.queries;
@@ -95,7 +96,7 @@ RAPT_DEVICE float score_chunk(const Arguments& call, const Row& row, std::int32_
   return reduce(maximum, [](float a, float b) { return maximum_of(a, b); });
 }
 
-// The softmax of each row, in the order of Row::number.
+// Computes the maximum and the sum of each row, in the order of Row::number.
 struct SumRows {
   Arguments call;
   RowState* states = nullptr;
@@ -126,7 +127,8 @@ inline constexpr std::int32_t kSegment = kLanes * kColumns;
 
 RAPT_HOST_DEVICE std::int32_t segment_count(std::int32_t size) { return (size + kSegment - 1) / kSegment; }
 
-// to += Σ over n ascending of w[n] · row_of(n), for the columns of this lane; `passes(w)` says whether a row counts.
+// to += Σ over n ascending of w[n] · row_of(n), for the columns of this lane; `passes(w[n])` says whether row n is
+// added.
 template <class RowOf, class Passes>
 RAPT_DEVICE void add_rows(std::int32_t count, const float* w, const Passes& passes, const RowOf& row_of,
                           std::int32_t column, std::int32_t size, Columns& to) {
@@ -148,7 +150,7 @@ RAPT_DEVICE void add_rows(std::int32_t count, const float* w, const Passes& pass
   }
 }
 
-// Rounds the columns of this lane into row (b, h, l) of a tensor.
+// Rounds the columns of this lane and stores them in row (b, h, l) of a tensor.
 RAPT_DEVICE void store_columns(const DeviceTensor& to, std::int64_t b, std::int64_t h, std::int64_t l,
                                std::int32_t column, std::int32_t size, const Columns& from) {
   for (int c = 0; c < kColumns; ++c) {

@@ -42,7 +42,7 @@ struct Barrier {
   }
 };
 
-// Call after Barrier::init, so that other threads and the copy engine see the barriers.
+// Call after Barrier::init, so that other threads and the copy engine (TMA) see the barriers.
 RAPT_DEVICE void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 // Call after ordinary stores to shared memory, before tensor cores or the copy engine read what was stored.
@@ -66,7 +66,7 @@ RAPT_DEVICE void prefetch_map(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// Named barriers 1 … 15 between warps: `threads` threads sync or arrive.
+// Named barriers 1 … 15 between warps: a barrier opens when `threads` threads have called one of these functions.
 RAPT_DEVICE void named_sync(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }

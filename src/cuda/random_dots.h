@@ -1,5 +1,5 @@
-// Random dot products that try every corner of the tensor core's arithmetic (tensor_core.h): for `rapt check
-// --tensor-core` on the device, and for the tests of the model on the CPU.
+// Random dot products that cover every special case of the tensor core's arithmetic (tensor_core.h), for `rapt check
+// --tensor-core` on the device and for the tests of the model on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ enum class DotKind : std::uint8_t {
   far_from_one,        // exponents −14 … 14
   denormal,            // denormal factors and accumulators
   cancelling,          // products that cancel in pairs, or with the accumulator
-  one_large,           // one large product among 15 small ones
-  large_accumulator,   // so large an accumulator that most products are cut off
+  one_large,           // one large product and 15 small ones
+  large_accumulator,   // an accumulator so large that products lose bits or are cut off
   softmax,             // weights in [0, 1], many of them 0, times normally distributed values
-  near_overflow,       // sums around the largest number
+  near_overflow,       // sums around the largest f32 number; in f16 only the accumulator is large
   zero_by_huge,        // zeros times huge numbers, beside small products
   not_finite,          // infinities and NaN
-  one_product,         // 15 zeros
+  one_product,         // 15 of the 16 products are 0
   zeros,               // zeros times any finite numbers: the accumulator stays as it is
   zeros_and_denormal,  // zeros times any finite numbers; the accumulator is ±0 or a denormal number
-  underflow,           // sums around the smallest denormal number
+  underflow,           // sums around the smallest denormal f32 number; in f16 the smallest normal factors
 };
 inline constexpr int kDotKinds = 16;
 
@@ -63,12 +63,12 @@ class DotRandom {
     mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBULL;
     return static_cast<std::uint32_t>((mixed ^ (mixed >> 31)) >> 16);
   }
-  // From first to last, both included.
+  // A random number from first to last, both included.
   RAPT_HOST_DEVICE int between(int first, int last) {
     return first + static_cast<int>(std::uint64_t{bits()} * static_cast<std::uint32_t>(last - first + 1) >> 32);
   }
   RAPT_HOST_DEVICE bool one_in(int count) { return between(1, count) == 1; }
-  // About normally distributed, with a standard deviation of 1.15 · 2^15.
+  // A random number, about normally distributed, with a standard deviation of 1.15 · 2^15.
   RAPT_HOST_DEVICE int normal() {
     int sum = 0;
     for (int n = 0; n < 4; ++n) sum += between(0, (1 << 16) - 1);
@@ -102,7 +102,7 @@ RAPT_HOST_DEVICE std::uint32_t random_exponent(FloatFormat format, DotRandom& ra
 // One side of a dot product: 16 bf16 or f16 numbers. `left`: the numbers of A.
 RAPT_HOST_DEVICE void random_side(DotKind kind, DType type, bool left, DotRandom random, std::uint16_t* numbers) {
   const FloatFormat format = format_of(type);
-  const bool wide = type == DType::bf16;  // as many exponents as f32
+  const bool wide = type == DType::bf16;  // bf16 has as many exponents as f32
   const int top = 2 * format.bias;
   const std::uint32_t sign = 0x8000;
   const int odd_one = random.between(0, 15);
@@ -174,7 +174,7 @@ RAPT_HOST_DEVICE std::uint32_t random_accumulator(DotKind kind, DType type, std:
     case DotKind::near_one: return exponents(-14, 14);
     case DotKind::far_from_one: return exponents(-28, 28);
     case DotKind::denormal: return random_number(f32, random, 0, random.one_in(3) ? 0 : wide ? 29 : 99);
-    case DotKind::cancelling:  // the negated sum, sometimes one unit off
+    case DotKind::cancelling:  // mostly the negated sum, sometimes one unit off
       return choice < 4 ? opposite : choice == 4 ? opposite + 1 : choice == 5 ? 0 : exponents(-20, 4);
     case DotKind::one_large: return exponents(-20, 19);
     case DotKind::large_accumulator: return exponents(4, 33);

@@ -62,12 +62,12 @@ struct Input {
 
 std::array<Input, 3> inputs_of(const Arguments& call) {
   const Input query{call.query, {call.batch, call.query_heads, call.queries, call.head_size}};
-  if (call.keys == 0) return {query, query, query};  // nothing is read, but a map needs some tensor
+  if (call.keys == 0) return {query, query, query};  // k and v are not read, but their maps need some tensor
   return {query, Input{call.key, {call.batch, call.kv_heads, call.keys, call.head_size}},
           Input{call.value, {call.batch, call.kv_heads, call.keys, call.value_size}}};
 }
 
-// Parts of the workspace.
+// The parts of the workspace.
 struct RowsMemory {
   RowsMemory(Arena& arena, const Arguments& call, const RowsPlan& plan, const Launch& launch)
       : counter(arena.take<std::int32_t>(1).data()),
@@ -106,8 +106,8 @@ bool rows_are_aligned(const DeviceTensor& out, const Arguments& call) {
          fits(out.batch, call.batch) && fits(out.head, call.query_heads) && fits(out.row, call.queries);
 }
 
-// A kernel can use more than 48 KB of dynamic shared memory only after its limit is raised on the device. Once is
-// enough; repeating the call is harmless.
+// A kernel can use more than 48 KB of dynamic shared memory only after its limit is raised on the device. One call per
+// device is enough, and repeating it is harmless.
 void allow_shared_memory(const RowsKernel& kernel, const Launch& launch) {
   require(cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.shared_bytes),
           "cudaFuncSetAttribute", launch.device);

@@ -2,10 +2,10 @@
 //
 // A block is persistent: it processes its tiles as one sequence of steps. Each iteration issues two products together:
 // the scores of the next step (q·kᵀ) and the output of the current one (p·v). While p·v runs, the softmax of the new
-// scores is computed. Two consumers take turns issuing their products, so that one's exponentials overlap with the
-// other's products. A new tile or chunk changes only what happens to o after p·v. Only the first scores are computed
-// outside the loop. The end of the sequence is a step like any other, whose scores are not used, because a branch
-// around products would make the compiler serialize them.
+// scores is computed. Two consumers take turns issuing their products, so that the exponentials of one overlap with the
+// products of the other. A new tile or chunk changes only what happens to o after p·v. Only the first scores are
+// computed outside the loop. At the end of the sequence the loop computes scores once more, which are not used: a
+// branch around the products would make the compiler serialize them.
 #pragma once
 
 #include "cuda/rows_output.cuh"
@@ -34,7 +34,7 @@ RAPT_DEVICE void hide_keys(float (&s)[kKeys / 2], int first_column, const Visibl
   }
 }
 
-// The keys of a row of the tile; rows that do not exist repeat the last one that does.
+// The keys that a row of the tile sees. A row whose query does not exist gets the keys of the last query.
 RAPT_DEVICE VisibleKeys visible_keys_of(const RowsArguments& a, const Tile& tile, int row) {
   const std::int32_t query = tile_row(a.plan, tile, row).query;
   const std::int32_t last = tile.queries - 1;
@@ -42,8 +42,8 @@ RAPT_DEVICE VisibleKeys visible_keys_of(const RowsArguments& a, const Tile& tile
 }
 
 // check_values has set the numbers of v that are not finite to 0 in shared memory, and marked their keys. For these
-// numbers, this adds p · v to o, in the rows that see the key: the result is infinite or NaN. This is rare, so v is
-// read from memory.
+// numbers, this function adds p · v to o in the rows that see the key, which makes o infinite or NaN. This is rare, so
+// v is read from global memory.
 template <class Type, class Shape>
 RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile, const std::uint32_t* marks,
                                        std::int32_t first_key, const std::uint32_t (&p)[Shape::kKeys / 16][4],
@@ -69,7 +69,7 @@ RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile,
       weight[x] = Type::value(key % 2 == 0 ? pair & 0xFFFF : pair >> 16);
     }
     bool sees[2] = {keys[0].sees(first_key + key), keys[1].sees(first_key + key)};
-    if constexpr (Shape::kGeneral) {  // a finite score becomes −inf where a mask hides the key
+    if constexpr (Shape::kGeneral) {  // apply_terms turns a score of 0 into −inf if a mask hides the key
       const TermRows rows(a, tile, first_key, thread);
 #pragma unroll
       for (int x = 0; x < 2; ++x) {
@@ -92,9 +92,9 @@ RAPT_DEVICE void restore_marked_values(const RowsArguments& a, const Tile& tile,
   }
 }
 
-// Copies the new p to the registers that products read. Those must not be written while products run, so the new p
-// waits in other registers. The compiler would remove a plain copy, but not the addition of a −0 that is read from
-// memory.
+// Copies the new p to the registers that products read. These must not be written while products run, so the new p is
+// computed in other registers. The compiler would remove a plain copy, but not the addition of a −0 that it does not
+// know to be constant.
 template <int kKeys>
 RAPT_DEVICE void hand_over(const std::uint32_t (&from)[kKeys / 16][4], std::uint32_t (&to)[kKeys / 16][4],
                            float minus_zero) {
@@ -105,14 +105,15 @@ RAPT_DEVICE void hand_over(const std::uint32_t (&from)[kKeys / 16][4], std::uint
   }
 }
 
-// A thread's part of the totals of chunks: kSize / 8 float4, 128 apart, fetched in batches of kBatch.
+// Fetches one batch of a thread's part of the chunk totals. The part is kSize / 8 float4, which are 128 apart; a batch
+// has kBatch of them.
 template <int kBatch>
 RAPT_DEVICE void fetch_totals(const float4* totals, float4 (&batch)[kBatch]) {
 #pragma unroll
   for (int i = 0; i < kBatch; ++i) batch[i] = totals[i * 128];
 }
 
-// Merges the total of the earlier chunks into o. The first batch has been fetched; the others are fetched one at a
+// Merges the totals of the earlier chunks into o. The first batch has been fetched; the others are fetched one at a
 // time, into the registers of the first.
 template <int kSize, int kBatch>
 RAPT_DEVICE void merge_totals(const float4* totals, float4 (&batch)[kBatch], float (&o)[kSize / 2],
@@ -131,19 +132,19 @@ RAPT_DEVICE void merge_totals(const float4* totals, float4 (&batch)[kBatch], flo
   }
 }
 
-// Consumer `group` (0 or 1): 64 rows of every tile of the block.
+// Runs consumer `group` (0 or 1), which computes 64 rows of every tile of the block.
 template <class Type, class Shape>
 RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int group) {
   constexpr int kKeys = Shape::kKeys, kSize = Shape::kSize;
-  // Totals of chunks are fetched while p·v runs, into the registers of s.
+  // Chunk totals are fetched while p·v runs, into the registers of s.
   constexpr int kBatch = kSize / 8 < kKeys / 8 ? kSize / 8 : kKeys / 8;
   constexpr bool kTermsEarly = kSize <= 128;  // inputs of the terms are read while the scores are computed
-  constexpr int kTurn = 1;                    // named barriers kTurn, kTurn + 1
+  constexpr int kTurn = 1;                    // kTurn + group is the named barrier of a consumer's turn
   constexpr int kStageUnits = RowsShared<Shape>::kTileElements * 2 / 16;
   const bool first_lane = (threadIdx.x & 31) == 0;
   const std::uint32_t q_tile = descriptor(shared.query[group], 16), k_tile = descriptor(shared.key[0], 16);
   const std::uint32_t v_tile = descriptor(shared.value[0], kKeys * kSwizzledRow);
-  // The thread's totals of chunks.
+  // The thread's part of the chunk totals.
   const auto totals = [&] {
     constexpr int kTileTotals = kTileRows * kSize / 4;
     float4* const all =
@@ -194,7 +195,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
   }
 
   for (;; k.advance(), v.advance()) {
-    // Scores of the next step, and the output of this one.
+    // The scores of the next step, and the output of this one.
     if (step.masked()) [[unlikely]] {
       shared.v.wait_full(v);
       const std::uint32_t* const marks = shared.bad_keys[v.stage];
@@ -224,7 +225,7 @@ RAPT_DEVICE void consume(const RowsArguments& a, RowsShared<Shape>& shared, int 
     release(shared.k.empty[k.stage]);
     if (next.ends_tile()) release(shared.query_empty[group]);
 
-    // Softmax of the next step.
+    // The softmax of the next step.
     if (!kTermsEarly) terms.template begin<false>(a, next_tile, next_key);
     terms.template apply<kTermsEarly>(a, s);
     if (next.masked()) [[unlikely]] {

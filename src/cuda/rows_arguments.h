@@ -1,4 +1,4 @@
-// What the rows kernel takes by value, and what its instantiations offer to cuda/rows.cc.
+// The arguments that the rows kernel takes by value, and its instantiations for cuda/rows.cc.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ struct RowsArguments {
   RowsPlan plan;
   std::int32_t* next_tile = nullptr;  // a counter on the device, 0 when the kernel starts
   const TileEntry* list = nullptr;    // tiles of a column, longest first, if the plan is listed
-  float* totals = nullptr;            // chunk totals of all blocks, where shared memory is too small
-  float scale = 1.0F;                 // factor to exponents of 2: scale · log2 e, or log2 e if terms apply the scale
-  float out_scale = 1.0F;             // 1 / (1 − rate) of dropout
-  float minus_zero = -0.0F;           // see hand_over in cuda/rows.cuh
-  bool window = false;                // there is a window's left side, or there are initial keys
-  bool masks_hide = false;            // some key of any step may be hidden by a mask
-  bool store_vectors = false;         // rows of out can be written in 16 bytes
+  float* totals = nullptr;            // chunk totals of all blocks, if they do not fit in shared memory
+  float scale = 1.0F;          // turns scores into exponents of 2: scale · log2 e; log2 e in the general variant
+  float out_scale = 1.0F;      // 1 / (1 − rate) of dropout
+  float minus_zero = -0.0F;    // see hand_over in cuda/rows.cuh
+  bool window = false;         // the window has a left side or initial keys
+  bool masks_hide = false;     // masks may hide keys in every step
+  bool store_vectors = false;  // rows of out can be written 16 bytes at a time
 };
 
-// An instantiation: a __global__ function of const RowsArguments, and what a launch of it needs.
+// An instantiation: a __global__ function that takes a const RowsArguments, and what its launch needs.
 struct RowsKernel {
   const void* function;
   int threads, shared_bytes;

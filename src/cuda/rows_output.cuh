@@ -6,7 +6,7 @@
 
 namespace rapt::cuda {
 
-// The first of the two rows of a tile that a thread of a consumer owns; the other is 8 below.
+// The first of the two rows of a tile that a consumer's thread owns; the second is 8 rows further down.
 RAPT_DEVICE int thread_row(int thread) { return thread / 32 * 16 + thread % 32 / 4 - kGroupRows; }
 
 // A row of a tile, given as its query and head.
@@ -19,8 +19,9 @@ RAPT_DEVICE TileRow tile_row(const RowsPlan& plan, const Tile& tile, int row) {
   return {query, head, query < tile.queries && head < tile.heads};
 }
 
-// 32 columns of a row, 8 in each lane of a quad as pairs (2 · lane, 8 + 2 · lane, …), exchanged so that each lane has 8
-// adjacent ones: lane 0 columns 0 … 7, lane 1 columns 8 … 15, and so on.
+// Exchanges 32 columns of a row within a quad. Each lane holds four pairs of adjacent columns, which begin at columns 2
+// · lane, 8 + 2 · lane, …, and receives 8 adjacent columns: lane 0 columns 0 … 7, lane 1 columns 8 … 15, and so on. A
+// second exchange restores the pairs.
 RAPT_DEVICE uint4 gather_columns(std::uint32_t (&w)[4], int lane) {
 #pragma unroll
   for (int i = 0; i < 4; i += 2) {
@@ -44,8 +45,8 @@ RAPT_DEVICE uint4 gather_columns(std::uint32_t (&w)[4], int lane) {
 }
 
 // Writes a row of out, 16 bytes at a time; `x` selects the thread's first or second row. `to` is null if the row does
-// not exist. 0 is added to make every zero positive, because whether a −0 survives a rescaling depends on which hidden
-// tiles were skipped.
+// not exist. 0 is added so that every zero is +0; otherwise its sign would depend on how many steps without visible
+// keys the tile visits.
 template <class Type, int kSize>
 RAPT_DEVICE void store_vectors(std::uint16_t* to, const float (&o)[kSize / 2], int x, float scale, int lane, int size) {
 #pragma unroll
@@ -62,7 +63,7 @@ RAPT_DEVICE void store_vectors(std::uint16_t* to, const float (&o)[kSize / 2], i
   }
 }
 
-// Writes a row of out with any strides.
+// Writes a row of out element by element, with any strides.
 template <class Type, int kSize>
 RAPT_DEVICE void store_elements(std::uint16_t* to, std::int64_t stride, const float (&o)[kSize / 2], int x, float scale,
                                 int lane, int size) {
@@ -76,7 +77,7 @@ RAPT_DEVICE void store_elements(std::uint16_t* to, std::int64_t stride, const fl
   }
 }
 
-// Divides by the sum, merges the sink, and writes the thread's two rows of the tile.
+// Merges the sink, divides by the sum, and writes the thread's two rows of the tile.
 template <class Type, int kSize>
 RAPT_DEVICE void store_tile(const RowsArguments& a, const Tile& tile, const RowPair& total,
                             const float (&o)[kSize / 2]) {

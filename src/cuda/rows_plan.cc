@@ -6,8 +6,9 @@ namespace rapt::cuda {
 
 namespace {
 
-// The size of a section's keys and values. It may exceed the L2 cache (50 MB), because the tiles of a section read the
-// same part of them at about the same time. For short sequences, whose tiles differ more in length, it is smaller.
+// The limit in bytes for the keys and values of a section. It may exceed the L2 cache (50 MB), because the tiles of a
+// section read the same part of k and v at about the same time. For short sequences (at most kLongKeys keys) the limit
+// is lower, because their tiles differ more in length.
 constexpr std::int64_t kLongSection = 64 << 20, kShortSection = 32 << 20;
 constexpr std::int32_t kLongKeys = 2048;
 
@@ -22,8 +23,8 @@ bool tiles_differ_in_length(const Arguments& call) {
   return call.right < call.keys || call.left < call.keys || call.first_keys > 0;
 }
 
-// A tile has 2^shift queries of a head. Where the queries of a head do not fill a tile, several heads of a group share
-// it.
+// A tile holds 2^shift queries of each of its heads. If the queries of a head fill at most half of a tile, several
+// heads of a group share the tile.
 std::int32_t query_shift(const Arguments& call) {
   std::int32_t shift = 7;
   while (shift > 0 && call.queries <= 1 << (shift - 1) && kTileRows >> shift < call.group) --shift;
@@ -56,7 +57,8 @@ RowsPlan plan_rows(const Arguments& call, std::span<const Sequence> sequences, b
     plan.columns *= static_cast<std::int32_t>(sequences.size());
     plan.tiles_per_column = parts_of(sequences.front(), plan);
   }
-  // If all tiles have the same length, one column follows another.
+  // If all tiles have the same length, there is nothing to sort by length. Then a section is one column, so all tiles
+  // of a column are handed out before those of the next column.
   const bool one_length = !plan.listed && !tiles_differ_in_length(call);
   plan.section = one_length ? 1 : static_cast<std::int32_t>(std::min<std::int64_t>(section, plan.columns));
   return plan;

@@ -1,9 +1,9 @@
 // The plan of a forward call on tensor cores, as plain arithmetic that host and device share: which tiles there are, in
-// which order they are handed out, and which steps of keys a tile visits.
+// which order they are handed out, and which steps (ranges of keys) a tile visits.
 //
-// A tile is 128 rows, two warpgroups of 64: 128 queries of one head, or fewer queries of several heads of a group. Its
-// keys come in steps at absolute multiples of the step size within the sequence, and steps form chunks of kChunkKeys. A
-// row's bits depend on step and chunk sizes, never on tiles or their order.
+// A tile has 128 rows, 64 for each of two warpgroups: 128 queries of one head, or fewer queries of several heads of a
+// group. Its keys come in steps at absolute multiples of the step size within the sequence, and steps form chunks of
+// kChunkKeys. A row's bits depend on step and chunk sizes, never on tiles or their order.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ constexpr int padded_head_size(int head_size, int value_size) {
 // Keys in a step. The number is part of the arithmetic, because p is rounded relative to the maximum at its step.
 constexpr int step_keys(int padded_size, bool general) { return padded_size > 128 || general ? 64 : 128; }
 
-// The steps of a tile: 0 … initial_end − 1, then begin … end − 1. Of these, steps within full_begin … full_end − 1 and
-// 0 … full_initial_end − 1 are visible to all rows; in all others some keys are hidden from some rows.
+// The steps of a tile: 0 … initial_end − 1, then begin … end − 1. Of these steps, all keys of full_begin … full_end − 1
+// and 0 … full_initial_end − 1 are visible to all rows; in all other steps, keys may be hidden from some rows.
 struct StepRange {
   std::int32_t initial_end = 0, begin = 0, end = 0;
   std::int32_t full_initial_end = 0, full_begin = 0, full_end = 0;
@@ -44,9 +44,9 @@ struct StepRange {
   RAPT_HOST_DEVICE std::int32_t count() const { return initial_end + end - begin; }
 };
 
-// The steps for queries `lowest` … `highest` of a sequence. A tile that sees nothing still visits one step, so that its
-// rows are written. The ranges are computed from positions, not from visible_keys of the two queries, either of which
-// may see nothing.
+// The steps for queries `lowest` … `highest` of a sequence. A tile whose rows see no key still visits one step, so that
+// its rows are written. The ranges are computed from positions and not from visible_keys of the two queries, because
+// either of them may see no key.
 RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, const Sequence& sequence, std::int32_t lowest,
                                          std::int32_t highest, std::int32_t step) {
   const std::int32_t keys = sequence.key_count;
@@ -63,7 +63,7 @@ RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, const Sequence& 
   range.end = steps_to(window_end(high));
   range.initial_end = steps_to(first_end(high));
   if (window_end(high) <= window_begin(low)) range.begin = range.end = range.initial_end;  // no window holds a key
-  if (range.initial_end > 0 && range.initial_end >= range.begin) {                         // they meet and become one
+  if (range.initial_end > 0 && range.initial_end >= range.begin) {                         // both ranges become one
     range.end = range.end > range.initial_end ? range.end : range.initial_end;
     range.begin = 0;
     range.initial_end = 0;
@@ -78,19 +78,19 @@ RAPT_HOST_DEVICE StepRange visible_steps(const Arguments& call, const Sequence& 
   return range;
 }
 
-// How tiles are numbered, in the order in which they are handed out. A column is a head of a sequence or, where a tile
-// holds several heads of a group, these heads; the tiles of a column differ in their queries. Columns form sections,
-// limited in size so that k and v are read from the L2 cache; inside a section the longest tiles of all columns come
-// first.
+// How tiles are numbered; they are handed out in the order of their numbers. A column holds the tiles of one head, or
+// of the several heads that share each tile, in one sequence (in all sequences if `listed`). Columns form sections,
+// whose size is limited so that k and v are read from the L2 cache. Within a section, the longest tiles of all its
+// columns come first.
 struct RowsPlan {
-  std::int32_t step = 128;         // keys
+  std::int32_t step = 128;         // keys of a step
   std::int32_t query_shift = 7;    // a tile holds 2^query_shift queries of 128 / 2^query_shift heads
   std::int32_t column_heads = 1;   // heads of a tile
   std::int32_t group_columns = 1;  // columns of a group of heads
-  std::int32_t columns = 0;        // of all sequences; listed: of one
+  std::int32_t columns = 0;        // of the whole call
   std::int32_t tiles_per_column = 0;
-  std::int32_t section = 1;  // columns
-  bool listed = false;       // sequences differ: the tiles of a column come from a list
+  std::int32_t section = 1;  // columns of a section
+  bool listed = false;       // sequences differ in length or offset: the tiles of a column come from a list
 
   RAPT_HOST_DEVICE std::int32_t columns_per_sequence(const Arguments& call) const {
     return call.kv_heads * group_columns;
@@ -105,10 +105,11 @@ struct TileEntry {
   std::int32_t sequence, part;
 };
 
-// The tiles of a column of a listed call, longest first; of equal length, in the order of the sequences.
+// The tiles of a column of a listed call, longest first. Tiles of equal length are in the order of the sequences.
 std::vector<TileEntry> list_tiles(const Arguments& call, const RowsPlan& plan, std::span<const Sequence> sequences);
 
-// The tile with number `number`: its column, and its rank among the tiles of the column, longest first.
+// The place of the tile with number `number`: its column, and its rank in the order in which the tiles of the column
+// are handed out.
 struct TilePlace {
   std::int32_t column, rank;
 };
@@ -120,17 +121,17 @@ RAPT_HOST_DEVICE TilePlace place_of(const RowsPlan& plan, std::int32_t number) {
   return {section * plan.section + within % width, within / width};
 }
 
-// One tile: 2^query_shift queries of a sequence from `first_query` on, of `heads` heads from `head` on.
+// One tile: `queries` queries of a sequence from `first_query` on, in `heads` heads from `head` on.
 struct Tile {
   Sequence sequence{};
   std::int32_t head = 0, kv_head = 0, heads = 1;
-  std::int32_t first_query = 0, queries = 0;  // queries that exist
+  std::int32_t first_query = 0, queries = 0;  // at most 2^query_shift queries
   StepRange steps{};
 
   RAPT_HOST_DEVICE std::int32_t query_row() const { return sequence.query_begin + first_query; }  // of the tensors
 };
 
-// Tile `part` (128 or fewer queries, ascending) of column `column` of a sequence.
+// Tile `part` of column `column` of a sequence; parts count in ascending order of queries.
 RAPT_HOST_DEVICE Tile make_tile(const Arguments& call, const RowsPlan& plan, const Sequence& sequence,
                                 std::int32_t column, std::int32_t part) {
   const std::int32_t group = column / plan.group_columns;

@@ -1,4 +1,4 @@
-// The producer warps of the rows kernel: one hands out tiles, one loads q, k and v, and two check v.
+// The producer warps of the rows kernel: one loads q, k and v, one hands out tiles, and two check v.
 #pragma once
 
 #include "cuda/rows_shared.cuh"
@@ -11,13 +11,13 @@ RAPT_DEVICE Tile tile_number(const RowsArguments& a, std::int32_t number) {
     const TileEntry entry = a.list[place.rank];
     return make_tile(a.call, a.plan, a.call.sequence(entry.sequence), place.column, entry.part);
   }
-  // Under a causal mask, later queries see more keys, so the last part is the longest.
+  // Under a causal mask, later queries see more keys, so the last part is handed out first.
   const std::int32_t columns = a.plan.columns_per_sequence(a.call), sequence = place.column / columns;
   return make_tile(a.call, a.plan, a.call.sequence(sequence), place.column - sequence * columns,
                    a.plan.tiles_per_column - 1 - place.rank);
 }
 
-// One thread: hands out tiles, using a counter in device memory.
+// Runs in one thread: hands out tiles, whose numbers come from a counter in device memory.
 template <class Shape>
 RAPT_DEVICE void produce_tiles(const RowsArguments& a, RowsShared<Shape>& shared) {
   const std::int32_t tiles = a.plan.columns * a.plan.tiles_per_column;
@@ -35,15 +35,15 @@ RAPT_DEVICE void produce_tiles(const RowsArguments& a, RowsShared<Shape>& shared
   }
 }
 
-// The location of a step's k and v in their tensors.
+// The location of a step's k and v, and of its tile's q, in their tensors.
 struct StepPlace {
   std::int32_t first_key, row, head, batch;
-  std::int32_t query_row, query_head;  // of its tile
+  std::int32_t query_row, query_head;  // the first of its tile
   StepFlags flags;
 };
 
-// Loads or prefetches boxes of q: two halves of a tile, for the two consumers. The second half begins 64 queries
-// further on, or as many heads further on as fill 64 rows.
+// The q of a tile is loaded, or prefetched, in two halves, one for each consumer. The second half begins 64 queries
+// after the first or, in a tile of several heads, as many heads after the first as fill 64 rows.
 RAPT_DEVICE std::int32_t second_half_queries(const RowsPlan& plan) { return plan.query_shift == 7 ? kGroupRows : 0; }
 RAPT_DEVICE std::int32_t second_half_heads(const RowsPlan& plan) {
   return plan.query_shift == 7 ? 0 : kGroupRows >> plan.query_shift;
@@ -111,14 +111,14 @@ class StepSequence {
   const RowsArguments& a_;
   RowsShared<Shape>& shared_;
   Cursor<kTileSlots> slot_;
-  std::int32_t step_ = -1, chunk_ = -1;  // step −1: the next one begins a tile
+  std::int32_t step_ = -1, chunk_ = -1;  // step_ −1: the next step begins a tile
 };
 
 template <class Shape>
 RAPT_DEVICE void bring_value(const RowsArguments& a, RowsShared<Shape>& shared, Cursor<Shape::kStages>& v,
                              const StepPlace& place) {
   shared.v.wait_empty(v);
-  // The v of a masked step is checked before its stage is full.
+  // The v of a masked step is checked before its stage counts as full.
   Barrier& announced = shared.value_loaded[v.stage];
   Barrier& loaded = place.flags.masked() ? announced : shared.v.full[v.stage];
   shared.value_flags[v.stage] = place.flags;
@@ -126,7 +126,7 @@ RAPT_DEVICE void bring_value(const RowsArguments& a, RowsShared<Shape>& shared, 
   loaded.arrive_and_expect(RowsShared<Shape>::kTileElements * 2);
   if (!place.flags.masked()) {
     announced.arrive();
-    loaded.arrive();  // in place of the second warp that checks
+    loaded.arrive();  // `full` expects two arrivals, as from the two warps that check v
   }
   for (int panel = 0; panel < Shape::kPanels; ++panel) {
     copy_box(shared.value[v.stage] + panel * Shape::kKeys * 64, a.value, loaded, panel * 64, place.row, place.head,
@@ -135,8 +135,8 @@ RAPT_DEVICE void bring_value(const RowsArguments& a, RowsShared<Shape>& shared, 
   v.advance();
 }
 
-// One thread: loads k of each step and announces the step; v is loaded one step later, when it is needed. The q of a
-// tile is loaded after its first k, because it has to wait for the last scores of the previous tile.
+// Runs in one thread: loads k of each step and announces the step; v is loaded one step later, when it is needed. The q
+// of a tile is loaded after its first k, because its memory is free only after the last scores of the previous tile.
 template <class Shape>
 RAPT_DEVICE void produce_steps(const RowsArguments& a, RowsShared<Shape>& shared) {
   StepSequence<Shape> steps(a, shared);
@@ -175,7 +175,8 @@ RAPT_DEVICE void produce_steps(const RowsArguments& a, RowsShared<Shape>& shared
   shared.value_loaded[v.stage].arrive();
 }
 
-// Finds numbers that are not finite: `largest` collects the largest magnitudes of pairs, and is_finite tests them.
+// Two functions that find numbers that are not finite: largest_magnitude collects the largest magnitude of the lower
+// and of the upper numbers of all pairs, and is_finite tests the result.
 RAPT_DEVICE std::uint32_t largest_magnitude(std::uint32_t largest, const uint4& x) {
   constexpr std::uint32_t kMagnitude = 0x7FFF7FFF;
   largest = max_pair(max_pair(largest, x.x & kMagnitude), x.y & kMagnitude);
@@ -193,9 +194,9 @@ RAPT_DEVICE std::uint32_t only_finite(std::uint32_t pair) {
   return low | ((pair >> 16 & 0x7FFF) < Type::kInfinity ? pair & 0xFFFF0000 : 0);
 }
 
-// Two warps, each for half of the keys. A hidden key has p = 0, but 0 · inf is NaN. So in steps with hidden keys every
-// number of v that is not finite is set to 0, and its key is marked; restore_marked_values adds it for rows that do see
-// the key.
+// Runs in two warps, each of which checks half of the keys of a step. A hidden key has p = 0, but 0 · inf is NaN. So in
+// masked steps every number of v that is not finite is set to 0, and its key is marked; restore_marked_values adds the
+// product with the original number in the rows that see the key.
 template <class Type, class Shape>
 RAPT_DEVICE void check_values(RowsShared<Shape>& shared, int warp, int lane) {
   constexpr int kHalf = Shape::kKeys / kCheckWarps;  // keys of a warp; 8 lanes read 128 bytes of a key

@@ -13,11 +13,11 @@ namespace rapt::cuda {
 // Sets the tile counter to 0.
 void clear_counter(std::int32_t* counter, const Launch& launch);
 
-// Copies a list to the device. It is passed in kernel parameters, so the call may be captured in a graph, and the list
-// may be freed when the function returns.
+// Copies a list to the device. The list is passed in kernel parameters, so the call may be captured in a graph, and the
+// list may be freed when the function returns.
 void upload_tiles(std::span<const TileEntry> list, TileEntry* to, const Launch& launch);
 
-// Elements per row of a packed tensor: rows begin at multiples of 16 bytes.
+// The distance between rows of a packed tensor, in elements: rows begin at multiples of 16 bytes.
 RAPT_HOST_DEVICE constexpr std::int64_t packed_row(std::int64_t elements) { return (elements + 7) / 8 * 8; }
 
 // Copies a view of 16-bit elements with any strides to `to`, contiguous except for the padding of rows, which is not

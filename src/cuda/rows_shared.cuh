@@ -1,7 +1,7 @@
-// What the warps of the rows kernel share: its parameters, its shared memory, and the messages in it.
+// What the warps of the rows kernel share: its sizes, its shared memory, and the messages in shared memory.
 //
-// A block has three warpgroups. Two consume: each owns 64 rows of a tile. The third produces: one warp loads q, k and
-// v, one hands out tiles, and two check v in steps where some keys are hidden.
+// A block has three warpgroups. Two are consumers, each of which computes 64 rows of every tile. The third is the
+// producer: one of its warps loads q, k and v, one hands out tiles, and two check v in masked steps.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,11 @@ struct RowsShape {
 
 // The role of a step of keys in its tile.
 struct StepFlags {
-  static constexpr std::uint32_t kMasked = 1;       // some keys are hidden from some rows
+  static constexpr std::uint32_t kMasked = 1;       // keys may be hidden from some rows
   static constexpr std::uint32_t kBeginsChunk = 2;  // begins a chunk or a tile
   static constexpr std::uint32_t kBeginsTile = 4;
   static constexpr std::uint32_t kEndsTile = 8;
-  static constexpr std::uint32_t kEnd = 16;  // no step: all tiles are done; it also has kBeginsTile
+  static constexpr std::uint32_t kEnd = 16;  // no step: all tiles are done; has kBeginsTile and kBeginsChunk too
 
   std::uint32_t bits;
 
@@ -46,8 +46,8 @@ struct StepFlags {
   RAPT_DEVICE bool end() const { return (bits & kEnd) != 0; }
 };
 
-// A step, as announced with its stage of k by the warp that loads k. It includes the flags of the next step, so that
-// consumers need not wait for the next stage to know them.
+// A step. The warp that loads k announces it together with its stage of k. The flags of the next step are included, so
+// that consumers know them without waiting for the next stage.
 struct Step {
   std::int32_t first_key;
   StepFlags next, flags;
@@ -64,14 +64,14 @@ struct RowsShared {
 
   Tile tiles[kTileSlots];
   std::int32_t has_tile[kTileSlots];
-  Step steps[Shape::kStages];                 // of the stages of k
-  StepFlags value_flags[Shape::kStages];      // of the stages of v
-  std::int32_t value_keys[Shape::kStages];    // their first keys
+  Step steps[Shape::kStages];                 // the step in each stage of k
+  StepFlags value_flags[Shape::kStages];      // the flags of the step in each stage of v
+  std::int32_t value_keys[Shape::kStages];    // the first key of that step
   std::uint32_t bad_keys[Shape::kStages][4];  // a bit for each key whose v is not finite; masked steps only
 
   Ring<kTileSlots> tile;
   Ring<Shape::kStages> k, v;
-  Barrier value_loaded[Shape::kStages];  // a stage's value_flags are set and, if masked, its v is loaded
+  Barrier value_loaded[Shape::kStages];  // the flags of v's stage are set and, if masked, its v is loaded
   Barrier query_full[2], query_empty[2];
 };
 

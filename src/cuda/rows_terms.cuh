@@ -3,7 +3,7 @@
 // and dropout.
 //
 // A step has 64 keys here. Score i of a thread belongs to its row i / 2 % 2 (rows r and r + 8 of the fragment) and to
-// key 8 (i / 4) + 2 · lane + i % 2 of the step, `lane` within the quad.
+// key 8 (i / 4) + 2 · lane + i % 2 of the step, where `lane` counts within the quad.
 #pragma once
 
 #include "cuda/philox.cuh"
@@ -22,7 +22,7 @@ RAPT_DEVICE int size_of_mask(DType dtype) {
 // The two rows of a thread, and the keys of a step.
 struct TermRows {
   const Tile* tile;
-  std::int32_t query[2], head[2];  // of the sequence; query heads of the tensors
+  std::int32_t query[2], head[2];  // queries of the sequence; query heads of the tensors
   std::int32_t first_key;
   int lane;
   bool whole;  // all keys of the step exist
@@ -31,7 +31,7 @@ struct TermRows {
   RAPT_DEVICE TermRows(const RowsArguments& a, const Tile& of, std::int32_t key, int thread)
       : tile(&of), first_key(key), lane(thread % 4), whole(key + kTermKeys <= of.sequence.key_count) {
 #pragma unroll
-    for (int x = 0; x < 2; ++x) {  // rows that do not exist repeat the last one that does
+    for (int x = 0; x < 2; ++x) {  // rows that do not exist use the last query and head
       const TileRow at = tile_row(a.plan, of, thread_row(thread) + 8 * x);
       query[x] = of.first_query + (at.query < of.queries ? at.query : of.queries - 1);
       head[x] = of.head + (at.head < of.heads ? at.head : of.heads - 1);
@@ -39,21 +39,23 @@ struct TermRows {
   }
 
   RAPT_DEVICE bool has_keys() const { return tile->sequence.key_count > 0; }
-  // Where the mask of a row begins, at key `first_key`.
+  // The offset of the mask element for the thread's row x and key `first_key`.
   RAPT_DEVICE std::int64_t offset(const MaskTerm& mask, int x) const {
     return row_offset(mask, tile->sequence, x == 0 ? head[0] : head[1], x == 0 ? query[0] : query[1]) +
            first_key * mask.view.element;
   }
-  // The mask element for score i. A key that does not exist uses the last one that does, because its score is hidden
-  // anyway.
+  // The offset of the mask element for score i. A key that does not exist gets the offset of the last key, because its
+  // score is hidden anyway.
   RAPT_DEVICE std::int64_t offset_of_score(const MaskTerm& mask, int i) const {
     const std::int32_t key = i / 4 * 8 + 2 * lane + i % 2, last = tile->sequence.key_count - 1 - first_key;
     return offset(mask, i / 2 % 2) + (key < last ? key : last) * mask.view.element;
   }
 };
 
-// Parts of two rows of a mask, read 16 bytes at a time, so that a warp reads whole sectors. A lane thus holds elements
-// for other lanes' keys too, until gather_columns or own_bits exchanges them. `fast`: 16-byte reads are possible.
+// Parts of two rows of a mask, read 16 bytes at a time, so that a warp reads whole sectors of 32 bytes. A lane thus
+// also holds elements for other lanes' keys, until gather_columns or own_bits exchanges them. `fast`: 16-byte reads are
+// possible, because all 64 elements of both rows exist and are contiguous and aligned. Only elements of one or two
+// bytes are read into `parts`.
 struct MaskRows {
   uint4 parts[4];
   bool fast;
@@ -92,8 +94,8 @@ RAPT_DEVICE std::uint32_t truth_of_bytes(const uint4& bytes) {
   return nibble(bytes.x) | nibble(bytes.y) << 4 | nibble(bytes.z) << 8 | nibble(bytes.w) << 12;
 }
 
-// The thread's own bits of a row of 64, of which each lane of the quad has 16: bits 4 j and 4 j + 1 for keys 8 j + 2 ·
-// lane and the next.
+// Each lane of a quad holds 16 of the 64 bits of a row (`sixteen`). Returns the bits of the lane's own keys: bits 4 j
+// and 4 j + 1 are those of keys 8 j + 2 · lane and the next.
 RAPT_DEVICE std::uint32_t own_bits(std::uint32_t sixteen, int lane) {
   std::uint32_t half = sixteen << (16 * (lane & 1));
   half |= __shfl_xor_sync(~0U, half, 1);
@@ -117,13 +119,13 @@ RAPT_DEVICE std::uint32_t truth_of(const MaskTerm& mask, const TermRows& rows, c
   return bits;
 }
 
-// s += mask, where −inf hides even a NaN.
+// s += mask. A mask element of −inf hides the key even if its score is NaN.
 RAPT_DEVICE void add_mask_to(float (&s)[kTermScores], const MaskTerm& mask, const TermRows& rows,
                              const MaskRows& loaded) {
   const DType dtype = mask.view.dtype;
   if (loaded.fast && (dtype == DType::bf16 || dtype == DType::f16)) {
 #pragma unroll
-    for (int part = 0; part < 4; ++part) {  // keys 32 (part / 2) and up, of row part % 2
+    for (int part = 0; part < 4; ++part) {  // 32 keys from key 32 (part / 2) on, of row part % 2
       std::uint32_t w[4] = {loaded.parts[part].x, loaded.parts[part].y, loaded.parts[part].z, loaded.parts[part].w};
       (void)gather_columns(w, rows.lane);
 #pragma unroll
@@ -150,7 +152,7 @@ RAPT_DEVICE void add_mask_to(float (&s)[kTermScores], const MaskTerm& mask, cons
     }
     return;
   }
-  // Few steps come here, so the code is short rather than fast: one score at a time, selected from the registers.
+  // Few calls need this path, so the code is short rather than fast: one score at a time, selected from the registers.
 #pragma unroll 1
   for (int i = 0; i < kTermScores; ++i) {
     float score = s[0];
@@ -162,14 +164,15 @@ RAPT_DEVICE void add_mask_to(float (&s)[kTermScores], const MaskTerm& mask, cons
   }
 }
 
-// softcap · tanh(s / softcap), with tanh(x) = 1 − 2 / (1 + e^2x), whose absolute error is that of f32.
+// cap · tanh(s · scale / cap), where `to_exponent` is 2 · scale · log2 e / cap. It is computed with tanh(x) = 1 − 2 /
+// (1 + e^2x), whose absolute error is about one rounding of f32.
 RAPT_DEVICE float capped(float s, float to_exponent, float cap) {
   const float e = exp2_approx(__fmul_rn(s, to_exponent));
   return __fmaf_rn(-2.0F * cap, reciprocal_approx(__fadd_rn(1.0F, e)), cap);
 }
 
-// Steps 1 to 5 for the scores of a step, except for keys hidden by the causal mask, the window or the key length.
-// `early` holds the first mask if kEarly.
+// Steps 1 to 5 of rapt/attention.h for the products q·k of 64 keys. Keys that the causal mask, the window or the key
+// length hides are hidden elsewhere (hide_keys). If kEarly, `early` holds the two rows of the first mask.
 template <bool kEarly>
 RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores], const TermRows& rows,
                                 const MaskRows& early) {
@@ -184,7 +187,7 @@ RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores],
   }
   std::uint32_t hidden = 0;
 #pragma unroll 1
-  for (int pass = 0; pass < 2; ++pass) {  // additive masks and ALiBi; then the others
+  for (int pass = 0; pass < 2; ++pass) {  // 0: additive masks; 1: ALiBi, then the other masks
     if (pass == 1 && call.has_alibi) {
 #pragma unroll
       for (int x = 0; x < 2; ++x) {
@@ -223,9 +226,9 @@ RAPT_DEVICE void apply_terms_to(const RowsArguments& a, float (&s)[kTermScores],
   }
 }
 
-// Which weights of the thread's rows dropout keeps: bits 4 j + 2 (lane % 2) and the next for keys 8 j + 2 · lane and
-// the next. Four keys share one call of Philox, and two lanes share these keys: the even lane calls it for their first
-// row, the odd lane for their second.
+// Which weights of the thread's two rows dropout keeps. In bits[x], for row x, bits 4 j + 2 (lane % 2) and the next are
+// those of keys 8 j + 2 · lane and the next. One call of Philox serves four keys, which belong to two lanes: the even
+// lane calls it for their first row, the odd lane for their second.
 struct KeptWeights {
   std::uint32_t bits[2];
 };
@@ -245,7 +248,8 @@ RAPT_DEVICE KeptWeights kept_weights(const RowsArguments& a, const TermRows& row
   return {{second ? other : mine, second ? mine : other}};
 }
 
-// Sets p of dropped weights to 0; the weights kept are scaled with the row, at the end.
+// Sets p of dropped weights to 0. The factor 1 / (1 − rate) of the other weights is applied to the finished row
+// (store_tile).
 RAPT_DEVICE void drop_weights(std::uint32_t (&p)[kTermKeys / 16][4], const KeptWeights& kept, int lane) {
 #pragma unroll
   for (int x = 0; x < 2; ++x) {
@@ -259,8 +263,8 @@ RAPT_DEVICE void drop_weights(std::uint32_t (&p)[kTermKeys / 16][4], const KeptW
   }
 }
 
-// The terms of one step: begin makes its random numbers and, if kEarly, reads its first mask; apply and drop use them.
-// The other variant has no terms.
+// The terms of one step of keys: begin makes its random numbers and, if kEarly, reads its part of the first mask; apply
+// and drop use them. In the variant without terms these functions do nothing.
 template <bool kGeneral>
 class StepTerms {
  public:

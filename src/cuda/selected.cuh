@@ -12,17 +12,17 @@ RAPT_HOST_DEVICE std::int32_t list_element(const Arguments& call, std::uint32_t 
   return reinterpret_cast<const std::int32_t*>(call.lists.block() + list)[n];
 }
 
-// How many are selected, of `all`.
+// The number of selected heads or queries, out of `all`.
 RAPT_HOST_DEVICE std::int32_t count_of(const Chosen& chosen, std::int32_t all) {
   return chosen.count > 0 ? chosen.count : all;
 }
 
-// The n-th that is selected.
+// The head or query at place n of the selection.
 RAPT_HOST_DEVICE std::int32_t chosen_at(const Arguments& call, const Chosen& chosen, std::int32_t n) {
   return chosen.count > 0 ? list_element(call, chosen.chosen, n) : n;
 }
 
-// Calls visit(n) for each place n at which `index` is selected.
+// Calls visit(n) for each place n of the selection that holds the head or query `index`.
 template <class Visit>
 RAPT_HOST_DEVICE void for_each_place(const Arguments& call, const Chosen& chosen, std::int32_t index,
                                      const Visit& visit) {

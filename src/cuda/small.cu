@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// The shape of a copy and the strides of both sides, in elements; dimensions that are contiguous in both are merged
-// into one.
+// The shape of a copy and the strides of both tensors, in elements. Dimensions that are contiguous in both tensors are
+// merged into one.
 struct Walk {
   int rank = 0;
   std::int64_t count = 1;
@@ -65,7 +65,7 @@ __device__ __forceinline__ double load(const void* data, DType dtype, std::int64
   return static_cast<const std::uint8_t*>(data)[offset] != 0 ? 1.0 : 0.0;
 }
 
-// The bits of `value` in a type, rounded once, in the low bytes.
+// The bits of `value` as a number of the given type, rounded once, in the low bytes of the result.
 RAPT_HOST_DEVICE std::uint64_t bits_as(DType dtype, double value) {
   switch (dtype) {
     case DType::f32: return std::bit_cast<std::uint32_t>(static_cast<float>(value));
@@ -99,7 +99,7 @@ __global__ void convert(const __grid_constant__ Walk walk, const void* from, DTy
   }
 }
 
-// Without a conversion all bits are kept, even of a signaling NaN.
+// A copy without conversion. It keeps all bits, even those of a signaling NaN.
 template <class Word>
 __global__ void move(const __grid_constant__ Walk walk, const Word* from, Word* to) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
@@ -116,7 +116,8 @@ __global__ void fill(const __grid_constant__ Walk walk, void* to, std::size_t si
   }
 }
 
-// As many bytes as one launch can pass as parameters, besides its other parameters, on every GPU since Turing.
+// The bytes that one launch passes as a parameter. Together with its other parameters they fit into 4096 bytes, which
+// every GPU since Turing accepts.
 struct Parcel {
   static constexpr std::size_t kBytes = 3584;
   alignas(16) std::byte bytes[kBytes];

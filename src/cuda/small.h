@@ -15,8 +15,8 @@ void launch_copy(const ConstTensorView& from, const TensorView& to, const Launch
 
 void launch_fill(const TensorView& to, double value, const Launch& launch);
 
-// Writes host memory to device memory that is aligned to 16 bytes, in stream order, as parameters of a few launches. So
-// the host memory is read before this returns, even while the stream is captured.
+// Copies host memory, in stream order, to device memory that is aligned to 16 bytes. The bytes are passed as parameters
+// of a few launches, so the host memory has been read when the function returns, even while the stream is captured.
 void launch_upload(std::span<const std::byte> from, std::byte* to, const Launch& launch);
 
 }  // namespace rapt::cuda

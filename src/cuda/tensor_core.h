@@ -5,9 +5,10 @@
 //
 // - The products are exact. Their exponent is the sum of the factors' exponents and is not normalized. A denormal
 //   factor has the exponent of the smallest normal number.
-// - Every term, the accumulator included, is cut (towards zero) at 2^(largest exponent − 25). Zeros take no part in
-//   the largest exponent, which is never less than −133, so bf16 products far below the range of f32 lose bits.
-// - The sum is cut to f32, denormals included. Beyond the largest number it is infinite; what is cut to 0 is +0.
+// - Every term, the accumulator included, is cut (towards zero) to a multiple of 2^(largest exponent − 25). Zeros do
+//   not count for the largest exponent. It is at least −133, so bf16 products far below the range of f32 lose bits.
+// - The sum is cut to f32, denormals included. A sum beyond the largest number becomes infinite, and a sum that is cut
+//   to 0 becomes +0.
 // - A NaN, inf · 0 or inf − inf gives the NaN 7fffffff.
 //
 // `rapt check --tensor-core` compares this model with the device.
@@ -59,12 +60,12 @@ RAPT_HOST_DEVICE std::uint32_t cut_to(FloatFormat format, std::int64_t count, in
 struct Factor {
   enum Kind : std::uint8_t { finite, infinite, nan };
 
-  std::int32_t significand = 0;  // of an infinity: ±1
+  std::int32_t significand = 0;  // of an infinity or a NaN: ±1
   std::int16_t exponent = 0;
   Kind kind = finite;
 };
 
-// `bits` of a bf16 or f16 number.
+// The factor that the bits of a bf16 or f16 number stand for.
 RAPT_HOST_DEVICE Factor factor_of(DType type, std::uint16_t bits) {
   const FloatFormat format = format_of(type);
   const int mantissa = bits & ((1 << format.fraction) - 1), field = (bits & 0x7FFF) >> format.fraction;
@@ -96,7 +97,7 @@ RAPT_HOST_DEVICE std::uint32_t add_infinities(const Factor* a, const Factor* b, 
   return nan || (plus && minus) ? 0x7FFFFFFF : plus ? 0x7F800000 : 0xFF800000;
 }
 
-// One k16 step: the bits of c + Σ a[k] · b[k] over 16 products, for the bits of an f32 accumulator.
+// One k16 step: the bits of c + Σ a[k] · b[k] over 16 products. `c` holds the bits of an f32 accumulator.
 RAPT_HOST_DEVICE std::uint32_t add_products(const Factor* a, const Factor* b, std::uint32_t c) {
   constexpr int kFraction = 25, kLeastExponent = -133;
   const int c_field = static_cast<int>(c >> 23 & 0xFF), c_exponent = (c_field > 0 ? c_field : 1) - 127;

@@ -1,5 +1,5 @@
-// One tensor-core instruction per function, for `rapt check --tensor-core`: every instruction that the model
-// (tensor_core.h) is compared with. The kernels have their own (wgmma.cuh), in the shapes and layouts that they need.
+// The tensor-core instructions with which `rapt check --tensor-core` compares the model (tensor_core.h), one function
+// each. The kernels have functions of their own (wgmma.cuh), for the shapes and layouts that they need.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace rapt::cuda {
 
-// sums (16, 8) += a (16, 16) · b (8, 16)ᵀ, one warp.
+// sums (16, 8) += a (16, 16) · b (8, 16)ᵀ, computed by one warp.
 template <DType kType>
 __device__ __forceinline__ void mma_m16n8k16(float (&sums)[4], const std::uint32_t (&a)[4],
                                              const std::uint32_t (&b)[2]) {
@@ -27,7 +27,7 @@ __device__ __forceinline__ void mma_m16n8k16(float (&sums)[4], const std::uint32
 
 enum class Swizzle : std::uint64_t { none = 0, bytes_128 = 1 };
 
-// A matrix in shared memory (PTX ISA, "Matrix descriptor"); offsets in bytes.
+// The descriptor of a matrix in shared memory (PTX ISA, "Matrix descriptor"). `leading` and `stride` are in bytes.
 __device__ __forceinline__ std::uint64_t matrix_descriptor(const void* begin, int leading, int stride,
                                                            Swizzle swizzle) {
   const auto address = static_cast<std::uint64_t>(__cvta_generic_to_shared(begin)) & 0x3FFFF;
@@ -35,12 +35,12 @@ __device__ __forceinline__ std::uint64_t matrix_descriptor(const void* begin, in
          static_cast<std::uint64_t>(swizzle) << 62;
 }
 
-// sums (64, N) += A (64, 16) · B (16, N), one warpgroup; A in registers or in shared memory.
+// sums (64, N) += A (64, 16) · B (16, N), computed by one warpgroup, with A in registers or in shared memory.
 template <int kN>
 struct Wgmma;
 
-// The accumulators as registers and as asm operands. The macros below take the numbers of the operands that follow
-// them.
+// The accumulators as registers and as operands of asm. The macros below take the numbers of the operands that follow
+// the accumulators.
 #define RAPT_REGISTERS_4 "%0,%1,%2,%3"
 #define RAPT_REGISTERS_32                                      \
   RAPT_REGISTERS_4                                             \
@@ -62,7 +62,7 @@ struct Wgmma;
 #define RAPT_SUMS_64(n) RAPT_SUMS_32(n), RAPT_SUMS_32(n + 32)
 #define RAPT_SUMS_128(n) RAPT_SUMS_64(n), RAPT_SUMS_64(n + 64)
 
-// The predicate says that the accumulators' values are added; "1, 1" that no operand is negated.
+// The predicate says that the products are added to the accumulators, and "1, 1" that no operand is negated.
 #define RAPT_WGMMA_FROM_SHARED(type, n, count, o0, o1, o2)                                                         \
   asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type \
                " {" RAPT_REGISTERS_##count "}, %" #o0 ", %" #o1 ", p, 1, 1, 0, %" #o2 ";}"                         \

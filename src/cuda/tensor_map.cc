@@ -17,7 +17,7 @@ bool stride_fits(std::int64_t stride, std::int64_t size) {
   return size <= 1 || (stride > 0 && stride * kElement % kAlignment == 0 && stride * kElement < kLargestStride);
 }
 
-// Obtained through the runtime, so that the library does not link libcuda.
+// The driver's function, obtained through the runtime so that the library does not link libcuda.
 PFN_cuTensorMapEncodeTiled_v12000 encoder(int device) {
   static const PFN_cuTensorMapEncodeTiled_v12000 encode = [device] {
     void* function = nullptr;
@@ -39,7 +39,7 @@ bool can_copy_in_place(const DeviceTensor& view, const TensorSizes& sizes) {
 
 CUtensorMap map_tensor(const DeviceTensor& view, const TensorSizes& sizes, int box_rows, int box_heads, int device) {
   const auto bytes = [](std::int64_t stride, std::int64_t size) {
-    return static_cast<cuuint64_t>(size > 1 ? stride * kElement : kAlignment);  // never used where the size is 1
+    return static_cast<cuuint64_t>(size > 1 ? stride * kElement : kAlignment);  // any stride will do if the size is 1
   };
   const cuuint64_t dims[4] = {static_cast<cuuint64_t>(sizes.elements), static_cast<cuuint64_t>(sizes.rows),
                               static_cast<cuuint64_t>(sizes.heads), static_cast<cuuint64_t>(sizes.batch)};

@@ -14,7 +14,7 @@ namespace rapt::cuda {
 
 inline constexpr float kHidden = -__builtin_huge_valf();  // −inf
 
-// Where the masks of one row begin: element j of a mask is at `row_offset` + j · view.element.
+// The offset of a mask's element for key 0 of a row. The element for key j is j · view.element further on.
 RAPT_HOST_DEVICE std::int64_t row_offset(const MaskTerm& mask, const Sequence& sequence, std::int32_t head,
                                          std::int32_t i) {
   return mask.view.offset(sequence.batch, head, std::int64_t{sequence.query_begin} + i, sequence.key_begin);
@@ -31,7 +31,7 @@ RAPT_HOST_DEVICE float softcap(float s, float cap) { return cap * tanhf(s / cap)
 RAPT_HOST_DEVICE float add_term(float s, float term) { return term == kHidden ? kHidden : s + term; }
 
 RAPT_HOST_DEVICE float add_mask(float s, const MaskTerm& mask, std::int64_t offset) {
-  if (mask.view.dtype == DType::f64) {  // rounded after the sum, not before
+  if (mask.view.dtype == DType::f64) {  // the sum is rounded, not the term
     const double term = static_cast<const double*>(mask.view.data)[offset];
     return term == static_cast<double>(kHidden) ? kHidden : static_cast<float>(static_cast<double>(s) + term);
   }

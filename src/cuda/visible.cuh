@@ -15,11 +15,11 @@ struct VisibleKeys {
   std::int32_t begin = 0, end = 0;
 
   RAPT_HOST_DEVICE bool sees(std::int32_t j) const { return j < first_end || (j >= begin && j < end); }
-  // Whether any of keys from … to − 1 is visible.
+  // Whether any of the keys from … to − 1 is visible.
   RAPT_HOST_DEVICE bool sees_any(std::int32_t from, std::int32_t to) const {
     return from < to && (from < first_end || (from < end && to > begin && begin < end));
   }
-  // Whether all of them are.
+  // Whether all of the keys from … to − 1 are visible.
   RAPT_HOST_DEVICE bool sees_all(std::int32_t from, std::int32_t to) const {
     return to <= first_end || (from >= begin && to <= end);
   }
@@ -30,7 +30,7 @@ struct QueryRange {
   std::int32_t begin = 0, end = 0;
 };
 
-// `value` as the nearest of 0 … most.
+// The number in 0 … most that is nearest to `value`.
 RAPT_HOST_DEVICE std::int32_t clamp_to(std::int64_t value, std::int32_t most) {
   return value < 0 ? 0 : value > most ? most : static_cast<std::int32_t>(value);
 }
@@ -52,8 +52,8 @@ RAPT_HOST_DEVICE VisibleKeys visible_keys(const Arguments& call, const Sequence&
   return keys;
 }
 
-// The shortest range of queries of a sequence outside which no query sees any of keys from … to − 1. A query inside the
-// range may see none of them either; visible_keys tells.
+// The shortest range of queries of a sequence outside which no query sees any of the keys from … to − 1. A query inside
+// the range may also see none of these keys; visible_keys says whether it does.
 RAPT_HOST_DEVICE QueryRange visible_queries(const Arguments& call, const Sequence& sequence, std::int32_t from,
                                             std::int32_t to) {
   if (to > sequence.key_count) to = sequence.key_count;
@@ -69,8 +69,9 @@ RAPT_HOST_DEVICE QueryRange visible_queries(const Arguments& call, const Sequenc
   return {clamp_to(begin, last), last};
 }
 
-// The number of the last sequence whose `begin` is not after row `l` of this batch row, or 0. Sequences are in the
-// order of their rows; an empty one may begin where the next one does.
+// The number (for Arguments::sequence) of the last sequence that begins at row `l` of batch row `batch` or before it,
+// or 0. `begin` selects the beginning of its queries or of its keys. Sequences are in ascending order, and an empty one
+// may begin where the next one does.
 RAPT_HOST_DEVICE std::int32_t last_begun(const Arguments& call, std::int32_t batch, std::int32_t l,
                                          std::int32_t Sequence::*begin) {
   std::int32_t low = 0, high = call.sequence_count - 1;
@@ -84,12 +85,12 @@ RAPT_HOST_DEVICE std::int32_t last_begun(const Arguments& call, std::int32_t bat
   return low;
 }
 
-// The sequence of row `query` of q. Each row has one.
+// The sequence that row `query` of q belongs to. Each row of q belongs to one.
 RAPT_HOST_DEVICE const Sequence& sequence_of_query(const Arguments& call, std::int32_t batch, std::int32_t query) {
   return call.sequence(last_begun(call, batch, query, &Sequence::query_begin));
 }
 
-// The sequence of row `key` of k and v; null for a key that does not exist.
+// The sequence that row `key` of k and v belongs to; null if the row belongs to none.
 RAPT_HOST_DEVICE const Sequence* sequence_of_key(const Arguments& call, std::int32_t batch, std::int32_t key) {
   if (call.sequence_count == 0) return nullptr;
   const Sequence& sequence = call.sequence(last_begun(call, batch, key, &Sequence::key_begin));

@@ -12,8 +12,8 @@
 #include "cuda/contract.h"
 #include "cuda/launch.h"
 
-// The namespace of everything that is compiled for warps. Emulated warps have their own, because a program may have
-// both.
+// The namespace of everything that is compiled for warps. Emulated warps have a namespace of their own, because one
+// program may contain both.
 #if defined(__CUDACC__)
 #include "cuda/errors.h"
 #define RAPT_KERNELS cuda
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kWarpsPerBlock* kLanes, 4)
 // Enqueues work(item, memory) for items 0 … items − 1.
 template <class Work>
 void launch_items(const char* name, const Work& work, std::int64_t items, const Launch& launch) {
-  static_assert(sizeof(Work) + sizeof(items) <= 4096, "kernel parameters of every GPU since Turing");
+  static_assert(sizeof(Work) + sizeof(items) <= 4096, "every GPU since Turing takes 4096 bytes of kernel parameters");
   if (items <= 0) return;
   constexpr std::int64_t kMostBlocks = 0x7FFFFFFF;
   const std::int64_t blocks = (items + kWarpsPerBlock - 1) / kWarpsPerBlock;
@@ -120,7 +120,7 @@ template <class Work>
 void launch_items(const char* /*name*/, const Work& work, std::int64_t items, const Launch& /*launch*/) {
   for (std::int64_t item = 0; item < items; ++item) {
     WarpMemory memory;
-    std::memset(&memory, 0xFF, sizeof(memory));  // NaN: nothing may be read that the item did not write
+    std::memset(&memory, 0xFF, sizeof(memory));  // NaN, so that a read before a write shows
     work(item, memory);
   }
 }

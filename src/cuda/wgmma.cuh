@@ -1,13 +1,14 @@
-// The products of Hopper's tensor cores: D (64 × N, f32) = A (64 × 16) · B (16 × N) + D, one warpgroup together.
+// The products of Hopper's tensor cores: D (64 × N, f32) = A (64 × 16) · B (16 × N) + D, computed by one warpgroup.
 //
-// Fragments. Thread t of the warpgroup, warp w = t / 32, lane = t % 32, holds rows r = 16 w + lane / 4 and r + 8. Of D,
-// register i holds row r + 8 (i / 2 % 2), column 8 (i / 4) + 2 (lane % 4) + i % 2. Of A, register i (two 16-bit
+// Fragments: thread t of the warpgroup (in warp w = t / 32, lane = t % 32) holds rows r = 16 w + lane / 4 and r + 8. Of
+// D, register i holds row r + 8 (i / 2 % 2), column 8 (i / 4) + 2 (lane % 4) + i % 2. Of A, register i (two 16-bit
 // numbers, the lower column in the lower half) holds row r + 8 (i % 2), columns 8 (i / 2) + 2 (lane % 4) and the next.
 // So the f32 pairs of D's columns 16 k … 16 k + 15, rounded to 16 bits in the order of the registers, are A's fragment
 // of those columns.
 //
 // In shared memory, a tile is made of panels that are 64 elements (128 bytes) wide, row after row, in the 128-byte
-// swizzle that bulk tensor copies write. A and K-major B have the summed index within a row; MN-major B has it across.
+// swizzle that bulk tensor copies write. A and K-major B have the summed index within a row; MN-major B has it across
+// rows.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ namespace rapt::cuda {
 RAPT_DEVICE std::uint32_t descriptor(const void* tile, int leading_bytes) {
   return ((shared_address(tile) & 0x3FFFF) >> 4) | (static_cast<std::uint32_t>(leading_bytes >> 4) << 16);
 }
-// 128-byte swizzle; 1024 bytes from 8 rows to the next 8.
+// The whole descriptor: 128-byte swizzle, and 1024 bytes from 8 rows to the next 8.
 RAPT_DEVICE std::uint64_t whole_descriptor(std::uint32_t low) { return low | (std::uint64_t{0x40000040} << 32); }
 
 // Call before the first product, and after writing to registers of a product.
@@ -53,14 +54,14 @@ RAPT_DEVICE void products_wait() {
 #define RAPT_REG64(d, i) RAPT_REG32(d, i), RAPT_REG32(d, (i) + 32)
 #define RAPT_REG128(d, i) RAPT_REG64(d, i), RAPT_REG64(d, (i) + 64)
 
-// A and B from shared memory, B K-major. Operands after the R registers of D: A, B, whether D is added.
+// A and B from shared memory, B K-major. The operands after the R registers of D are A, B, and whether D is added.
 #define RAPT_PRODUCT_SHARED(N, R, TYPE, A, B, ADD)                                                   \
   asm volatile("{.reg .pred add; setp.ne.b32 add, %" #ADD ", 0;\n"                                   \
                "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" RAPT_D##R "}, "   \
                "%" #A ", %" #B ", add, 1, 1, 0, 0;}"                                                  \
                : RAPT_REG##R(d, 0) : "l"(a), "l"(b), "r"(add))
 
-// A from registers, B MN-major. Operands after the R registers of D: four of A, B, whether D is added.
+// A from registers, B MN-major. The operands after the R registers of D are the four of A, B, and whether D is added.
 #define RAPT_PRODUCT_REGISTERS(N, R, TYPE, A0, A1, A2, A3, B, ADD)                                   \
   asm volatile("{.reg .pred add; setp.ne.b32 add, %" #ADD ", 0;\n"                                   \
                "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" RAPT_D##R "}, "   \
@@ -68,7 +69,8 @@ RAPT_DEVICE void products_wait() {
                : RAPT_REG##R(d, 0) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add))
 // clang-format on
 
-// One step of the product, 16 terms of each sum; D is replaced if `add` is 0. N is twice the number of registers of D.
+// One wgmma instruction: it adds 16 terms to each sum of D, or replaces D if `add` is 0. N is twice the number of
+// registers of D.
 template <class Type>
 RAPT_DEVICE void product_shared(float (&d)[32], std::uint64_t a, std::uint64_t b, int add) {
   if constexpr (Type::kType == DType::bf16) {
@@ -111,15 +113,17 @@ RAPT_DEVICE void product_registers(float (&d)[128], const std::uint32_t (&a)[4],
   }
 }
 
-// Bytes from one panel of a tile with this many rows to the next, and from one step of 16 to the next within a row, in
-// the units of descriptors.
+// The bytes of a row of a panel, and the distance from one panel to the next in a tile with this many rows, in the
+// units of descriptors (16 bytes).
 constexpr int kSwizzledRow = 128;
 RAPT_HOST_DEVICE constexpr int panel_units(int rows) { return rows * kSwizzledRow / 16; }
 
-// s (64 × kKeys) = q (64 × kSize) · kᵀ, both K-major in shared memory; `add` is 0 for the first step, so s is replaced.
+// s (64 × kKeys) = q (64 × kSize) · kᵀ, both K-major in shared memory; `add` is 0 for the first 16 elements of kSize,
+// so s is replaced.
 template <class Type, int kSize, int kKeys>
 RAPT_DEVICE void multiply_transposed(float (&s)[kKeys / 2], std::uint32_t q, std::uint32_t k) {
-  // The descriptors of a large q would be kept from one call to the next, in more uniform registers than there are.
+  // Without this statement the compiler would keep the descriptors of a large q from one call to the next, which takes
+  // more uniform registers than there are.
   if constexpr (kSize > 128) asm volatile("" : "+r"(q));
 #pragma unroll
   for (int d = 0; d < kSize; d += 16) {

@@ -1,6 +1,6 @@
 // The arguments of kernels, built from problems on a machine without a GPU. The emulated kernels (plain_test.cc) show
-// that the arguments of every case are correct. These tests cover the two places where lists are stored, and numbers
-// that do not fit.
+// that the arguments of every case are correct. These tests cover the contents of lists, the two places where they are
+// stored, and numbers that do not fit into 32 bits.
 #include "cuda/build_arguments.h"
 
 #include <cstdint>
@@ -30,7 +30,7 @@ void expect_same_tensor(const DeviceTensor& got, const ConstTensorView& view) {
   for (int dim = 0; dim < view.rank(); ++dim) EXPECT_EQ(strides[dim], view.stride(dim)) << "dimension " << dim;
 }
 
-// Every list in the arguments has the contents of the problem's list.
+// Expects that every list in the arguments has the contents of the problem's list.
 void expect_lists(const Arguments& got, const AttentionProblem& problem) {
   ASSERT_EQ(got.sequence_count, std::ssize(problem.sequences));
   for (std::int32_t n = 0; n < got.sequence_count; ++n) {
@@ -159,13 +159,15 @@ TEST(CudaArguments, WhatDoesNotFitIn32BitsIsRefusedInWords) {
   EXPECT_EQ(refusal(7, 9, 3), "");
   EXPECT_EQ(refusal(kTooMany - 1, 9, 0), "");
   EXPECT_EQ(refusal(kTooMany, 9, 0),
-            "the cuda engine counts in 32 bits; the number of queries is 2147483648, more than 2147483647");
+            "the cuda engine counts in 32 bits; the number of queries is 2147483648, beyond the limit of 2147483647");
   EXPECT_EQ(refusal(7, kTooMany, 0),
-            "the cuda engine counts in 32 bits; the number of keys is 2147483648, more than 2147483647");
-  EXPECT_EQ(refusal(7, 9, std::int64_t{1} << 40),
-            "the cuda engine counts in 32 bits; an alignment's offset is 1099511627776, more than 1073741823");
-  EXPECT_EQ(refusal(7, 9, -(std::int64_t{1} << 40)),
-            "the cuda engine counts in 32 bits; an alignment's offset is -1099511627776, more than 1073741823");
+            "the cuda engine counts in 32 bits; the number of keys is 2147483648, beyond the limit of 2147483647");
+  EXPECT_EQ(
+      refusal(7, 9, std::int64_t{1} << 40),
+      "the cuda engine counts in 32 bits; an alignment's offset is 1099511627776, beyond the limit of 1073741823");
+  EXPECT_EQ(
+      refusal(7, 9, -(std::int64_t{1} << 40)),
+      "the cuda engine counts in 32 bits; an alignment's offset is -1099511627776, beyond the limit of 1073741823");
   EXPECT_EQ(refusal(7, 9, 0, DType::f64),
             "the cuda engine does not compute in f64; copy the tensors to the CPU, where the reference engine does");
 }

@@ -1,5 +1,5 @@
-// The device headers that define semantics, tested on the host: visible keys and queries, sequences of rows, dropout,
-// elements.
+// The device headers that define semantics, tested on the host: visible keys and queries, the sequence of a row,
+// dropout, and the softmax of a row.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kOpen = AttentionProblem::kOpen;
 
-// Arguments whose lists are these sequences.
+// Arguments whose only list is `sequences`.
 Arguments call_with(const std::vector<Sequence>& sequences) {
   Arguments call;
   call.sequence_count = static_cast<std::int32_t>(sequences.size());
@@ -42,7 +42,7 @@ struct Drawn {
     if (stream.chance(0.5)) call.first_keys = stream.integer(1, 5), call.right_of_first = side();
   }
 
-  // By the definition in cuda/arguments.h.
+  // Whether query i sees key j by the definition in cuda/arguments.h.
   bool sees(std::int64_t i, std::int64_t j) const {
     const std::int64_t position = i + sequence.offset;
     if (j < 0 || j >= sequence.key_count) return false;
@@ -130,7 +130,7 @@ TEST(VisibleKeys, DoNotOverflowFarFromTheKeys) {
 }
 
 TEST(Sequences, AreFoundByTheirRows) {
-  // Packed; some without queries, some without keys, some shorter than the space up to the next.
+  // Packed sequences: some without queries, some without keys, and some that end before the next one begins.
   const std::vector<Sequence> packed = {{.query_begin = 0, .query_count = 0, .key_begin = 0, .key_count = 2},
                                         {.query_begin = 0, .query_count = 3, .key_begin = 2, .key_count = 0},
                                         {.query_begin = 3, .query_count = 0, .key_begin = 2, .key_count = 0},

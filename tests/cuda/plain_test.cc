@@ -89,7 +89,7 @@ TEST_P(PlainKernels, KeepTheirBitsInEveryLayout) {
   }
 }
 
-// The offset of batch row b, as Alignment says.
+// The offset of batch row b, as Alignment defines it.
 std::int64_t offset_of(const CaseSpec& spec, std::size_t b) {
   const std::vector<std::int64_t>& values = spec.alignment.values;
   if (spec.alignment.kind == Alignment::Kind::offset) return values.size() > 1 ? values[b] : values[0];
@@ -97,7 +97,7 @@ std::int64_t offset_of(const CaseSpec& spec, std::size_t b) {
   return (spec.key_lengths.empty() ? spec.keys : spec.key_lengths[b]) - spec.queries;
 }
 
-// Query 1, and queries 3 to 5, of each batch row, in separate calls, give the bits that they have in the whole call.
+// Query 1 and queries 3 to 5 of each batch row, computed in separate calls, have the same bits as in the whole call.
 TEST_P(PlainKernelsOnBatchRows, GiveSomeQueriesOfARowTheBitsOfTheWhole) {
   const CaseSpec& spec = GetParam();
   const Emulated whole(spec);
@@ -131,7 +131,7 @@ TEST_P(PlainKernelsOnBatchRows, GiveSomeQueriesOfARowTheBitsOfTheWhole) {
 
 TEST(PlainKernelsInEveryType, AreNearTheTruth) {
   for (const CaseSpec& spec : cases::all_cases_in_every_type()) {
-    if (spec.query_type == DType::f32 && spec.kv_type == DType::f32) continue;  // PlainKernels
+    if (spec.query_type == DType::f32 && spec.kv_type == DType::f32) continue;  // in PlainKernels
     if (work(spec) <= (kSlow ? 20'000 : 300'000)) expect_near_the_truth(spec);
     if (testing::Test::HasFailure()) return;
   }

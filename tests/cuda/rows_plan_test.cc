@@ -65,7 +65,7 @@ std::vector<std::int32_t> steps_of(const Tile& tile) {
   }
 }
 
-// Each query of each head is in one tile.
+// Expects that each query of each head is in exactly one tile.
 void expect_every_row_once(const Arguments& call, std::span<const Sequence> sequences,
                            const std::vector<PlannedTile>& tiles) {
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, int> found;  // batch row, head, row of the tensors
@@ -86,11 +86,11 @@ void expect_every_row_once(const Arguments& call, std::span<const Sequence> sequ
   EXPECT_TRUE(std::all_of(found.begin(), found.end(), [](const auto& row) { return row.second == 1; }));
 }
 
-// Steps ascend and contain every key that a query of the tile sees; the keys of full steps are visible to all its
-// queries.
+// Expects that steps ascend and contain every key that a query of the tile sees, and that all queries of the tile see
+// all keys of full steps.
 void expect_every_visible_key_once(const Arguments& call, const RowsPlan& plan, const Tile& tile) {
   const std::vector<std::int32_t> steps = steps_of(tile);
-  EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end(), std::less_equal<>()));  // each once
+  EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end(), std::less_equal<>()));  // each step once
   EXPECT_EQ(static_cast<std::int32_t>(steps.size()), tile.steps.count());
   std::vector<bool> visited(static_cast<std::size_t>(tile.sequence.key_count), false);
   for (const std::int32_t step : steps) {
@@ -220,7 +220,7 @@ TEST(RowsPlan, HeadsOfAGroupShareTilesWhereQueriesAreFew) {
       << "one tile holds all heads of a group";
 }
 
-// The steps of a row, and so its chunks, are at absolute multiples, whatever else is in the call.
+// The steps of a row, and so its chunks, begin at the same keys whatever else is in the call.
 TEST(RowsPlan, StepsDoNotDependOnTheBatch) {
   for (const bool general : {false, true}) {
     for (const int size : {64, 128, 256}) EXPECT_EQ(kChunkKeys % step_keys(size, general), 0);
@@ -232,7 +232,7 @@ TEST(RowsPlan, StepsDoNotDependOnTheBatch) {
           const Arguments call = batched(batch, 2, group, queries, 9000);
           std::vector<Sequence> sequences = sequences_of(call);
           EXPECT_EQ(plan_rows(call, sequences, general).step, step);
-          sequences.front().key_count /= 2;  // unlike the others: a list
+          sequences.front().key_count /= 2;  // unlike the others, so the plan is listed
           EXPECT_EQ(plan_rows(call, sequences, general).step, step);
         }
       }

@@ -48,7 +48,7 @@ struct Emulated : Case {
   explicit Emulated(const CaseSpec& from) : Case(from) { options.engine = emulated_rows(); }
 };
 
-// The answer; none if the kernel does not support the call.
+// The answer, or nothing if the kernel does not support the call.
 std::optional<Answer> run_if_taken(const Case& test, bool* untouched = nullptr) {
   try {
     return cases::run(test, untouched);
@@ -95,7 +95,7 @@ TEST_P(RowsKernel, IsNearTheTruthOnRandomCases) {
   EXPECT_EQ(taken, wanted);
 }
 
-// Rows whose keys are about one chunk or several chunks. The totals of chunks are merged in shared memory or, for large
+// Rows with about one chunk of keys, and with several. The totals of chunks are merged in shared memory or, for large
 // heads, in global memory.
 TEST_P(RowsKernel, MergesChunks) {
   for (const std::int64_t keys : {2047, 2049, 4100}) {
@@ -111,7 +111,7 @@ TEST_P(RowsKernel, MergesChunks) {
   }
 }
 
-// Scores so large that the maximum grows from step to step by more than the range of p.
+// Scores so large that p would exceed its limit (kLazyLimit) if the maximum did not move from step to step.
 TEST_P(RowsKernel, MovesTheMaximum) {
   for (const std::int64_t size : {64, 256}) {
     CaseSpec spec;

@@ -70,7 +70,7 @@ TEST_P(TensorCore, AddsSmallNumbersExactly) {
   EXPECT_EQ(sum(0.5F, times(16, {3, 5})), 240.5F);
 }
 
-// Next to 2^24 the last bit is 2^-1; smaller bits are lost in each term separately.
+// Next to 2^24 the last bit that is kept is 2^-1; smaller bits are cut off from each term separately.
 TEST_P(TensorCore, CutsEveryTermAtTwentyFiveBitsBelowTheLargest) {
   EXPECT_EQ(sum(0x1p24F, times(16, {1, 0.5})), 0x1p24F + 8);
   EXPECT_EQ(sum(0x1p24F, times(16, {1, 0.25})), 0x1p24F);
@@ -80,7 +80,7 @@ TEST_P(TensorCore, CutsEveryTermAtTwentyFiveBitsBelowTheLargest) {
 }
 
 TEST_P(TensorCore, CutsAnAccumulatorThatIsSmallerThanTheProducts) {
-  // Next to 2^12 · 2^12, the last bit is 2^-1.
+  // Next to 2^12 · 2^12, the last bit that is kept is 2^-1.
   EXPECT_EQ(sum(0.75F, {{0x1p12, 0x1p12}, {-0x1p12, 0x1p12}}), 0.5F);
   EXPECT_EQ(sum(-0.25F, {{0x1p12, 0x1p12}, {-0x1p12, 0x1p12}}), 0.0F);
 }
@@ -92,7 +92,8 @@ TEST_P(TensorCore, CutsTheSumInsteadOfRounding) {
   EXPECT_EQ(sum(1.0F, {{0x1p-12, 0x1p-11}}), 1.0F + 0x1p-23F);
 }
 
-// 1.5 · 1.5 = 2.25 has the exponent 0: the last bit is 2^-25, and eight of those make the last bit of f32.
+// The product 1.5 · 1.5 = 2.25 counts with the exponent 0, so bits down to 2^-25 are kept, and eight terms of 2^-25 add
+// up to 2^-22, the last bit of 2.25 in f32.
 TEST_P(TensorCore, DoesNotNormalizeProducts) {
   EXPECT_EQ(sum(0.0F, times(1, {1.5, 1.5}) + times(8, {0x1p-12, 0x1p-13})), 2.25F + 0x1p-22F);
   EXPECT_EQ(sum(2.25F, times(8, {0x1p-12, 0x1p-13})), 2.25F) << "an accumulator of 2.25 has the exponent 1";
@@ -114,10 +115,10 @@ TEST_P(TensorCore, ASumOfZeroIsPlusZero) {
 }
 
 TEST_P(TensorCore, BeyondTheLargestNumberIsInfinite) {
-  // Next to 2^127 the last bit is 2^102, so half a unit of the largest number (2^103) is cut off, but a whole unit is
-  // not.
+  // The last bit of the largest number is 2^104. With 2^103 more, the sum is cut to the largest number; with 2^104
+  // more, it is infinite.
   EXPECT_EQ(sum(kLargest, {{0x1p15, 0x1p15}}), kLargest);
-  if (type() == DType::f16) return;  // its products end at 2^32
+  if (type() == DType::f16) return;  // its products are below 2^32
   EXPECT_EQ(sum(kLargest, {{0x1p52, 0x1p51}}), kLargest);
   EXPECT_EQ(sum(kLargest, {{0x1p52, 0x1p52}}), kInfinity);
   EXPECT_EQ(sum(-kLargest, {{-0x1p52, 0x1p52}}), -kInfinity);
@@ -135,8 +136,8 @@ TEST_P(TensorCore, KeepsDenormalNumbers) {
   EXPECT_EQ(sum(-0x1p-127F, {}), -0x1p-127F);
 }
 
-// The smallest denormal number times a power of two has the exponent of the smallest normal one, 7 or 10 more than its
-// own: 15 terms of 2^-26, relative to that exponent, are cut off.
+// A denormal factor counts with the exponent of the smallest normal number, which for the smallest denormal number is 7
+// (bf16) or 10 (f16) more than its true exponent. So the product counts as 2^0, and 15 terms of 2^-26 are cut off.
 TEST_P(TensorCore, ADenormalFactorHasTheExponentOfTheSmallestNormalNumber) {
   const bool wide = type() == DType::bf16;
   const double smallest = wide ? 0x1p-133 : 0x1p-24, power = wide ? 0x1p126 : 0x1p14;  // exponents add up to 0
@@ -146,7 +147,7 @@ TEST_P(TensorCore, ADenormalFactorHasTheExponentOfTheSmallestNormalNumber) {
 }
 
 TEST_P(TensorCore, UnderflowIsCutTowardsZero) {
-  if (type() == DType::f16) return;  // its products end at 2^-48
+  if (type() == DType::f16) return;  // its smallest product is 2^-48
   EXPECT_EQ(sum(0.0F, {{0x1p-75, 0x1p-74}}), kSmallest);
   EXPECT_EQ(sum(0.0F, {{0x1p-75, 0x1.8p-74}}), kSmallest);
   EXPECT_EQ(sum(0.0F, {{0x1p-75, 0x1p-75}, {0x1p-75, 0x1p-75}}), kSmallest);
@@ -154,9 +155,10 @@ TEST_P(TensorCore, UnderflowIsCutTowardsZero) {
   EXPECT_FALSE(std::signbit(sum(0.0F, {{-0x1p-75, 0x1p-75}}))) << "+0, also from below";
 }
 
-// Below 2^-133 the last bit stays 2^-158, so the 14 terms of 2^-159 are lost, and with them the smallest number.
+// If all terms are below 2^-133, the last bit that is kept is 2^-158. So the 14 terms of 2^-159 are cut off, and the
+// rest of the sum, 2^-149 − 2^-158, is less than the smallest number and is cut to 0.
 TEST_P(TensorCore, CutsNoLowerThanTheLeastExponent) {
-  if (type() == DType::f16) return;  // its products end at 2^-48
+  if (type() == DType::f16) return;  // its smallest product is 2^-48
   const std::vector<Product> below = {{0x1p-75, 0x1p-74}, {-0x1p-79, 0x1p-79}};
   EXPECT_EQ(sum(0.0F, below + times(14, {0x1p-80, 0x1p-79})), 0.0F);
   EXPECT_EQ(sum(0.0F, below + times(14, {0x1p-79, 0x1p-79})), kSmallest);
@@ -217,7 +219,7 @@ class Exact {
   }
 
  private:
-  static constexpr int kLeast = -133;  // of the largest exponent
+  static constexpr int kLeast = -133;  // the least value of the largest exponent
   int smallest() const { return type_ == DType::bf16 ? -126 : -14; }
   static int exponent(double value, int smallest) {
     return value == 0.0 || !std::isfinite(value) ? smallest : std::max(smallest, std::ilogb(value));
@@ -255,7 +257,7 @@ TEST_P(TensorCore, TheOrderOfProductsDoesNotMatter) {
   }
 }
 
-// Random dots are useful only if they reach the corner cases that they are named after.
+// Random dots are useful only if they reach the special cases that they are named after.
 TEST_P(TensorCore, RandomDotsReachTheirCorners) {
   const auto count = [&](DotKind kind, auto is) {
     int found = 0;

@@ -21,8 +21,8 @@ namespace {
 constexpr int kRows = 64, kColumns = 256, kDepth = 16, kDots = kRows * kColumns;
 constexpr int kThreads = 128;  // one warpgroup
 
-// One tile per block: A (64, 16), B (256, 16), both with k contiguous; accumulators, expected sums and the sums of an
-// instruction (64, 256), all as bits.
+// The data of one block: A (64, 16) and B (256, 16), both with k contiguous; the accumulators `c`, the expected sums
+// and the sums of an instruction, all (64, 256). Everything is stored as bits.
 struct Tile {
   std::uint16_t* a;
   std::uint16_t* b;
@@ -99,7 +99,7 @@ __device__ void load_a(const std::uint16_t* rows, std::uint32_t (&fragment)[4]) 
   fragment[2] = pair_at(upper, k + 8), fragment[3] = pair_at(lower, k + 8);
 }
 
-// The row and column of accumulator n of this thread, in a warp's 16 rows.
+// The row and the column of accumulator n of this thread, within the 16 rows of its warp.
 __device__ int row_of(int n) { return static_cast<int>(threadIdx.x) % 32 / 4 + 8 * (n / 2 % 2); }
 __device__ int column_of(int n) { return n / 4 * 8 + 2 * (static_cast<int>(threadIdx.x) % 4) + n % 2; }
 
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kThreads) run_wgmma(Tile tiles) {
   const int first_row = static_cast<int>(threadIdx.x) / 32 * 16;
   // K-major: core matrices of 8 rows by 8 numbers; the two core matrices of a row are adjacent.
   const auto core = [](int row, int k) { return row / 8 * 128 + k / 8 * 64 + row % 8 * 8 + k % 8; };
-  // MN-major: 128 bytes hold 64 columns of one k; their 16-byte parts are permuted depending on k.
+  // MN-major: 128 bytes hold 64 columns of one k; the order of their 16-byte parts depends on k.
   const auto swizzled = [](int column, int k) {
     return column / 64 * 1024 + k * 64 + (column % 64 ^ (k % 8) * 8);
   };
@@ -179,7 +179,7 @@ constexpr Instruction wgmma(const char* name) {
   return {name, run_wgmma<DType::bf16, kN, kAInRegisters, kMajor>, run_wgmma<DType::f16, kN, kAInRegisters, kMajor>};
 }
 
-// With N = 8, a transposed B would be narrower than the swizzle, so there is no such instruction here.
+// With N = 8, a transposed B would be narrower than the swizzle, so N = 8 is checked with K-major B only.
 constexpr Instruction kInstructions[] = {
     {"mma.sync m16n8k16", run_mma<DType::bf16>, run_mma<DType::f16>},
     wgmma<8, false, Major::k>("wgmma m64n8k16, A shared, B K-major"),
@@ -242,7 +242,8 @@ class Check {
     make_dots<<<kTiles, kThreads>>>(kind, type, kSeed, tile);
     require_launched("make_dots", device_);
     for (const Instruction& instruction : kInstructions) {
-      // A dot that this instruction does not write must not pass with the previous instruction's result.
+      // The results of the previous instruction are overwritten, so that a dot that this instruction does not write is
+      // found.
       require(cudaMemset(got_.get(), 0xEE, sizeof(std::uint32_t) * kTiles * kDots), "cudaMemset", device_);
       require(cudaMemset(tally_.get(), 0, sizeof(Tally)), "cudaMemset", device_);
       (type == DType::bf16 ? instruction.bf16 : instruction.f16)<<<kTiles, kThreads>>>(tile);
