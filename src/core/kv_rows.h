@@ -23,7 +23,7 @@ class KvRows {
 
   // The offset of row j, in elements.
   std::int64_t offset(std::int64_t j) const { return rows_.offset(*this, j); }
-  // The length of the evenly spaced run that starts at row j, with rows stride(2) apart; at most `count`.
+  // The number of rows from row j on, at most `count`, that are evenly spaced, stride(2) apart.
   std::int64_t run(std::int64_t j, std::int64_t count) const {
     if (!paged()) return count;
     std::int64_t rows = page_size() - (j & in_page_);

@@ -65,8 +65,8 @@ class ThreadPool {
   // false, with no side effects, if another thread's job is using the pool.
   bool try_run(Job& job, int workers);
 
-  // Joins the threads and rejects later jobs. Does nothing if a job is running, because this must never wait for a
-  // task.
+  // Joins the threads and rejects later jobs. Does nothing if a job is running, because shutting down must never wait
+  // for a task.
   void shut_down();
 
  private:

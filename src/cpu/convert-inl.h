@@ -1,4 +1,4 @@
-// Rows of any type and stride as f32, and back.
+// Converts rows of any type and stride to f32 and back, vectorised.
 #if defined(RAPT_CPU_CONVERT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_CONVERT_INL_H
 #undef RAPT_CPU_CONVERT_INL_H
@@ -62,10 +62,10 @@ HWY_INLINE VecU16 ToF16(Vec x) {
   const auto bits = hn::BitCast(u32, x);
   const auto size = hn::And(bits, constant(0x7FFFFFFFU));
   const auto is_small = less(size, constant(0x38800000U));  // below 2^-14, the smallest normal number
-  // One ulp of 0.5 is the smallest f16 subnormal, so the sum rounds to it.
+  // One ulp of 0.5 is the smallest f16 subnormal, so the addition rounds to a multiple of it.
   const auto small = hn::Add(hn::BitCast(kF32, hn::IfThenElseZero(is_small, size)), Set(0.5F));
   const auto subnormal = hn::Sub(hn::BitCast(u32, small), constant(0x3F000000U));
-  // Rounds half to even, with the carry going into the exponent. From 65520 on the result is infinite.
+  // Rounds half to even, and a carry may increment the exponent. From 65520 on the result is infinite.
   const auto odd = hn::And(hn::ShiftRight<13>(size), constant(1U));
   const auto carried = hn::ShiftRight<13>(hn::Add(hn::Sub(size, constant((112U << 23) - 0xFFFU)), odd));
   const auto normal = hn::IfThenElse(less(size, constant(0x477FF000U)), carried, constant(0x7C00U));

@@ -1,4 +1,4 @@
-// Rows of any type and stride as f32.
+// Converts rows of any type and stride to f32 and back.
 #pragma once
 
 #include <cstdint>
