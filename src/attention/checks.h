@@ -45,7 +45,8 @@ class Checks {
     if (!good) fail(pieces...);
   }
 
-  // Requires a tensor to be defined, to be on the device of the call and, unless it is empty, to have memory.
+  // Requires a tensor to be defined, on the device of the call and aligned to its element size and, unless it is empty,
+  // to have memory.
   void usable(std::string_view name, const ConstTensorView& tensor) const;
   // Requires a usable tensor of exactly this shape; `meaning` is the notation of the shape: "(B, Hq, Lq, Dv)".
   void shaped(std::string_view name, const ConstTensorView& tensor, const Dims& shape, std::string_view meaning) const;

@@ -17,7 +17,7 @@ class BoundedSum {
     const auto end = terms_.begin() + count_;
     const auto place = std::find_if(terms_.begin(), end, [&](const Term& term) { return term.step <= step; });
     if (place != end && place->step == step) {
-      place->most += most;  // z + z' takes every value up to both bounds together
+      place->most += most;  // z + z' takes every value up to the sum of both bounds
       return;
     }
     std::copy_backward(place, end, end + 1);
@@ -43,7 +43,7 @@ class BoundedSum {
     std::int64_t divisor = 0;  // gcd of this step and the later ones
   };
 
-  // If strides nest, each step leaves one or two choices.
+  // If strides nest, each term leaves one or two choices of z.
   bool search(std::ptrdiff_t n, std::int64_t target) {  // NOLINT(misc-no-recursion): as deep as there are terms
     if (target == 0) return true;
     if (n == count_) return false;

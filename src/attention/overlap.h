@@ -11,7 +11,7 @@ namespace rapt {
 struct ByteRange {
   std::uintptr_t begin = 0, end = 0;
 
-  // Fast path: the address ranges do not intersect, which is nearly always the case.
+  // A fast first check, because the address ranges of two tensors nearly always do not intersect.
   bool meets(const ByteRange& other) const { return begin < other.end && other.begin < end; }
 };
 ByteRange byte_range(const void* data, DType dtype, const Dims& shape, const Dims& strides);

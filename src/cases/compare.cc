@@ -83,9 +83,9 @@ double rounding_to(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 : dtype =
 // most of this, because the largest score appears in every weight of a row and in their sum; about one rounding error
 // of a score remains. Dropout may remove the largest weight. The remaining weights then show the full error of the
 // difference of two scores: in case Random8943 the largest weight is dropped in all seven heads, and a kept weight
-// depends on the difference between its own score, which is off by 80, and a dropped one, which is off by −245. Inputs
-// are uniform in ±1.7 · spread, so scores have a standard deviation of 0.96 · spread² · |scale| · √D, and four of these
-// cover nearly all of them.
+// depends on the difference between its own score, which is off by 80 of these units, and a dropped one, which is off
+// by −245. Inputs are uniform in ±1.7 · spread, so scores have a standard deviation of 0.96 · spread² · |scale| · √D,
+// and four of these cover nearly all of them.
 double weight_error(const CaseSpec& spec, bool dropped) {
   const double cancelled = std::max(16.0, score_size(spec));
   if (!dropped || spec.dropout.rate == 0.0) return cancelled;

@@ -32,7 +32,8 @@ struct Spoilt {
   double value = 0.0;
 };
 
-// Some of the existing keys that at least one row does not see; none if every row sees all keys.
+// Draws at most three numbers of k and v to replace, each of an existing key that at least one row does not see; none
+// if every row sees all keys.
 std::vector<Spoilt> draw_spoilt(const Case& test, const SeenKeys& seen);
 
 // Runs a case with its current options, forward and, if it has gradients, backward. Returns which results changed that

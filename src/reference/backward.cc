@@ -21,7 +21,8 @@ namespace rapt::reference {
 
 namespace {
 
-// The gradient of one additive mask: an array of the mask's own shape, and the mapping from (b, h, i, j) to its index.
+// The gradient of one additive mask: an array in the shape of the mask, and the strides that map (b, h, i, j) to an
+// index of it.
 struct MaskSum {
   MaskSum(Arena& arena, const BackwardProblem& problem, const MaskGradient& gradient)
       : values(arena.take<double>(gradient.to.count())),
@@ -99,7 +100,7 @@ void attend_backward(const BackwardProblem& problem, const Row& row, const Works
   const std::span<bool> seen = work.seen.first(keys);
   const auto key_row = [&](const Rows& rows, std::size_t j) { return rows(row.batch(), row.kv_head(), row.key(j)); };
 
-  // Forward again, for its intermediate results.
+  // Repeats forward for its intermediate results.
   scores(row, work.inputs, capped);
   cap(row, capped);
   std::copy(capped.begin(), capped.end(), p.begin());

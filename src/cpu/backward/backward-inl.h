@@ -18,9 +18,9 @@ HWY_INLINE KeyRange ChunkRange(const SequenceSpan& sequence, std::int64_t chunk)
   return {chunk * kChunk, std::min((chunk + 1) * kChunk, sequence.key_count)};
 }
 
-// ---------------------------------------------------------------- what must be known of each row
+// ---------------------------------------------------------------- the statistics of each row
 
-// m and l of each row, as in forward.
+// The maximum m and the sum l of each row, as in forward.
 inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch, float* m,
                     float* l) {
   const std::int64_t kv_head = rows.head[0] / problem.group;
@@ -49,7 +49,7 @@ inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const 
   }
 }
 
-// Whether the caller's tensors say what is needed of each row: forward's lse and, unless dout is absent, forward's
+// Whether the caller's tensors give the statistics of each row: forward's lse and, unless dout is absent, forward's
 // output. Upstream gradients of weights require that each row is summed again.
 HWY_INLINE bool IsKnown(const BackwardProblem& problem) {
   return problem.upstream.lse.defined() && problem.upstream.dweights.empty() &&
@@ -60,8 +60,8 @@ HWY_INLINE bool IsKnown(const BackwardProblem& problem) {
 // Beyond it, lse may have lost its log term (in f32, −1e9 + log n is −1e9), so the row is summed again.
 constexpr float kLargestLse = 16.0F;
 
-// delta = dout · out, in one chain with d ascending, like dout · v. For a row that sees one key, the two are then
-// equal, and the gradient of its score is exactly 0.
+// delta = dout · out, in one chain with d ascending, like dout · v. For a row that sees one key, without a sink or
+// dropout, out is v, so the two products are equal, and the gradient of the score is exactly 0.
 inline void DeltaFromOut(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch,
                          TileStats& stats) {
   const std::int64_t size = problem.value_size;
@@ -141,8 +141,8 @@ inline void KnownRows(const BackwardProblem& problem, const TileRows& rows, cons
     }
   }
   for (std::int64_t lane = 0; lane < rows.vectors * kLanes; ++lane) {
-    // A fully masked row has m = −inf, and a row with a NaN may have any m: for both, e^(s − m) must be 0 where s is
-    // −inf. The sum of a row with a NaN is NaN.
+    // A fully masked row has m = −inf, and a row with a NaN may have any m. An m that is not finite becomes 0, so that
+    // e^(s − m) is 0 where s is −inf. The sum of a row with a NaN is NaN.
     const float m = stats.m[lane];
     stats.inverse[lane] = m == -kInfinity && !std::isnan(l[lane]) ? 0.0F
                           : std::isfinite(m)                      ? 1.0F / l[lane]
@@ -257,7 +257,8 @@ void AddOuterRows(const float* a, KeyRange steps, const float* b, std::int64_t b
   }
 }
 
-// to[j] += Σ over rows of w[j][row] · b[row], for keys [range): dk and dv. Rows that do not see a key are skipped.
+// to[j] += Σ over rows of w[j][row] · b[row], for keys [range): dk and dv. Rows that see none of kMR adjacent keys are
+// skipped for these.
 inline void AddToKeys(const TileRows& rows, KeyRange range, const float* w, const float* b, std::int64_t stride,
                       float* to) {
   const std::int64_t count = range.last - range.first;

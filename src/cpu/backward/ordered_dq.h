@@ -13,8 +13,8 @@ namespace rapt::cpu {
 
 // The contribution of one chunk of keys to dq of one tile of rows, and its destination.
 struct DqPart {
-  std::atomic<std::int64_t>* next_chunk = nullptr;  // the next chunk to be added to this tile
-  std::int64_t chunk = 0;                           // its place among the chunks that the tile visits
+  std::atomic<std::int64_t>* next_chunk = nullptr;  // the place of the chunk that is added next
+  std::int64_t chunk = 0;                           // the place of this chunk among those that the tile visits
   float* to = nullptr;                              // row r begins at to + r · stride
   std::int64_t stride = 0;
   std::int64_t rows = 0;
@@ -32,7 +32,7 @@ class PendingDq {
  public:
   static constexpr std::int64_t kMost = 16;
 
-  // Space for parts of `rows` rows, `width` elements each; none if memory is empty.
+  // Provides buffers for parts of `rows` rows, `width` elements each; none if memory is empty.
   void begin(std::span<float> memory, std::int64_t rows, std::int64_t width) {
     memory_ = memory, rows_ = rows, width_ = width, count_ = 0;
     room_ = std::min(kMost, static_cast<std::int64_t>(memory.size()) / std::max<std::int64_t>(rows * width, 1));

@@ -1,4 +1,4 @@
-// Attention for one block of rows: the algorithm, top to bottom.
+// Attention for one block of rows: the whole algorithm.
 #if defined(RAPT_CPU_ATTEND_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_ATTEND_INL_H
 #undef RAPT_CPU_ATTEND_INL_H
@@ -64,7 +64,8 @@ struct TileWeights {
   float* max = nullptr;  // (kTileRows)
 };
 
-// Processes one tile against one chunk of keys. `weights` gives the destination; its keys are set here.
+// Processes one tile against one chunk of keys. The weights and maxima are written to weights.p and weights.max, and
+// weights.keys is set.
 template <int kV>
 void AttendChunk(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk, const float* q,
                  const KeyRows& key_rows, const ValueRows& values, const Scratch& scratch, TileWeights& weights,
@@ -129,7 +130,7 @@ struct Tiles {
   }
 };
 
-// Processes all tiles against one chunk of keys; weights_of(t) is where the weights of tile t go.
+// Processes all tiles against one chunk of keys; weights_of(t) is the destination of the weights of tile t.
 template <class WeightsOf>
 void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Tiles& tiles, std::int64_t chunk,
                  const Scratch& scratch, const WeightsOf& weights_of) {
