@@ -16,7 +16,7 @@ namespace rapt {
 class Name {
  public:
   Name() = default;
-  // Implicit conversions from strings.
+  // Implicit, so that a string can be passed as a name.
   // NOLINTNEXTLINE(google-explicit-constructor)
   Name(const char* plain) : size_(std::string_view(plain).copy(text_.data(), text_.size())) {}
   Name(std::string_view list, std::size_t place, std::string_view rest = {});

@@ -76,8 +76,8 @@ ByteRange byte_range(const void* data, DType dtype, const Dims& shape, const Dim
 }
 
 // The tensors overlap if byte Σ a_i x_i + e of a and byte Σ b_j y_j + f of b, each counted from its tensor's lowest
-// address, can be the same byte. Counting y and f from their other ends makes all steps positive, which leaves one
-// bounded sum.
+// address, can be the same byte. Counting y_j and f down from their largest values makes all coefficients positive,
+// which leaves one bounded sum.
 bool overlap(const ConstTensorView& a, const ConstTensorView& b) {
   const ByteRange of_a = byte_range(a), of_b = byte_range(b);
   if (!of_a.meets(of_b)) return false;

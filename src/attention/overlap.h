@@ -19,9 +19,10 @@ inline ByteRange byte_range(const ConstTensorView& tensor) {
   return byte_range(tensor.data(), tensor.dtype(), tensor.shape(), tensor.strides());
 }
 
-// Whether some byte belongs to elements of both. Exact for tensors that interleave, such as q, k and v in one (B, L, 3,
-// H, D) tensor. The search is bounded, and strides that it cannot decide within the bound count as overlap. This
-// happens only with strides that do not nest.
+// Whether some byte belongs to elements of both tensors. Exact for tensors that interleave, such as q, k and v in one
+// (B, L, 3, H, D) tensor. The search is bounded, and strides that it cannot decide within the bound count as overlap.
+// This happens only with strides that do not nest; they nest if each stride spans all elements of the dimensions with
+// smaller strides.
 bool overlap(const ConstTensorView& a, const ConstTensorView& b);
 
 }  // namespace rapt

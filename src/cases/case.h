@@ -21,7 +21,7 @@ enum class MemoryLayout : std::uint8_t {
   bhld,        // contiguous
   blhd,        // the heads of a token are contiguous
   lbhd,        // batch second
-  packed_qkv,  // one (B, L, 3, H, D) tensor; blhd if the shapes of q, k and v differ
+  packed_qkv,  // one (B, L, 3, H, D) tensor; blhd if q, k and v differ in shape or type
   gaps,        // a last stride of 2, and gaps between rows
   backwards,   // keys and queries in reverse order: negative strides
   shifted,     // contiguous, beginning one element past an aligned address
@@ -139,7 +139,7 @@ using Gradients = std::vector<Gradient>;
 // The gradients of all inputs of a case, for random upstream gradients of out, of lse and of the requested weights.
 // `untouched` is as for run(), with the memory around dq, dk and dv.
 Gradients run_backward(const Case& test, bool* untouched = nullptr);
-// The expected gradients, as truth() computes results.
+// The expected gradients, computed in the same way as truth().
 Gradients true_gradients(const Case& test);
 
 // The shape of weights or scores of the selected heads and queries.

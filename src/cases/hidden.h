@@ -11,7 +11,7 @@
 
 namespace rapt::cases {
 
-// Which keys each row sees, according to the reference: (B, Hq, Lq, Lk). A key that does not exist is not seen.
+// Which keys each row sees, according to the reference engine: (B, Hq, Lq, Lk). A key that does not exist is not seen.
 class SeenKeys {
  public:
   explicit SeenKeys(const Case& test);

@@ -1,6 +1,6 @@
 // The tensors of a call on the device where it runs.
 //
-// On the CPU they are the given ones. For another device, the whole memory that contains a view is copied there,
+// On the CPU they are the given tensors. For another device, the whole memory that contains a view is copied there,
 // including what surrounds the view, and an output's memory is copied back.
 #pragma once
 

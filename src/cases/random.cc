@@ -100,7 +100,8 @@ Selection selection(Stream& stream, const CaseSpec& spec) {
   return of;
 }
 
-// The remaining integer fields of a window, each from its own stream, so that a new field changes no draw of another.
+// The remaining integer fields of a window, each from its own stream, so that a new field changes no draw of another
+// field.
 void draw_other_fields(std::uint64_t seed, CaseSpec& spec) {
   std::uint32_t number = 200;
   for_each_field(spec.window, [&](std::string_view, auto& field) {

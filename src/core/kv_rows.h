@@ -55,7 +55,7 @@ class KvRows {
 
   bool scaled() const { return scales_ != nullptr; }
   float scale(std::int64_t j) const { return scales_[scale_rows_.offset(*this, j)]; }
-  // Copies the scales of rows j … j + count − 1, which must lie in one run.
+  // Copies the scales of rows j … j + count − 1, which must be in one run.
   void copy_scales(std::int64_t j, std::int64_t count, float* to) const {
     const float* from = scales_ + scale_rows_.offset(*this, j);
     for (std::int64_t n = 0; n < count; ++n) to[n] = from[n * scale_rows_.row];

@@ -14,7 +14,7 @@
 
 namespace rapt {
 
-// How the parts of a call are run.
+// The number of threads that run the parts of a call, and the function that runs them.
 struct Workers {
   int threads = 1;
   const ParallelFor* parallel_for = nullptr;  // a pointer, because a copy may allocate

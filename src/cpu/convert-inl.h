@@ -21,7 +21,7 @@ using VecU16 = hn::Vec<U16>;
 // bf16 is the upper half of an f32.
 HWY_INLINE Vec FromBf16(VecU16 bits) { return hn::BitCast(kF32, hn::ShiftLeft<16>(hn::PromoteTo(U32(), bits))); }
 
-// To nearest, ties to even; NaN stays NaN.
+// Rounds to nearest, ties to even; NaN stays NaN.
 HWY_INLINE VecU16 ToBf16(Vec x) {
   const U32 u32;
   const auto bits = hn::BitCast(u32, x);
@@ -32,7 +32,7 @@ HWY_INLINE VecU16 ToBf16(Vec x) {
   return hn::TruncateTo(U16(), hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded)));
 }
 
-// Exact, subnormals, infinities and NaN included.
+// Exact for every number, subnormals, infinities and NaN included.
 HWY_INLINE Vec FromF16(VecU16 bits) {
 #if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
   return hn::PromoteTo(kF32, hn::BitCast(hn::Rebind<hwy::float16_t, F32>(), bits));
@@ -49,7 +49,7 @@ HWY_INLINE Vec FromF16(VecU16 bits) {
 #endif
 }
 
-// To nearest, ties to even; a NaN keeps its leading bits and becomes quiet.
+// Rounds to nearest, ties to even; a NaN keeps its leading bits and becomes quiet.
 HWY_INLINE VecU16 ToF16(Vec x) {
 #if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
   return hn::BitCast(U16(), hn::DemoteTo(hn::Rebind<hwy::float16_t, F32>(), x));
@@ -76,7 +76,7 @@ HWY_INLINE VecU16 ToF16(Vec x) {
 #endif
 }
 
-// `count` elements from `offset` on, `stride` apart. Exact for the 16-bit types.
+// Loads `count` elements from `offset` on, `stride` apart. Exact for the 16-bit types.
 inline void LoadRow(const ConstTensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
                     float* HWY_RESTRICT to) {
   if (stride == 1 && view.dtype() == DType::f32) {
@@ -107,13 +107,13 @@ inline void LoadScaledRow(const ConstTensorView& view, std::int64_t offset, floa
   for (; n < count; ++n) to[n] = static_cast<float>(from[n * stride]) * scale;
 }
 
-// The first `count` numbers of row j of k or v.
+// Loads the first `count` numbers of row j of k or v.
 inline void LoadRow(const KvRows& rows, std::int64_t j, std::int64_t count, float* HWY_RESTRICT to) {
   if (rows.scaled()) return LoadScaledRow(rows.view(), rows.offset(j), rows.scale(j), count, to);
   LoadRow(rows.view(), rows.offset(j), rows.view().stride(3), count, to);
 }
 
-// Converts f32 back, rounding once.
+// Stores f32 numbers in the view's type, rounding once.
 inline void StoreRow(const float* HWY_RESTRICT from, std::int64_t count, const TensorView& view, std::int64_t offset,
                      std::int64_t stride) {
   if (stride == 1 && view.dtype() == DType::f32) {

@@ -34,9 +34,9 @@ struct PlaceRange {
   std::int64_t count() const { return last - first; }
 };
 
-// Split-KV: some chunks of a block, computed separately from the others, because few rows on many keys would otherwise
-// keep few workers busy. A partial is a row's state after one chunk alone. Partials are written to `partials`, (chunk,
-// row, partial_floats), and `combine` merges them in order.
+// Split-KV: some chunks of a block, computed separately from the others, because few rows with many keys would
+// otherwise keep few workers busy. A partial is a row's state after one chunk alone. Partials are written to
+// `partials`, (chunk, row, partial_floats), and `combine` merges them in order.
 struct ChunkBlock {
   RowBlock rows;
   PlaceRange chunks{0, 0};  // places in the list of the block's chunks: chunks_of() in cpu/rows.h
@@ -107,7 +107,8 @@ struct HeadTiles {
 struct BackwardState {
   RowSums sums;            // of each row: m, and 1 / l instead of l
   std::span<float> delta;  // of each row, at sums.place(): Σ_j p_j g_j − dlse
-  // dq in f32: the caller's tensor if it is f32, otherwise rows in the workspace. The strides are those of b, h and i.
+  // dq in f32: the caller's tensor if dquery_in_place, otherwise rows in the workspace. The strides are those of b, h
+  // and i.
   float* dquery = nullptr;
   std::int64_t dquery_strides[3] = {0, 0, 0};
   bool dquery_in_place = false;
@@ -129,7 +130,7 @@ struct MaskBlock {
   std::size_t gradient = 0;                 // of problem.gradients.dmasks
   std::span<const SequenceSpan> sequences;  // ascending
   std::int64_t first_head = 0, head_count = 0;
-  std::int64_t first_query = 0, query_count = 0;  // of each sequence: no more than a tile, or all if broadcast
+  std::int64_t first_query = 0, query_count = 0;  // of each sequence: at most a tile, or all if broadcast
   KeyRange chunks{0, 0};                          // of each sequence: all, or one if only queries are broadcast
 };
 

@@ -130,7 +130,7 @@ struct TileRows {
 
   const SequenceSpan* sequence = nullptr;
   std::int64_t count = 0;                  // rows that exist
-  std::int64_t vectors = 0;                // of lanes, the last one possibly padded
+  std::int64_t vectors = 0;                // of lanes; the last one may be padded
   SeenKeys any;                            // keys visible to at least one row
   KeyRange all{0, 0};                      // keys visible to every row
   std::int64_t all_leading = 0;            // and keys 0 … all_leading − 1, which every row sees too

@@ -301,8 +301,8 @@ inline void AddToQueries(const TileRows& rows, KeyRange range, const float* w, c
 
 // ---------------------------------------------------------------- dk, dv and dq
 
-// Processes one loaded tile against one chunk of keys. `part` says where the chunk's part of dq is added; it has no
-// counter if dq is not requested.
+// Processes one loaded tile against one chunk of keys. `part` says where the chunk's part of dq is added; its
+// next_chunk is null if dq is not requested.
 inline void DifferentiateTile(const BackwardProblem& problem, const TileRows& rows, KeyRange range,
                               const ChunkRows& chunks, const TileStats& stats, const DqPart& part, PendingDq& pending,
                               const GradientScratch& scratch) {
@@ -473,7 +473,7 @@ class MaskSums {
   void store(KeyRange range, std::int64_t keys, const float* sums) const {
     const SequenceSpan& sequence = block_.sequences.front();
     const int rank = to_.rank();
-    const auto at = [&](int dim, std::int64_t index) {  // counted from the last dimension
+    const auto at = [&](int dim, std::int64_t index) {  // dim 1 is the last dimension
       return dim > rank || to_.size(rank - dim) == 1 ? 0 : index * to_.stride(rank - dim);
     };
     const std::int64_t rows = one_query_ ? 1 : std::min(block_.query_count, sequence.query_count - block_.first_query);

@@ -2,7 +2,7 @@
 //
 //   prepare          by tiles of rows: the maximum, the sum and delta = Σ_j p_j g_j − dlse of each row
 //   differentiate    by blocks of keys: dk and dv of their chunks, and each chunk's part of dq, in order
-//   store            dq, if its tensor cannot hold f32 sums
+//   store            dq, if it was summed in the workspace
 //   masks            by parts of their gradients: each element is a sum in one fixed order
 //   sinks            each element is a sum in one fixed order
 #include "cpu/backward/backward.h"
@@ -145,7 +145,7 @@ std::int64_t padded_row(const BackwardProblem& problem, const Kernels& kernels) 
   return (problem.head_size + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
 }
 
-// How a call is divided, which does not affect the result.
+// How a call is divided. The division does not affect the result.
 struct Division {
   Division(const BackwardProblem& problem, const Kernels& kernels) : chunks_at_once(cpu::chunks_at_once(problem)) {
     for_each_tile(problem, kernels, [&](const HeadRows&, std::int64_t) { ++tiles; });

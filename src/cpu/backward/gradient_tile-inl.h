@@ -43,7 +43,7 @@ struct GradientScratch {
   std::int64_t key_stride, value_stride;
   std::span<float> q, dout;  // (D, kTileRows), scaled, and (Dv, kTileRows)
   std::span<float> q_rows,
-      dout_rows;       // (kTileRows, key_stride) and (kTileRows, value_stride): one row for each lane: see CleanRows
+      dout_rows;       // (kTileRows, key_stride) and (kTileRows, value_stride): one row for each lane, after CleanRows
   std::span<float> s;  // (kChunk, kTileRows): scores, then weights
   std::span<float> g;  // (kChunk, kTileRows): the gradient of weights, then of scores
   std::span<float> arriving;          // (kChunk, kTileRows): the upstream gradient of the weights

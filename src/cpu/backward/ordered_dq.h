@@ -24,7 +24,8 @@ struct DqPart {
 };
 
 // The parts of one worker that cannot be added yet. They are buffered here, so that the worker can continue; under a
-// causal mask it would otherwise stall at the start of every chunk until the previous chunk has caught up.
+// causal mask it would otherwise stall at the start of every chunk until the worker of the previous chunk has caught
+// up.
 //
 // If the buffer is full, the worker waits, and adds what it can meanwhile. This cannot deadlock: blocks of chunks are
 // issued in ascending order, so the lowest unfinished chunk can always make progress.

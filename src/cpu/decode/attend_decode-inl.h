@@ -51,7 +51,7 @@ class RunScales {
 // The number of rows whose scores are computed together when `left` rows remain.
 constexpr std::int64_t RowsAtOnce(std::int64_t left) { return left > 4 ? 8 : left > 2 ? 4 : left; }
 
-// Scores of all rows with some keys, a multiple of kKeyBlock.
+// Scores of all rows with `count` keys, a multiple of kKeyBlock.
 template <class T>
 void DecodeRowScores(const float* q, std::int64_t head_size, std::int64_t rows, const T* keys, std::int64_t stride,
                      const float* scales, std::int64_t count, const Prefetcher& prefetcher, float* s) {
@@ -81,7 +81,7 @@ inline void DecodeChunkScores(const float* q, std::int64_t head_size, std::int64
   const std::int64_t padded = RoundUp(head_size, 16);
   RunScales scales;
   std::int64_t j = range.first;
-  // Converts rows first; rows past the end repeat the last one, and their scores are overwritten or ignored.
+  // Converts rows to f32 first; rows past the end repeat the last one, and their scores are overwritten or ignored.
   const auto convert_until = [&](std::int64_t last) {
     while (j < last) {
       order.while_reading(j, kKeyBlock).fetch_all();

@@ -32,7 +32,7 @@ constexpr std::int64_t kKeyBlock = 16;
 // The number of chunks whose keys are read before their values.
 constexpr std::int64_t kChunksAtOnce = 8;
 
-// Rows of v that are processed together.
+// The number of rows of v that are processed together.
 constexpr int kValuesAtOnce = 8;
 
 // The maximum number of keys that one prefetcher covers.
@@ -139,7 +139,8 @@ struct KeyColumns<std::int8_t> {  // four numbers move as one 32-bit word; the c
 template <class T>
 constexpr bool kHasKeyColumns = !std::is_same_v<T, float16> || (HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86);
 
-// Groups of kLanes keys that are processed together, so that several independent chains hide the FMA latency.
+// The number of groups of kLanes keys that are processed together, so that several independent chains hide the FMA
+// latency.
 template <int kRows>
 constexpr int kKeyGroups = kRows > 4 || (kRows == 4 && kLanes == 16) ? 1 : 2;
 

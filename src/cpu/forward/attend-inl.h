@@ -99,7 +99,7 @@ struct Tiles {
       : Tiles(problem, block.row_count, scratch, [&](std::int64_t first, std::int64_t row_count) {
           return TileRows(problem, block, block.first_row + first, row_count, kLanes);
         }) {}
-  // Some queries of one head.
+  // The tiles of some queries of one head.
   Tiles(const ForwardProblem& problem, const QueryBlock& block, std::int64_t head, const Scratch& scratch)
       : Tiles(problem, static_cast<std::int64_t>(block.queries.size()), scratch,
               [&](std::int64_t first, std::int64_t row_count) {

@@ -109,7 +109,7 @@ class Rotation {
   void rotate_block(std::int64_t b, std::int64_t i, std::int64_t tokens, std::int64_t pair, std::int64_t count) {
     for (std::int64_t n = 0; n < tokens; ++n) angles_[index(n)] = angles(p_.positions.at(b, i + n), n, pair, count);
     const std::int64_t heads = p_.to.size(1);
-    // In memory order: in (B, H, L, D) tokens are adjacent, in (B, L, H, D) heads are.
+    // Rotates in memory order: in (B, H, L, D) tokens are adjacent, in (B, L, H, D) heads are.
     if (std::abs(p_.to.stride(1)) < std::abs(p_.to.stride(2))) {
       for (std::int64_t n = 0; n < tokens; ++n) {
         for (std::int64_t h = 0; h < heads; ++h) rotate_row(b, h, i + n, angles_[index(n)], pair, count);

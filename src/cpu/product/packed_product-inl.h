@@ -51,8 +51,8 @@ struct StoredF16 {
 
 // ---------------------------------------------------------------- one register tile
 
-// Some compilers reload a vector for each use to save a register that is free. Loads, not multiplications, are then the
-// bottleneck.
+// Some compilers reload a vector for each use to save a register, although one is free. Loads, not multiplications, are
+// then the bottleneck.
 HWY_INLINE Vec KeepInRegister(Vec v) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
   asm("" : "+v"(v.raw));
@@ -155,11 +155,12 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
 
 // ---------------------------------------------------------------- a block
 
-// Panels that one row is multiplied with at once: enough chains to keep the FMA units busy, and several memory streams,
-// since DRAM serves four streams faster than two.
+// The number of panels that one row is multiplied with at once: enough chains to keep the FMA units busy, and several
+// memory streams, since DRAM serves four streams faster than two.
 constexpr std::int64_t kPanelsTogether = kMR > 4 ? 4 : 2;
 
-// Rows in tiles of nearly the same height, because a tile of one row has too few chains to hide the FMA latency.
+// Divides rows into tiles of nearly the same height, because a tile of one row has too few chains to hide the FMA
+// latency.
 struct TileHeights {
   explicit TileHeights(std::int64_t rows) : tiles((rows + kMR - 1) / kMR), height(rows / tiles), higher(rows % tiles) {}
   std::int64_t of(std::int64_t tile) const { return tile < higher ? height + 1 : height; }

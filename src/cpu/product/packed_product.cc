@@ -39,7 +39,7 @@ void pack_panel(const ConstTensorView& from, const PackedWeights& to, const Pack
         }
       };
       const std::int64_t columns = order.columns(panel);
-      // In memory order, because the matrix may be given transposed.
+      // Reads in memory order, because the matrix may be given transposed.
       if (from.stride(0) < from.stride(1)) {
         for (std::int64_t k = 0; k < to.inputs; ++k) {
           for (std::int64_t column = 0; column < columns; ++column) pack_one(column, k);
@@ -61,8 +61,8 @@ constexpr std::int64_t kTinyPack = 1 << 15;
 struct Division {
   Division(const ProductProblem& problem, const Kernels& kernels)
       : rows(problem.y.size(0)), panels(order_of(problem.weights, kernels).panels()) {
-    constexpr std::int64_t kRows = 128;           // in one block: packed weights are read once for them
-    constexpr std::int64_t kNumbers = 1 << 18;    // elements of y in one block: one sum each between parts of k
+    constexpr std::int64_t kRows = 128;         // in one block: packed weights are read once for them
+    constexpr std::int64_t kNumbers = 1 << 18;  // elements of y in one block, which keeps their sums between parts of k
     constexpr std::int64_t kPanelsTogether = 4;   // panels that are multiplied with few rows at once
     constexpr std::int64_t kBlocksPerWorker = 4;  // to balance the load
     if (rows == 0 || panels == 0) return;
