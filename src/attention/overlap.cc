@@ -84,7 +84,7 @@ bool overlap(const ConstTensorView& a, const ConstTensorView& b) {
   const auto size_a = static_cast<std::int64_t>(size_of(a.dtype())),
              size_b = static_cast<std::int64_t>(size_of(b.dtype()));
   const auto target = static_cast<std::int64_t>(of_b.end - of_a.begin) - 1;
-  // In the largest common unit: elements, if both have the same element size and alignment.
+  // Counts in the largest common unit: elements, if both tensors have the same element size and alignment.
   const std::int64_t unit = std::gcd(std::gcd(size_a, size_b), target + 1);
   BoundedSum sum;
   for (int dim = 0; dim < a.rank(); ++dim) sum.add(std::abs(a.stride(dim)) * (size_a / unit), a.size(dim) - 1);

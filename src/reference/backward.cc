@@ -178,7 +178,7 @@ void backward(const BackwardProblem& problem, const Plan& /*plan*/, const Buffer
   work.inputs.read(problem);
   work.clear();
 
-  // Serial: sums over b, h and i run in ascending order, so that the result is unique.
+  // One thread does all the work: sums over b, h and i are added in ascending order, so that the result is unique.
   for (const SequenceSpan& sequence : problem.sequences) {
     for (std::int64_t head = 0; head < problem.query_heads; ++head) {
       for (std::int64_t i = 0; i < sequence.query_count; ++i) {

@@ -377,7 +377,7 @@ inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block,
   StoreKeys(problem.gradients.dvalue, sequence, block.kv_head, range, scratch.dvalues.data(), scratch.value_stride);
 }
 
-// Stores dq from the workspace, rounded.
+// Stores dq from the workspace in its tensor, rounded once.
 inline void StoreQueries(const BackwardProblem& problem, const HeadRows& where, const BackwardState& state) {
   const TensorView& to = problem.gradients.dquery;
   const std::int64_t b = where.sequence->batch;

@@ -48,7 +48,7 @@ inline ValueRows LoadValues(const ForwardProblem& problem, const RowBlock& block
     const KvRows rows = KvRows::values(problem, *block.sequence, block.kv_head);
     if (rows.run(range.first, count) == count) {
       const float* first = static_cast<const float*>(view.data()) + rows.offset(range.first);
-      // Prefetched here, row by row, because the product reads them in columns.
+      // The values are prefetched here, row by row, because the product reads them in columns.
       for (std::int64_t n = 0; n < count * size; n += 16) hwy::Prefetch(first + n);
       return {first, size, kMR};
     }
@@ -114,7 +114,7 @@ struct Tiles {
   SeenKeys any;                            // keys visible to at least one row
 
  private:
-  // Tiles of similar width, because a last tile of one vector would leave FMA units idle.
+  // Makes tiles of similar width, because a last tile of one vector would leave FMA units idle.
   template <class RowsOf>
   Tiles(const ForwardProblem& problem, std::int64_t row_count, const Scratch& scratch, const RowsOf& rows_of) {
     const std::int64_t vectors = (row_count + kLanes - 1) / kLanes;

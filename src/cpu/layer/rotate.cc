@@ -202,7 +202,7 @@ class Rotation {
   const RotaryProblem& p_;
   const std::int64_t half_, from_size_, to_size_, step_;
   const bool in_place_, one_type_;
-  // Uninitialized, because each element is written before it is read.
+  // These arrays are not initialized, because each element is written before it is read.
   std::array<Angles, kMaxTokens> angles_;
   alignas(64) std::array<C, kBlockPairs> cosines_, sines_;
   alignas(64) std::array<C, kMaxPairs> first_, second_;

@@ -76,7 +76,7 @@ struct Division {
     column_blocks = ceil_div(std::min(rows, rows_per_block) * problem.weights.outputs, kNumbers);
     if (threads > 1) column_blocks = std::max(column_blocks, ceil_div(threads * kBlocksPerWorker, row_blocks));
     column_blocks = ceil_div(panels, ceil_div(ceil_div(panels, column_blocks), kPanelsTogether) * kPanelsTogether);
-    // The same number of blocks for each worker, because with few rows all blocks together take only a few
+    // Every worker gets the same number of blocks, because with few rows all blocks together take only a few
     // microseconds.
     if (row_blocks == 1) column_blocks = std::min(panels, ceil_div(column_blocks, threads) * threads);
     workers = std::min(threads, row_blocks * column_blocks);
