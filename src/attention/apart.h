@@ -87,10 +87,11 @@ class Apart {
     return *std::launder(reinterpret_cast<const Taken*>(few_.data() + n * sizeof(Taken)));
   }
 
-  static constexpr std::size_t kFew = 16;  // more would require the heap
+  static constexpr std::size_t kFew = 16;  // further tensors are on the heap
   const Checks& checks_;
   std::size_t count_ = 0;
-  // The first `count_` are initialized. Raw bytes, because constructing 16 takes longer than checking a few.
+  // The first `count_`, at most kFew, are initialized. These are raw bytes, because constructing kFew tensors would
+  // take longer than checking a few.
   alignas(Taken) std::array<std::byte, kFew * sizeof(Taken)> few_;
   std::vector<Taken> more_;
 };

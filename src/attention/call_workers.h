@@ -1,4 +1,4 @@
-// A call's threads, and the function that runs them: the caller's, or ours.
+// The number of a call's threads, and the function that runs its tasks: the caller's or the library's.
 #pragma once
 
 #include <algorithm>

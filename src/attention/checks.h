@@ -16,7 +16,7 @@ namespace rapt {
 class Name {
  public:
   Name() = default;
-  // Implicit conversions from strings.
+  // Implicit, so that a string can be passed as a name.
   // NOLINTNEXTLINE(google-explicit-constructor)
   Name(const char* plain) : size_(std::string_view(plain).copy(text_.data(), text_.size())) {}
   Name(std::string_view list, std::size_t place, std::string_view rest = {});
@@ -45,7 +45,8 @@ class Checks {
     if (!good) fail(pieces...);
   }
 
-  // Requires a tensor to be defined, to be on the device of the call and, unless it is empty, to have memory.
+  // Requires a tensor to be defined, on the device of the call and aligned to its element size and, unless it is empty,
+  // to have memory.
   void usable(std::string_view name, const ConstTensorView& tensor) const;
   // Requires a usable tensor of exactly this shape; `meaning` is the notation of the shape: "(B, Hq, Lq, Dv)".
   void shaped(std::string_view name, const ConstTensorView& tensor, const Dims& shape, std::string_view meaning) const;

@@ -20,7 +20,7 @@ constinit Rows rows;
 
 template <class Cannot>
 const EngineRow& choose(const Checks& checks, Engine wanted, Device device, const Cannot& cannot) {
-  std::string reason;  // of the last engine on this device
+  std::string reason;  // why the last engine tried on this device cannot
   for (const EngineRow* row : engines()) {
     if (wanted != Engine::automatic && wanted != row->engine) continue;
     checks.require(wanted == Engine::automatic || row->absent == nullptr, row->absent);

@@ -115,8 +115,9 @@ void resolve_sequences(const Checks& checks, const AttentionOptions& options, At
   }
 }
 
-// Sets the offsets that the caller gives, and requires an alignment where it matters, by the lengths before key_lengths
-// shorten them. resolve_key_lengths sets the offsets of bottom_right.
+// Sets the offsets that the caller gives, and requires an alignment where it matters: where it is used and, before
+// key_lengths shorten a row, the numbers of queries and keys differ. resolve_key_lengths sets the offsets of
+// bottom_right.
 void resolve_alignment(const Checks& checks, const AttentionOptions& options, AttentionProblem& problem) {
   const Alignment& alignment = options.alignment;
   const bool used = problem.hides_by_position() || !options.alibi_slopes.empty();

@@ -17,7 +17,7 @@ class BoundedSum {
     const auto end = terms_.begin() + count_;
     const auto place = std::find_if(terms_.begin(), end, [&](const Term& term) { return term.step <= step; });
     if (place != end && place->step == step) {
-      place->most += most;  // z + z' takes every value up to both bounds together
+      place->most += most;  // z + z' takes every value up to the sum of both bounds
       return;
     }
     std::copy_backward(place, end, end + 1);
@@ -43,7 +43,7 @@ class BoundedSum {
     std::int64_t divisor = 0;  // gcd of this step and the later ones
   };
 
-  // If strides nest, each step leaves one or two choices.
+  // If strides nest, each term leaves one or two choices of z.
   bool search(std::ptrdiff_t n, std::int64_t target) {  // NOLINT(misc-no-recursion): as deep as there are terms
     if (target == 0) return true;
     if (n == count_) return false;
@@ -76,15 +76,15 @@ ByteRange byte_range(const void* data, DType dtype, const Dims& shape, const Dim
 }
 
 // The tensors overlap if byte Σ a_i x_i + e of a and byte Σ b_j y_j + f of b, each counted from its tensor's lowest
-// address, can be the same byte. Counting y and f from their other ends makes all steps positive, which leaves one
-// bounded sum.
+// address, can be the same byte. Counting y_j and f down from their largest values makes all coefficients positive,
+// which leaves one bounded sum.
 bool overlap(const ConstTensorView& a, const ConstTensorView& b) {
   const ByteRange of_a = byte_range(a), of_b = byte_range(b);
   if (!of_a.meets(of_b)) return false;
   const auto size_a = static_cast<std::int64_t>(size_of(a.dtype())),
              size_b = static_cast<std::int64_t>(size_of(b.dtype()));
   const auto target = static_cast<std::int64_t>(of_b.end - of_a.begin) - 1;
-  // In the largest common unit: elements, if both have the same element size and alignment.
+  // Counts in the largest common unit: elements, if both tensors have the same element size and alignment.
   const std::int64_t unit = std::gcd(std::gcd(size_a, size_b), target + 1);
   BoundedSum sum;
   for (int dim = 0; dim < a.rank(); ++dim) sum.add(std::abs(a.stride(dim)) * (size_a / unit), a.size(dim) - 1);

@@ -34,7 +34,7 @@ SelectedShape selected_shape(const Checks& checks, std::string_view name, const 
   return {{batch, chosen_count(of.heads, problem.query_heads), queries, keys}, "(B, heads, queries, Lk)"};
 }
 
-// The type that sums are held in. lse has this type; captured weights and scores may have it.
+// The accumulation type. lse has this type; captured weights and scores may have it.
 DType sum_type(const AttentionProblem& problem) { return problem.sums_in_f64() ? DType::f64 : DType::f32; }
 
 Dims out_shape(const AttentionProblem& problem) {

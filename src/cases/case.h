@@ -1,6 +1,6 @@
 // A test case: one attention call described in a few numbers, with inputs made from a seed.
 //
-// Every engine, every instruction set and every binding runs the same list (list.h). A case is data, so that it can be
+// Every engine, every instruction set and the C API run the same list (list.h). A case is data, so that it can be
 // printed, repeated and shrunk.
 #pragma once
 
@@ -21,7 +21,7 @@ enum class MemoryLayout : std::uint8_t {
   bhld,        // contiguous
   blhd,        // the heads of a token are contiguous
   lbhd,        // batch second
-  packed_qkv,  // one (B, L, 3, H, D) tensor; blhd if the shapes of q, k and v differ
+  packed_qkv,  // one (B, L, 3, H, D) tensor; blhd if q, k and v differ in shape or type
   gaps,        // a last stride of 2, and gaps between rows
   backwards,   // keys and queries in reverse order: negative strides
   shifted,     // contiguous, beginning one element past an aligned address
@@ -43,7 +43,7 @@ struct CaseSpec {
   DType query_type = DType::f32, kv_type = DType::f32;  // i8: each key has a scale, from its largest element
   std::int64_t page_size = 0;                           // shuffled pages, if not 0: see put_in_pages
   MemoryLayout layout = MemoryLayout::bhld;
-  double spread = 1.0;  // inputs are about ±spread, so scores grow with its square
+  double spread = 1.0;  // q and k are uniform in ±1.7 · spread, v in ±1
 
   bool has_scale = false;
   double scale = 0.0;
@@ -66,7 +66,8 @@ struct CaseSpec {
   // Cuts k and v into pages: `keys` becomes a multiple of the page size, and the key lengths say how many keys there
   // are.
   void put_in_pages(std::int64_t size);
-  // −1e9 + score is −1e9 in f32 but not in f64, so such a case is compared with a result in its own type.
+  // Whether a mask adds numbers so large that f32 loses the score: −1e9 + score is −1e9 in f32 but not in f64. Such a
+  // case is compared with a result in its own type.
   bool sums_swallow() const;
   // The type that a capture is written in.
   DType type_of(Stage stage) const;
@@ -75,7 +76,8 @@ struct CaseSpec {
 std::string describe(const CaseSpec& spec);
 inline void PrintTo(const CaseSpec& spec, std::ostream* stream) { *stream << describe(spec); }  // for GoogleTest
 
-// The inputs of a case, and their memory. Everything outside the views, and keys past a key length, is NaN.
+// The inputs of a case, and their memory. Everything outside the views, and keys past a key length, is NaN (in i8: 99,
+// with scales of NaN).
 struct Case {
   explicit Case(CaseSpec from);
   Case(const Case&) = delete;
@@ -99,7 +101,7 @@ struct Case {
   void make_inputs();
   void make_page_table();
   TensorView own(const Dims& shape, DType dtype);
-  // k or v from (B, Hkv, Lk, width) numbers, of which only existing keys are read.
+  // Stores (B, Hkv, Lk, width) numbers as k or v; only existing keys are read and stored.
   void store_keys(const Tensor& numbers, const TensorView& to, ConstTensorView& scales);
   std::int64_t pages_per_row() const { return spec.page_size > 0 ? spec.keys / spec.page_size : 1; }
   void make_masks();
@@ -115,17 +117,18 @@ struct Answer {
 // is unchanged, and, on devices other than the CPU, the memory around the workspace.
 Answer run(const Case& test, bool* untouched = nullptr);
 
-// The same call on the same inputs in f64, by the reference engine: the expected result.
+// The expected result: the same call on the same inputs in f64, or in its own type if sums_swallow(), by the reference
+// engine.
 Answer truth(const Case& test);
 
 // Whether a case has gradients: k and v are neither in pages nor in i8.
 bool has_backward(const CaseSpec& spec);
 
-// Which results of forward a case passes to backward; it depends on the seed.
+// Which results of forward a case passes to backward. The choice depends on the seed.
 enum class Handed : std::uint8_t { nothing, lse, out_and_lse };
 Handed handed_to_backward(const CaseSpec& spec);
 
-// The gradients that backward wrote, each as a contiguous f64 tensor, with the type it was written in.
+// A gradient that backward wrote, as a contiguous f64 tensor, and the type in which it was written.
 struct Gradient {
   std::string name;
   DType written = DType::f32;
@@ -133,12 +136,13 @@ struct Gradient {
 };
 using Gradients = std::vector<Gradient>;
 
-// The gradients of everything a case has, from random gradients of out, of lse and of the requested weights.
-// `untouched` as for run().
+// The gradients of all inputs of a case, for random upstream gradients of out, of lse and of the requested weights.
+// `untouched` is as for run(), with the memory around dq, dk and dv.
 Gradients run_backward(const Case& test, bool* untouched = nullptr);
+// The expected gradients, computed in the same way as truth().
 Gradients true_gradients(const Case& test);
 
-// The shape of weights or scores cut to a selection.
+// The shape of weights or scores of the selected heads and queries.
 Dims capture_shape(const CaseSpec& spec, const Selection& of);
 
 // Memory for a (B, H, L, D) tensor in some layout, filled with NaN, or in i8 with 99; the view is within `memory`.

@@ -52,8 +52,8 @@ double score_size(const CaseSpec& spec) {
   return size + slope * (static_cast<double>(spec.queries + spec.keys) + offset);
 }
 
-// The norm of the difference relative to the norm of the expected values, or to the norm of equally many ones if that
-// is larger: for a logarithm, or a score that becomes an exponent, the absolute error matters.
+// The norm of the difference relative to the norm of the n finite expected values or, if that is larger, to √n: for a
+// logarithm, or a score that becomes an exponent, the absolute error matters.
 double absolute_error(const Tensor& got, const Tensor& wanted) {
   const double relative = relative_error(got, wanted);
   if (relative == 0.0 || std::isinf(relative)) return got.count() == 0 ? 0.0 : relative;
@@ -78,14 +78,14 @@ double subnormal_rounding(DType output, const Tensor& wanted) {
 // Half a unit in the last place, relative to the value.
 double rounding_to(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-11 : 0.0; }
 
-// The error of weights for scores of this magnitude, in units of 2^-24. A score is one chain of D products whose
-// partial sums grow about evenly, so the chain accumulates √(D/3) rounding errors of its magnitude. Softmax cancels
-// most of this, because the largest score appears in every weight of a row and in their sum; about one rounding error
-// of a score remains. Dropout may remove the largest weight. The remaining weights then show the full error of the
-// difference of two scores: in case Random8943 the largest weight is dropped in all seven heads, and a kept weight
-// depends on the difference between its own score, which is off by 80, and a dropped one, which is off by −245. Inputs
-// are uniform in ±1.7 · spread, so scores have a standard deviation of 0.96 · spread² · |scale| · √D, and four of these
-// cover nearly all of them.
+// The error of a case's weights, in units of 2^-24. A score is one chain of D products whose partial sums grow about
+// evenly, so the chain accumulates √(D/3) rounding errors of its magnitude. Softmax cancels most of this, because the
+// largest score appears in every weight of a row and in their sum; about one rounding error of a score remains. Dropout
+// may remove the largest weight. The remaining weights then show the full error of the difference of two scores: in
+// case Random8943 the largest weight is dropped in all seven heads, and a kept weight depends on the difference between
+// its own score, which is off by 80 of these units, and a dropped one, which is off by −245. Inputs are uniform in ±1.7
+// · spread, so scores have a standard deviation of 0.96 · spread² · |scale| · √D, and four of these cover nearly all of
+// them.
 double weight_error(const CaseSpec& spec, bool dropped) {
   const double cancelled = std::max(16.0, score_size(spec));
   if (!dropped || spec.dropout.rate == 0.0) return cancelled;

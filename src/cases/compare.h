@@ -9,7 +9,8 @@
 namespace rapt::cases {
 
 // Norm of the difference relative to the norm of the expected values. Where either holds a non-finite value, the other
-// must hold the same one (NaN for NaN, −inf for −inf); otherwise the error is infinite. For two zeros it is 0.
+// must hold the same one (NaN for NaN, −inf for −inf); otherwise the error is infinite. The error of equal tensors is
+// 0, even if all their elements are 0.
 double relative_error(const ConstTensorView& got, const ConstTensorView& wanted);
 
 // One output of a case: its error and the limit.
@@ -22,7 +23,7 @@ std::vector<Comparison> compare(const CaseSpec& spec, const Answer& got, const A
 // The same for gradients. If a gradient is a difference of larger terms, its error is relative to the terms' size.
 std::vector<Comparison> compare(const CaseSpec& spec, const Gradients& got, const Gradients& wanted);
 
-// Empty if the result is good; otherwise names the output that is off, and the error.
+// Empty if the result is good; otherwise the name of each output that is off, with its error and limit.
 std::string mismatch(const CaseSpec& spec, const Answer& got, const Answer& wanted);
 std::string mismatch(const std::vector<Comparison>& all);
 

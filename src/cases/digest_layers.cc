@@ -1,4 +1,4 @@
-// Layers for the digest: a few of each kind, so that it covers every elementwise step of a layer.
+// Layers for the digest: a few of each kind, so that the digest covers every elementwise step of a layer.
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -32,7 +32,7 @@ void draw_biases(MultiHeadAttention& layer) {
   }
 }
 
-// Forward with weights and lse, in training, and backward.
+// Forward in training, with mean weights, and backward.
 void add_training(Engine engine, const MultiHeadAttentionConfig& config, DType inputs, bool self, Digest& digest) {
   MultiHeadAttention layer(config, 7);
   draw_biases(layer);

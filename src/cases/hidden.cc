@@ -18,7 +18,7 @@ bool same(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) || (std::isnan(a) && std::isnan(b));
 }
 
-// The address of a number to be replaced.
+// A view of the number to be replaced.
 TensorView place_of(const Case& test, const Spoilt& spoilt) {
   const auto writable = [](const ConstTensorView& view) {  // the case owns these tensors
     return TensorView(const_cast<void*>(view.data()), view.dtype(), view.shape(), view.strides());
@@ -80,7 +80,7 @@ void for_each_row(const CaseSpec& spec, const Visit& visit) {
   }
 }
 
-// Collects errors, with the first position of each kind.
+// Collects errors: how many numbers of a result changed, and the first position.
 class Findings {
  public:
   // Compares all numbers of `before` and `after` that `may_change(flat index)` does not exempt.

@@ -11,7 +11,7 @@
 
 namespace rapt::cases {
 
-// Which keys each row sees, according to the reference: (B, Hq, Lq, Lk). A key that does not exist is not seen.
+// Which keys each row sees, according to the reference engine: (B, Hq, Lq, Lk). A key that does not exist is not seen.
 class SeenKeys {
  public:
   explicit SeenKeys(const Case& test);
@@ -32,7 +32,8 @@ struct Spoilt {
   double value = 0.0;
 };
 
-// Some of the existing keys that at least one row does not see; none if every row sees all keys.
+// Draws at most three numbers of k and v to replace, each of an existing key that at least one row does not see; none
+// if every row sees all keys.
 std::vector<Spoilt> draw_spoilt(const Case& test, const SeenKeys& seen);
 
 // Runs a case with its current options, forward and, if it has gradients, backward. Returns which results changed that

@@ -17,7 +17,7 @@ bool holds(const Tensor& memory, const ConstTensorView& view) {
   return std::less_equal<>()(first, data) && std::less<>()(data, first + bytes_of(memory));
 }
 
-// The corresponding view of a copy of its memory.
+// The view of `copy` that corresponds to `view` of `memory`.
 TensorView moved(const ConstTensorView& view, const Tensor& memory, Tensor& copy) {
   std::byte* data = nullptr;  // of a view without elements
   if (view.data() != nullptr) {

@@ -1,6 +1,6 @@
 // The tensors of a call on the device where it runs.
 //
-// On the CPU they are the given ones. For another device, the whole memory that contains a view is copied there,
+// On the CPU they are the given tensors. For another device, the whole memory that contains a view is copied there,
 // including what surrounds the view, and an output's memory is copied back.
 #pragma once
 
@@ -33,7 +33,7 @@ class Placed {
   struct Copy {
     const void* from;
     Tensor there;
-    Tensor* back;  // null: of inputs
+    Tensor* back;  // null for inputs
   };
   Tensor& copy_of(const Tensor& memory, Tensor* back);
 
@@ -41,8 +41,8 @@ class Placed {
   std::deque<Copy> copies_;
 };
 
-// A workspace on a device, at an odd address. Initially all of its bits are set, which is NaN in every type. The memory
-// around it is checked afterwards.
+// A workspace on a device, at an odd address. Initially all of its bits are set, which is NaN in every float type. The
+// memory around it is checked afterwards.
 class GuardedWorkspace {
  public:
   explicit GuardedWorkspace(Device device) : device_(device) {}

@@ -29,8 +29,8 @@ DType storage(Stream& stream) {
   return draw < 0.4 ? DType::f32 : draw < 0.7 ? DType::bf16 : DType::f16;
 }
 
-// Few queries with a long cache, half of the time a single query. With more queries the cache is shorter, to keep the
-// case small.
+// Few queries with a long cache, half of the time a single query. With more than 8 queries the cache is shorter, to
+// keep the case small.
 void draw_decoding(Stream& stream, CaseSpec& spec) {
   spec.query_heads = spec.kv_heads * stream.integer(1, 8);
   spec.queries = stream.chance(0.5) ? 1 : stream.integer(2, stream.chance(0.5) ? 8 : 64);
@@ -100,7 +100,8 @@ Selection selection(Stream& stream, const CaseSpec& spec) {
   return of;
 }
 
-// The remaining integer fields of a window, each from its own stream, so that a new field changes no draw of another.
+// The remaining integer fields of a window, each from its own stream, so that a new field changes no draw of another
+// field.
 void draw_other_fields(std::uint64_t seed, CaseSpec& spec) {
   std::uint32_t number = 200;
   for_each_field(spec.window, [&](std::string_view, auto& field) {
@@ -142,7 +143,7 @@ CaseSpec random_case(std::uint64_t seed) {
   spec.sinks = stream.chance(0.15);
   if (stream.chance(0.2)) {
     spec.dropout = {.rate = stream.uniform() * 0.9, .seed = seed * 77, .head_start = stream.integer(0, 5)};
-    // Not random, so that later draws stay the same for every seed.
+    // Taken from the seed instead of drawn, so that the later draws of a seed stay the same.
     spec.dropout.batch_start = static_cast<std::int64_t>(seed % 5);
     spec.dropout.query_start = static_cast<std::int64_t>(seed % 7);
   }

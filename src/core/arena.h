@@ -15,7 +15,7 @@ class Arena {
   static constexpr std::size_t kAlignment = 64;
 
   Arena() = default;                                                       // counts only
-  explicit Arena(std::span<std::byte> memory) : memory_(memory.data()) {}  // `memory` must be aligned
+  explicit Arena(std::span<std::byte> memory) : memory_(memory.data()) {}  // aligned to kAlignment
 
   template <class T>
   std::span<T> take(std::int64_t count) {

@@ -6,7 +6,7 @@
 namespace rapt::core {
 
 struct CallCounts {
-  // Validations, by the kind of arguments.
+  // The number of validations, by the kind of arguments, and of plans.
   int layer = 0, attention = 0, product = 0, rotary = 0, cache = 0;
   int attention_plans = 0, product_plans = 0;
 };

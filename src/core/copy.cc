@@ -74,7 +74,7 @@ void copy_elements(const ConstTensorView& from, const TensorView& to) {
   if (to.count() == 0) return;
   if (shape.rank() == 0) return copy_row(source, 1, target, 1, 1);
 
-  // Dimensions that are contiguous in both are merged.
+  // Adjacent dimensions are merged if, in both tensors, one stride steps through them.
   Dims sizes, from_steps, to_steps;
   int rank = 0;
   sizes = shape, from_steps = from.strides(), to_steps = to.strides();

@@ -50,8 +50,8 @@ void tighten(std::optional<double>& quota, std::optional<double> other) {
   if (other && (!quota || *other < *quota)) quota = other;
 }
 
-// "/a/b" -> "/a/b", "/a", "". A limit on any of them applies. Inside a container the path may be that of the host; then
-// only the last of these, the mount point, exists.
+// "/a/b" -> "/a/b", "/a", "". A limit on any of them applies. Inside a container the path may be the host's; then only
+// the last entry, the mount point, exists.
 std::vector<std::string> path_and_parents(std::string path) {
   std::vector<std::string> paths;
   while (!path.empty() && path.back() == '/') path.pop_back();

@@ -1,5 +1,5 @@
-// How many cores this process may use. The parts that depend on the operating system or the processor are behind this
-// header.
+// How many cores this process may use. The implementation depends on the operating system and the processor, this
+// interface does not.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ int cpus_in_affinity();
 // Tells the CPU that this thread is spinning, so that its SMT sibling gets the execution units.
 void relax_cpu();
 
-// The functions below only parse text, so that tests can pass strings.
+// The functions below do not query the system themselves, so that tests can pass their own texts and numbers.
 
 // Parses RAPT_NUM_THREADS: a positive integer, surrounding spaces allowed, clamped to kMaxThreads. Anything else gives
 // nullopt, because a typo must not stop a program that runs without the variable.
@@ -39,14 +39,14 @@ CgroupPaths parse_cgroup_paths(std::string_view proc_self_cgroup);
 std::optional<double> parse_cpu_max(std::string_view cpu_max);
 std::optional<double> parse_cfs_quota(std::string_view quota, std::string_view period);
 
-// The contents of a file, or nullopt if there is none.
+// The contents of a file, or nullopt if it cannot be read.
 using ReadFile = std::function<std::optional<std::string>(const std::string& path)>;
 
 // The smallest quota of this process's cgroup and all its ancestors, in cores.
 std::optional<double> cgroup_cpu_quota(const ReadFile& read_file);
 
-// Rounds the quota up, because with 2.5 cores two threads would leave part of the quota unused, and a third is busy
-// part of the time.
+// The number of cores within both limits. The quota is rounded up: with a quota of 2.5 cores, two threads would leave
+// half a core unused, and a third thread uses it.
 int cpus_within(int affinity, std::optional<double> quota);
 
 }  // namespace rapt::core

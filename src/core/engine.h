@@ -1,7 +1,8 @@
 // An engine: a table of functions, and their arguments.
 //
-// A call is resolved into a problem, planned, given the memory that the plan requires, and run, each once.
-// src/attention does this for the public functions; a layer does it for the problems that it resolves itself.
+// Every call takes four steps, each once: its arguments are resolved into a problem, an engine plans the problem, the
+// memory that the plan requires is provided, and the engine runs the plan. src/attention does this for the public
+// functions; a layer does it for the problems that it resolves itself.
 #pragma once
 
 #include <array>
@@ -30,7 +31,8 @@ struct Buffers {
   std::span<std::byte> device{};
 };
 
-// How an engine divides one problem, decided once, and the workspace it needs. Only the engine reads its contents.
+// How an engine divides one problem, decided once, and the sizes of the workspace that it needs. Only the engine reads
+// decisions().
 class Plan {
  public:
   Plan() = default;
@@ -76,13 +78,13 @@ struct EngineRow {
   Device::Kind device;  // the device whose memory it reads and writes
   const char* device_name;
   const char* absent = nullptr;  // why this build has no such engine, as text; null: the build has it
-  // The variant of the engine that is currently in use, if there are several (instruction sets). A call or a packed
-  // matrix keeps the variant that it started with.
+  // The variant of the engine that is currently in use, if there are several (instruction sets). A call keeps the
+  // variant that it started with, and a packed matrix the variant that packed it.
   const void* (*variant)();
   AttentionOps attention;
   ProductOps product;
-  // Operations that belong to the device rather than to one engine: the first row of a device has them, and its other
-  // rows share them.
+  // Operations that belong to the device rather than to one engine: the first row of a device holds them, and they are
+  // null in its other rows.
   const LayerOps* layer;
   const MemoryOps* memory;
 };

@@ -23,7 +23,7 @@ class KvRows {
 
   // The offset of row j, in elements.
   std::int64_t offset(std::int64_t j) const { return rows_.offset(*this, j); }
-  // The length of the evenly spaced run that starts at row j, with rows stride(2) apart; at most `count`.
+  // The number of rows from row j on, at most `count`, that are evenly spaced, stride(2) apart.
   std::int64_t run(std::int64_t j, std::int64_t count) const {
     if (!paged()) return count;
     std::int64_t rows = page_size() - (j & in_page_);
@@ -55,7 +55,7 @@ class KvRows {
 
   bool scaled() const { return scales_ != nullptr; }
   float scale(std::int64_t j) const { return scales_[scale_rows_.offset(*this, j)]; }
-  // Copies the scales of rows j … j + count − 1, which must lie in one run.
+  // Copies the scales of rows j … j + count − 1, which must be in one run.
   void copy_scales(std::int64_t j, std::int64_t count, float* to) const {
     const float* from = scales_ + scale_rows_.offset(*this, j);
     for (std::int64_t n = 0; n < count; ++n) to[n] = from[n * scale_rows_.row];

@@ -16,20 +16,19 @@ namespace rapt {
 
 // ---------------------------------------------------------------- rotary embedding
 
-// The position of token i of batch row b. Without `given` it is offset + i.
+// The position of token i of batch row b: offset + i · step, plus the entry of `given` if there is one.
 struct PositionRule {
   std::int64_t offset = 0;
   const std::int64_t* given = nullptr;
   std::int64_t row_stride = 0, token_stride = 0;  // in `given`
-  std::int64_t step = 1;                          // position increment per token, besides `given`
+  std::int64_t step = 1;                          // 0 if `given` has an entry for each token
 
   std::int64_t at(std::int64_t b, std::int64_t i) const {
     return offset + i * step + (given == nullptr ? 0 : given[b * row_stride + i * token_stride]);
   }
 };
 
-// The engine is the only place that computes cosines and sines of angles, for tables and for calls: in double, rounded
-// once.
+// Only the engine computes cosines and sines of angles, for tables and for calls: in double, rounded once.
 struct RotaryAngles {
   std::span<const double> frequencies;  // (size / 2)
   double attention_factor = 1.0;
@@ -48,7 +47,7 @@ struct RotaryProblem {
 
 // ---------------------------------------------------------------- KV cache
 
-// Tokens of batch row `batch` that are stored consecutively in one page: token i of them in row `row` + i.
+// `count` tokens of one batch row that are stored consecutively in one page: token `token` + i in row `row` + i.
 struct CacheRun {
   std::int64_t batch, token, page, row, count;
 };
@@ -72,7 +71,7 @@ struct OutputDropoutProblem {
   std::uint32_t batch_start = 0, query_start = 0;
 };
 
-// Rows of (T, E) tensors are contiguous. All are f32, or all f64.
+// Rows of (T, E) tensors are contiguous. All tensors are f32, or all are f64.
 struct NormProblem {
   TensorView y;
   ConstTensorView x, weight, bias;  // bias undefined: none

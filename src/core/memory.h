@@ -14,7 +14,7 @@ struct FreeBytes {
 };
 using Bytes = std::unique_ptr<std::byte, FreeBytes>;
 
-// The memory of one call on a device, freed in stream order.
+// Frees the memory of one call on a device, in stream order.
 struct FreeAfterCall {
   Device device{};
   StreamHandle stream{};
@@ -23,7 +23,8 @@ struct FreeAfterCall {
 using CallBytes = std::unique_ptr<std::byte, FreeAfterCall>;
 
 // Allocates uninitialized memory, aligned to 64 bytes, on a device that an engine of this build supports. On the host,
-// large blocks are aligned to huge pages and request them. Huge pages cut TLB misses; measured read bandwidth is 1.5x.
+// large blocks are aligned to huge pages, and the system is asked to use huge pages for them. Huge pages cut TLB
+// misses; the measured read bandwidth is 1.5 times that with small pages.
 Bytes allocate(std::size_t bytes, Device device = {});
 CallBytes allocate_for_call(std::size_t bytes, Device device, StreamHandle stream);
 

@@ -84,8 +84,8 @@ void start_over_in_child() {
   core::reset_task_after_fork();
 }
 
-// Joins the threads at exit and when a shared library is unloaded, because a spinning thread must not outlive the code
-// it runs. The pool object stays, because another thread may be reading it. From then on everything runs serially.
+// Joins the threads at exit and when this shared library is unloaded, because a spinning thread must not outlive the
+// code it runs. The pool object stays, because another thread may be reading it. From then on everything runs serially.
 struct Lifetime {
   Lifetime() { pthread_atfork(nullptr, nullptr, start_over_in_child); }
   ~Lifetime() {
@@ -142,7 +142,7 @@ void set_thread_count(int threads) {
 
 const ParallelFor& core::pool_function() {
   // Never destroyed, so that it serves calls while static objects are destroyed; not on the heap, where leak checkers
-  // would report it. A call submits no more tasks than it has threads.
+  // would report it. The limit is kMaxThreads, because a call submits no more tasks than it may use threads.
   alignas(ParallelFor) static std::byte memory[sizeof(ParallelFor)];
   static const ParallelFor& kPool = *new (memory) ParallelFor(
       [](std::int64_t count, const Task& task) { core::parallel_for(count, task, kMaxThreads); });

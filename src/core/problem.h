@@ -1,8 +1,8 @@
 // An attention call after validation: the options as numbers that an engine can loop over.
 //
-// src/attention builds it and an engine may trust it: shapes agree, masks are expanded to (B, Hq, Lq, Lk), every
-// default is filled in. Batch rows and packed sequences are one list, so engines need no code for packing. Lists are in
-// the call's workspace or in the caller's options, so a call allocates nothing on the heap.
+// src/attention builds the problem, and an engine may trust it: shapes agree, masks are expanded to (B, Hq, Lq, Lk),
+// every default is filled in. Batch rows and packed sequences form one list, so engines need no code for packing. Lists
+// are in the call's workspace or in the caller's options, so a call allocates nothing on the heap.
 #pragma once
 
 #include <algorithm>
@@ -80,7 +80,7 @@ struct AttentionProblem {
   double scale = 1.0;
   double softcap = 0.0;
   std::span<Mask> masks;  // views of (B, Hq, Lq, Lk), broadcast by stride 0
-  static constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max() / 4;  // more keys than there are
+  static constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max() / 4;  // unbounded: past every key
   bool causal = false;
   Window window{};  // no number in it exceeds kOpen
   std::span<const double> alibi_slopes;
@@ -95,11 +95,10 @@ struct AttentionProblem {
   // call keeps its variant even if another is selected meanwhile.
   const void* variant = nullptr;
 
-  // The type in which scores are summed: f64 for f64 input, f32 for all others. The type matters where −1e9 is added to
-  // a score.
+  // Whether the accumulation type is f64 (for f64 input) rather than f32. It matters where −1e9 is added to a score.
   bool sums_in_f64() const { return query.dtype() == DType::f64; }
 
-  // Whether the causal mask or the window hides some keys from some positions.
+  // Whether a causal mask or a window is set, which may hide keys from some positions.
   bool hides_by_position() const { return causal || window.left || window.right; }
 
   // The keys that the causal mask, the window and the key length leave visible to query i of a sequence; other masks

@@ -1,6 +1,7 @@
 // A matrix product after validation.
 //
-// src/attention builds these and an engine may trust them: shapes and types agree, every default is filled in.
+// src/attention and src/nn build these problems, and an engine may trust them: shapes and types agree, every default is
+// filled in.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 
 namespace rapt {
 
-// How the parts of a call are run.
+// The number of threads that run the parts of a call, and the function that runs them.
 struct Workers {
   int threads = 1;
   const ParallelFor* parallel_for = nullptr;  // a pointer, because a copy may allocate
@@ -21,10 +22,10 @@ struct Workers {
 
 namespace core {
 
-// The library's pool, in the form of a caller's function.
+// The library's pool as a ParallelFor.
 const ParallelFor& pool_function();
 
-// The library's pool, with thread_count() threads, or the requested number.
+// The library's pool, with `threads` threads; 0: thread_count().
 Workers pool_workers(int threads = 0);
 
 }  // namespace core

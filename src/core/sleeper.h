@@ -29,7 +29,7 @@ class Sleeper {
   enum class State { awake, asleep, being_moved, moved };
 
   std::atomic<State> state_ = State::awake;
-  // Written only by the thread while it is awake, and by the thread that moves it.
+  // thread_ is written only by the thread itself while it is awake, cores_ only by the thread that moves it.
   pthread_t thread_{};
   cpu_set_t cores_{};  // while moved: the affinity to restore
 #endif

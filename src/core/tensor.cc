@@ -133,7 +133,8 @@ void copy_within(const EngineRow& device, const ConstTensorView& from, const Ten
   device.memory->wait(to.device().index);
 }
 
-// Only contiguous memory of one type is transferred; conversions run before and after, on the device of the elements.
+// Only contiguous memory of one type is transferred; conversions run before or after the transfer, on the device that
+// holds the elements.
 void copy_in(const EngineRow& device, const ConstTensorView& from, const TensorView& to) {
   if (from.dtype() != to.dtype() || !from.is_contiguous()) {
     return copy_in(device, Tensor::copy_of(from, to.dtype()).view(), to);

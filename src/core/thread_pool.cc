@@ -112,7 +112,7 @@ void ThreadPool::start_threads(std::uint32_t wanted) noexcept {
   };
   const BlockSignals block_signals;
   while (thread_count_ < wanted) {
-    if (pthread_create(&threads_[thread_count_], nullptr, run, this) != 0) break;  // run the job with fewer
+    if (pthread_create(&threads_[thread_count_], nullptr, run, this) != 0) break;  // fewer threads run the job
     ++thread_count_;
   }
   // With more threads than cores, a spinning thread takes CPU time from a working one.

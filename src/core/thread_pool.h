@@ -65,8 +65,8 @@ class ThreadPool {
   // false, with no side effects, if another thread's job is using the pool.
   bool try_run(Job& job, int workers);
 
-  // Joins the threads and rejects later jobs. Does nothing if a job is running, because this must never wait for a
-  // task.
+  // Joins the threads and rejects later jobs. Does nothing if a job is running, because shutting down must never wait
+  // for a task.
   void shut_down();
 
  private:
@@ -79,8 +79,9 @@ class ThreadPool {
                         std::chrono::microseconds time) const;
 
   // The gate holds the number of worker threads inside the job, and whether more may enter. A worker reads job_ and
-  // seats_ only while inside. The owner writes them only while the gate is closed and no worker is inside. So a worker
-  // that wakes late finds the gate closed, and the owner never waits for a sleeping worker.
+  // seats_ only while inside. The owner, the thread that started the job, writes them only while the gate is closed and
+  // no worker is inside. So a worker that wakes late finds the gate closed, and the owner never waits for a sleeping
+  // worker.
   static constexpr std::uint32_t kClosed = 1U << 31;
 
   alignas(64) std::atomic<std::uint32_t> epoch_ = 0;  // incremented for every job; idle threads wait for a change

@@ -1,4 +1,4 @@
-// Rows of any type and stride as f32, and back.
+// Converts rows of any type and stride to f32 and back, vectorised.
 #if defined(RAPT_CPU_CONVERT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_CONVERT_INL_H
 #undef RAPT_CPU_CONVERT_INL_H
@@ -21,7 +21,7 @@ using VecU16 = hn::Vec<U16>;
 // bf16 is the upper half of an f32.
 HWY_INLINE Vec FromBf16(VecU16 bits) { return hn::BitCast(kF32, hn::ShiftLeft<16>(hn::PromoteTo(U32(), bits))); }
 
-// To nearest, ties to even; NaN stays NaN.
+// Rounds to nearest, ties to even; NaN stays NaN.
 HWY_INLINE VecU16 ToBf16(Vec x) {
   const U32 u32;
   const auto bits = hn::BitCast(u32, x);
@@ -32,7 +32,7 @@ HWY_INLINE VecU16 ToBf16(Vec x) {
   return hn::TruncateTo(U16(), hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded)));
 }
 
-// Exact, subnormals, infinities and NaN included.
+// Exact for every number, subnormals, infinities and NaN included.
 HWY_INLINE Vec FromF16(VecU16 bits) {
 #if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
   return hn::PromoteTo(kF32, hn::BitCast(hn::Rebind<hwy::float16_t, F32>(), bits));
@@ -49,7 +49,7 @@ HWY_INLINE Vec FromF16(VecU16 bits) {
 #endif
 }
 
-// To nearest, ties to even; a NaN keeps its leading bits and becomes quiet.
+// Rounds to nearest, ties to even; a NaN keeps its leading bits and becomes quiet.
 HWY_INLINE VecU16 ToF16(Vec x) {
 #if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
   return hn::BitCast(U16(), hn::DemoteTo(hn::Rebind<hwy::float16_t, F32>(), x));
@@ -62,10 +62,10 @@ HWY_INLINE VecU16 ToF16(Vec x) {
   const auto bits = hn::BitCast(u32, x);
   const auto size = hn::And(bits, constant(0x7FFFFFFFU));
   const auto is_small = less(size, constant(0x38800000U));  // below 2^-14, the smallest normal number
-  // One ulp of 0.5 is the smallest f16 subnormal, so the sum rounds to it.
+  // One ulp of 0.5 is the smallest f16 subnormal, so the addition rounds to a multiple of it.
   const auto small = hn::Add(hn::BitCast(kF32, hn::IfThenElseZero(is_small, size)), Set(0.5F));
   const auto subnormal = hn::Sub(hn::BitCast(u32, small), constant(0x3F000000U));
-  // Rounds half to even, with the carry going into the exponent. From 65520 on the result is infinite.
+  // Rounds half to even, and a carry may increment the exponent. From 65520 on the result is infinite.
   const auto odd = hn::And(hn::ShiftRight<13>(size), constant(1U));
   const auto carried = hn::ShiftRight<13>(hn::Add(hn::Sub(size, constant((112U << 23) - 0xFFFU)), odd));
   const auto normal = hn::IfThenElse(less(size, constant(0x477FF000U)), carried, constant(0x7C00U));
@@ -76,7 +76,7 @@ HWY_INLINE VecU16 ToF16(Vec x) {
 #endif
 }
 
-// `count` elements from `offset` on, `stride` apart. Exact for the 16-bit types.
+// Loads `count` elements from `offset` on, `stride` apart. Exact for the 16-bit types.
 inline void LoadRow(const ConstTensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
                     float* HWY_RESTRICT to) {
   if (stride == 1 && view.dtype() == DType::f32) {
@@ -107,13 +107,13 @@ inline void LoadScaledRow(const ConstTensorView& view, std::int64_t offset, floa
   for (; n < count; ++n) to[n] = static_cast<float>(from[n * stride]) * scale;
 }
 
-// The first `count` numbers of row j of k or v.
+// Loads the first `count` numbers of row j of k or v.
 inline void LoadRow(const KvRows& rows, std::int64_t j, std::int64_t count, float* HWY_RESTRICT to) {
   if (rows.scaled()) return LoadScaledRow(rows.view(), rows.offset(j), rows.scale(j), count, to);
   LoadRow(rows.view(), rows.offset(j), rows.view().stride(3), count, to);
 }
 
-// Converts f32 back, rounding once.
+// Stores f32 numbers in the view's type, rounding once.
 inline void StoreRow(const float* HWY_RESTRICT from, std::int64_t count, const TensorView& view, std::int64_t offset,
                      std::int64_t stride) {
   if (stride == 1 && view.dtype() == DType::f32) {

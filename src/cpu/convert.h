@@ -1,4 +1,4 @@
-// Rows of any type and stride as f32.
+// Converts rows of any type and stride to f32 and back.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace rapt::cpu {
 // Whether rows can be read in place: contiguous f32.
 inline bool reads_in_place(const ConstTensorView& view) { return view.dtype() == DType::f32 && view.stride(3) == 1; }
 
-// `count` elements from `offset` on, `stride` apart. Exact for the 16-bit types.
+// Loads `count` elements from `offset` on, `stride` apart. Exact for the 16-bit types.
 inline void load_row(const void* data, DType dtype, std::int64_t offset, std::int64_t stride, std::int64_t count,
                      float* to) {
   with_element_type(dtype, [&](auto type) {
@@ -19,7 +19,7 @@ inline void load_row(const void* data, DType dtype, std::int64_t offset, std::in
   });
 }
 
-// Converts f32 back, rounding once.
+// Stores f32 numbers as elements of `dtype`, rounding once.
 inline void store_row(const float* from, std::int64_t count, void* data, DType dtype, std::int64_t offset,
                       std::int64_t stride) {
   with_element_type(dtype, [&](auto type) {

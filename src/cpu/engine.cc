@@ -31,8 +31,8 @@ std::int64_t query_count(const ForwardProblem& problem) {
 // The number of rounds that blocks need on this many threads, if all take the same time.
 std::int64_t rounds(std::int64_t blocks, int threads) { return (blocks + threads - 1) / threads; }
 
-// The block width that takes the least time: enough rows to amortize packing, but enough blocks to keep every worker
-// busy.
+// The number of rows in a block for which the call takes the least time: enough rows to amortize packing, but enough
+// blocks to keep every worker busy.
 std::int64_t rows_per_block(const ForwardProblem& problem, const Kernels& kernels) {
   constexpr double kPacking = 0.5;  // per block, relative to the time of a tile
   // Under a causal mask or a window, block times differ, and the last worker to finish runs alone for a while.
@@ -85,8 +85,8 @@ bool can_keep_weights(const ForwardProblem& problem) {
 }
 
 // For a call whose weights are kept: the number of queries in a block. One work item computes all heads of a block. 0:
-// weights are recomputed, because there are few queries, more keys than a worker has memory for, or too few blocks for
-// the threads.
+// no weights are kept, because can_keep_weights is false, or because there are few queries, more keys than a worker has
+// memory for, or too few blocks for the threads.
 std::int64_t kept_queries(const ForwardProblem& problem, const Kernels& kernels) {
   constexpr std::size_t kMostBytes = std::size_t{4} << 20;  // for each worker
   constexpr double kPacking = 0.2;                          // per block, relative to the time of a tile
@@ -175,7 +175,7 @@ struct Division {
   std::int64_t partial_floats;
 };
 
-// A call's memory: the list of its work items, and scratch memory for each worker.
+// A call's memory: row sums, the lists of work items, partials, and scratch memory for each worker.
 class Workspace {
  public:
   Workspace(Arena& arena, const ForwardProblem& problem, const Kernels& kernels, const Division& division)
@@ -196,7 +196,7 @@ class Workspace {
     scratch_ = arena.take<std::byte>(workers_ * static_cast<std::int64_t>(worker_bytes_));
   }
 
-  // Lists the work items, longest first, so that the last to finish are short.
+  // Lists the work items. Blocks that are not split are sorted, longest first, so that the last to finish are short.
   void plan(const ForwardProblem& problem) const {
     std::size_t count = 0;
     float* partials = partials_.data();
@@ -228,7 +228,7 @@ class Workspace {
     };
     const auto most = static_cast<std::size_t>(division_.queries_per_block);
     std::size_t count = 0;
-    std::size_t first = 0;  // of the queries of a sequence
+    std::size_t first = 0;  // in queries_: where the sequence's queries begin
     for (const SequenceSpan& sequence : problem.sequences) {
       std::size_t last = first;
       for (std::int64_t i = 0; i < sequence.query_count; ++i) {
@@ -272,7 +272,7 @@ class Workspace {
   std::span<std::byte> scratch_;
 };
 
-// Calls work(item, scratch) for each.
+// Calls work(item, scratch) for each item.
 template <class Item, class Work>
 void for_each(const ForwardProblem& problem, const Workspace& workspace, std::span<const Item> items,
               const Work& work) {

@@ -1,5 +1,5 @@
-// The row of the CPU engine: tiled, vectorised, multithreaded kernels for attention, its gradients and the packed
-// product. The engine computes in f32; f64 goes to the reference engine.
+// The EngineRow of the CPU engine: tiled, vectorised, multithreaded kernels for attention, its gradients and the packed
+// product. The engine computes in f32; for f64 calls the reference engine is chosen.
 #pragma once
 
 #include "core/engine.h"

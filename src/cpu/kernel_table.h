@@ -12,8 +12,9 @@
 
 namespace rapt::cpu {
 
-// Keys form chunks at multiples of this, counted within their sequence. Each chunk has its own softmax, and chunks are
-// merged in ascending order. This is part of the arithmetic contract, so another chunk size changes bits.
+// Keys form chunks of this size, counted from the start of their sequence. Each chunk has its own softmax, and chunks
+// are merged in ascending order. The chunk size is part of the arithmetic contract, because another one would change
+// bits.
 inline constexpr std::int64_t kChunk = 256;
 
 // A row is one query of one head; the heads that share a kv head are processed together. Row r of a sequence and kv
@@ -33,21 +34,21 @@ struct PlaceRange {
   std::int64_t count() const { return last - first; }
 };
 
-// Split-KV: some chunks of a block, computed separately from the others, because few rows on many keys would otherwise
-// keep few workers busy. A partial is a row's state after one chunk alone. The partials go to `partials`, (chunk, row,
-// partial_floats), and `combine` merges them in order.
+// Split-KV: some chunks of a block, computed separately from the others, because few rows with many keys would
+// otherwise keep few workers busy. A partial is a row's state after one chunk alone. Partials are written to
+// `partials`, (chunk, row, partial_floats), and `combine` merges them in order.
 struct ChunkBlock {
   RowBlock rows;
   PlaceRange chunks{0, 0};  // places in the list of the block's chunks: chunks_of() in cpu/rows.h
   float* partials = nullptr;
 };
 
-// A block is processed in tiles, each with as many rows as the register tile of an instruction set. Values are packed
-// once per block, so a block should have several tiles.
+// The largest number of tiles in a block. A tile has at most as many rows as the register tile is wide. Values are
+// packed once per block, so a block should have several tiles.
 inline constexpr std::int64_t kTilesPerBlock = 6;
 
-// Each row's final maximum and sum, stored for the pass that writes weights and indexed by (b, h, query) of the
-// tensors.
+// Each row's final maximum and sum, indexed by (b, h, query) of the tensors, for the passes that follow: captures in
+// forward, gradients in backward.
 struct RowSums {
   std::span<float> m, l;  // empty: not requested
   std::int64_t heads = 0, queries = 0;
@@ -58,7 +59,7 @@ struct RowSums {
   }
 };
 
-// Some queries of a sequence, all heads: the unit of the pass that writes weights and scores.
+// Some queries of a sequence, all heads: a work item of the pass that writes weights and scores, and of attend_means.
 struct QueryBlock {
   const SequenceSpan* sequence = nullptr;
   std::span<const std::int64_t> queries;  // within the sequence, ascending
@@ -106,11 +107,13 @@ struct HeadTiles {
 struct BackwardState {
   RowSums sums;            // of each row: m, and 1 / l instead of l
   std::span<float> delta;  // of each row, at sums.place(): Σ_j p_j g_j − dlse
-  // dq in f32: the caller's tensor if it is f32, otherwise rows in the workspace. The strides are those of b, h and i.
+  // dq in f32: the caller's tensor if dquery_in_place, otherwise rows in the workspace. The strides are those of b, h
+  // and i.
   float* dquery = nullptr;
   std::int64_t dquery_strides[3] = {0, 0, 0};
   bool dquery_in_place = false;
-  // For each tile of each head: the chunk of keys to be added to its dq next.
+  // For each tile of each head: the place, in the list of chunks that the tile visits, of the chunk whose part of dq is
+  // added next.
   std::atomic<std::int64_t>* next_chunks = nullptr;
 };
 
@@ -119,7 +122,7 @@ struct KeyBlock {
   const SequenceSpan* sequence = nullptr;
   std::int64_t kv_head = 0;
   KeyRange chunks{0, 0};        // chunk indices; chunk n begins at key n · kChunk
-  std::int64_t first_tile = 0;  // of the tiles of the heads that share this kv head
+  std::int64_t first_tile = 0;  // the first tile of the heads that share this kv head
 };
 
 // A part of a mask's gradient, and everything that is summed into it.
@@ -127,7 +130,7 @@ struct MaskBlock {
   std::size_t gradient = 0;                 // of problem.gradients.dmasks
   std::span<const SequenceSpan> sequences;  // ascending
   std::int64_t first_head = 0, head_count = 0;
-  std::int64_t first_query = 0, query_count = 0;  // of each sequence: no more than a tile, or all if broadcast
+  std::int64_t first_query = 0, query_count = 0;  // of each sequence: at most a tile, or all if broadcast
   KeyRange chunks{0, 0};                          // of each sequence: all, or one if only queries are broadcast
 };
 
@@ -137,7 +140,7 @@ struct BackwardKernels {
   // Bytes that one worker needs for blocks of up to `chunks` chunks.
   std::size_t (*scratch_bytes)(const BackwardProblem& problem, std::int64_t chunks) = nullptr;
   // The steps, each for one item, in this order: compute the statistics of each row of a tile; compute dk and dv of a
-  // block of keys, and its parts of dq; store dq in its tensor; compute the gradient of a mask.
+  // block of keys, and its parts of dq; store dq in its tensor; compute a part of the gradient of a mask.
   void (*prepare)(const BackwardProblem& problem, const HeadRows& rows, std::int64_t tile, const BackwardState& state,
                   std::span<std::byte> scratch) = nullptr;
   void (*differentiate)(const BackwardProblem& problem, const KeyBlock& block, const BackwardState& state,
@@ -148,7 +151,7 @@ struct BackwardKernels {
 };
 
 struct Kernels {
-  std::int64_t rows_per_tile = 0;  // also the columns of a packed matrix in one panel
+  std::int64_t rows_per_tile = 0;  // also the width of a full panel of a packed matrix
   std::int64_t lanes = 0;          // vector length; the width of the last panel is a multiple of it
   // Bytes that one worker needs for blocks of up to `rows` rows.
   std::size_t (*scratch_bytes)(const ForwardProblem& problem, std::int64_t rows) = nullptr;
@@ -164,7 +167,8 @@ struct Kernels {
   // heads of weights without dropout. The bytes that one worker needs grow with the tiles and with Lk.
   std::size_t (*means_scratch_bytes)(const ForwardProblem& problem, std::int64_t queries) = nullptr;
   void (*attend_means)(const ForwardProblem& problem, const QueryBlock& block, std::span<std::byte> scratch) = nullptr;
-  // Writes the captures of these queries, at most one tile, from recomputed scores and the sums that attend stored.
+  // Writes the captures of these queries, at most one tile, from recomputed scores and the sums that attend or combine
+  // stored.
   std::size_t (*capture_scratch_bytes)(const ForwardProblem& problem) = nullptr;
   void (*capture)(const ForwardProblem& problem, const QueryBlock& block, const RowSums& sums,
                   std::span<std::byte> scratch) = nullptr;
@@ -182,7 +186,7 @@ struct InstructionSet {
   const LayerKernels& (*layer)();
 };
 
-// All compiled instruction sets, best first; the last one runs on any machine.
+// All compiled instruction sets, best first; the last one runs on every machine that the compiler's baseline covers.
 std::span<const InstructionSet> instruction_sets();
 
 // The instruction set in use: the best one available, or the one that RAPT_ISA or use_instruction_set() names.

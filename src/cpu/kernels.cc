@@ -74,7 +74,7 @@ namespace {
 std::span<const InstructionSet> instruction_sets() {
   static const std::vector<InstructionSet> kSets = [] {
     std::vector<InstructionSet> sets;
-#if HWY_TARGETS & HWY_AVX3_DL  // only where the compiler is told that every machine has it
+#if HWY_TARGETS & HWY_AVX3_DL  // only if the compiler's baseline includes it
     sets.push_back({"avx512dl", has_avx512, N_AVX3_DL::SharedKernels, N_AVX3_DL::SharedLayerKernels});
 #endif
 #if HWY_TARGETS & HWY_AVX3

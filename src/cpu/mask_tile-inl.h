@@ -32,8 +32,8 @@ struct MaskRows {
   bool same = true;  // all rows of the tile share one row of the mask
 };
 
-// Calls use(key, mask) for the keys of one vector of rows with contiguous keys, in groups of four; returns the number
-// of these keys. f32 goes through a transpose, bool as one 32-bit word for each row.
+// Calls use(key, mask) for one vector of rows of a mask with contiguous keys, for whole groups of four keys; returns
+// the number of keys done. f32 is transposed; bool is read as one 32-bit word of four keys for each row.
 template <class Use>
 HWY_INLINE std::int64_t ForKeysF32(const MaskRows& mask, std::int64_t lane, std::int64_t count, const Use& use) {
   const float* rows[kLanes];
@@ -100,7 +100,7 @@ HWY_INLINE void ForEachMaskVector(const Mask& mask, const TileRows& rows, std::i
   }
 }
 
-// Writes these values to `tile`, with rows kTileRows apart.
+// Writes the mask's values to `tile`, with rows kTileRows apart.
 HWY_NOINLINE inline void LoadMaskTile(const Mask& mask, const TileRows& rows, std::int64_t first, std::int64_t count,
                                       float* HWY_RESTRICT tile) {
   ForEachMaskVector(mask, rows, first, count, [&](std::int64_t key, std::int64_t lane, Vec values) HWY_ATTR {
@@ -108,7 +108,7 @@ HWY_NOINLINE inline void LoadMaskTile(const Mask& mask, const TileRows& rows, st
   });
 }
 
-// Prefetches a part of a mask while the scores are computed. The rows of the part are short and far apart, so the
+// Prefetches a part of a mask; the scores are computed while it arrives. Its rows are short and far apart, so the
 // hardware prefetcher does not help.
 inline void PrefetchMask(const Mask& mask, const TileRows& rows, KeyRange range) {
   if (mask.view.stride(3) != 1) return;
@@ -122,8 +122,7 @@ inline void PrefetchMask(const Mask& mask, const TileRows& rows, KeyRange range)
   }
 }
 
-// What remains of keys [range) under a bool mask: the range outside which no row sees a key, and whether every row sees
-// all of it.
+// What a bool mask leaves of some keys: outside `range` no row sees any of them; `full` if every row sees all of them.
 struct MaskedSpan {
   KeyRange range;
   bool full = false;

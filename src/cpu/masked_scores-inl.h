@@ -11,8 +11,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// The rows of a tensor that are in the lanes of a tile's vector v, as f32: in place if possible, otherwise in `memory`,
-// RoundUp(size, 4) apart.
+// The rows of a tensor that belong to the lanes of vector v of a tile, as f32: in place if possible, otherwise in
+// `memory`, RoundUp(size, 4) apart.
 inline void FindRows(const ConstTensorView& view, const TileRows& rows, std::int64_t v, std::int64_t size,
                      float* memory, const float* (&found)[kLanes]) {
   for (std::int64_t n = 0; n < kLanes; ++n) {
@@ -72,7 +72,7 @@ inline KeyRows LoadKeys(const AttentionProblem& problem, const SequenceSpan& seq
   return keys;
 }
 
-// The keys of a chunk that a tile's rows see, and whether some must be hidden from some row.
+// The keys of a chunk that at least one row of a tile sees.
 struct TileKeys {
   KeyRange range;
   bool masked = false;  // a keep or drop mask hides some of them

@@ -36,12 +36,13 @@ class ChunkList {
   std::int64_t leading_;  // chunks 0 … leading − 1 come first, before a gap
 };
 
-// A set of keys that contains every key that at least one of the added rows sees, and as few others as possible.
+// Leading keys and a range of keys, as few as possible, that contain every key that at least one of the added rows
+// sees.
 class SeenKeys {
  public:
   SeenKeys() = default;
-  // For all rows from one to another. The keys of these two suffice, because both ends of a row's visible range ascend
-  // with the row.
+  // For consecutive rows, from the visible keys of the first and the last row. These suffice, because both ends of a
+  // row's visible range ascend with the row.
   SeenKeys(VisibleKeys of_first, VisibleKeys of_last)
       : range_{of_first.first, of_last.last}, leading_(std::max(of_first.leading, of_last.leading)) {}
 
@@ -119,7 +120,8 @@ struct TileRows {
   bool all_see(KeyRange keys) const {
     return keys.last <= all_leading || (keys.first >= all.first && keys.last <= all.last);
   }
-  // The shortest range that contains those of `keys` that at least one of rows first … last sees.
+  // A range that contains those of `keys` that at least one of rows first … last sees: the shortest, unless some of
+  // `keys` are leading keys.
   KeyRange seen_by(std::int64_t first, std::int64_t last, KeyRange keys) const {
     if (any.has_leading(keys)) return keys;
     return {std::max(keys.first, visible[static_cast<std::size_t>(first)].first),
@@ -128,7 +130,7 @@ struct TileRows {
 
   const SequenceSpan* sequence = nullptr;
   std::int64_t count = 0;                  // rows that exist
-  std::int64_t vectors = 0;                // of lanes, the last one possibly padded
+  std::int64_t vectors = 0;                // of lanes; the last one may be padded
   SeenKeys any;                            // keys visible to at least one row
   KeyRange all{0, 0};                      // keys visible to every row
   std::int64_t all_leading = 0;            // and keys 0 … all_leading − 1, which every row sees too
@@ -198,7 +200,8 @@ struct Stretches {
       end[v] = relative(rows.visible[static_cast<std::size_t>((v + 1) * lanes - 1)].last);
     }
     if (begin[rows.vectors - 1] <= end[0] && !rows.any.has_leading(range)) return;
-    // If no key is visible to all vectors, or if there are leading keys, every vector takes all keys.
+    // If the keys of the last vector begin after those of the first one end, or if there are leading keys, every vector
+    // takes all keys.
     for (std::int64_t v = 0; v < rows.vectors; ++v) {
       begin[v] = 0;
       end[v] = range.last - range.first;

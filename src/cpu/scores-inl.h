@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Calls change(s, lane) for each vector of keys [0, count): one pass over the tile.
+// Replaces each vector of s by change(s, key, lane), for keys [0, count).
 template <class Change>
 HWY_INLINE void ForEachVector(std::int64_t vectors, std::int64_t count, float* HWY_RESTRICT s, const Change& change) {
   for (std::int64_t key = 0; key < count; ++key) {
@@ -36,8 +36,8 @@ HWY_NOINLINE inline void Softcap(double cap, std::int64_t vectors, std::int64_t 
 HWY_NOINLINE inline void AddAlibi(const AttentionProblem& problem, const TileRows& rows, std::int64_t first,
                                   std::int64_t count, float* s) {
   HWY_ALIGN float slope[TileRows::kMax];
-  // Counted from the chunk's first key, even if only some of its keys are computed, because far from 0 an f32 position
-  // is rounded.
+  // Positions count from the first key of the chunk, because large positions would be rounded in f32. They do not count
+  // from `first`, so that the bits do not depend on which keys of the chunk are computed.
   HWY_ALIGN float position[TileRows::kMax];
   const std::int64_t chunk = first / kChunk * kChunk;
   for (std::int64_t n = 0; n < rows.vectors * kLanes; ++n) {
@@ -109,7 +109,8 @@ HWY_NOINLINE inline void HideOutside(const TileRows& rows, std::int64_t first, s
   });
 }
 
-// Each row's largest score, or `max` if that is larger. NaN is ignored here, because it shows up in the sum.
+// Each row's largest score, or `max` if that is larger. If a score is NaN, the result is unspecified, which does no
+// harm: the sum of the row (see Weights) is then NaN.
 template <int kV>
 HWY_NOINLINE void FindMax(std::int64_t count, const float* HWY_RESTRICT s, float* HWY_RESTRICT max) {
   Columns<kV> largest;

@@ -15,7 +15,7 @@ namespace rapt::cpu::HWY_NAMESPACE {
 
 constexpr float kLog2e = 1.44269504F;
 
-// The running state of a tile: for each row the maximum m, the sum l and the output o, all relative to exp(m).
+// The running state of a tile: for each row the maximum m, the sum l and the output o, both relative to exp(m).
 struct TileState {
   float* m = nullptr;  // (kTileRows)
   float* l = nullptr;  // (kTileRows)
@@ -52,7 +52,7 @@ inline void Weights(std::int64_t vectors, std::int64_t count, const float* m, fl
 }
 
 // The factor that turns a chunk's p = exp(s − chunk_max) into weights of the whole row, whose maximum is m and whose
-// sum is l. The same formula for stored and for recomputed weights, so that both have the same bits.
+// sum is l. Kept and recomputed weights use the same formula, so that they have the same bits.
 HWY_INLINE Vec WeightFactor(Vec chunk_max, Vec m, Vec l) {
   const Vec factor = hn::Div(Exp(hn::Sub(chunk_max, Finite(m))), l);
   return hn::IfThenElse(hn::Eq(l, hn::Zero(kF32)), hn::Zero(kF32), factor);

@@ -1,7 +1,8 @@
 // Small vector helpers: transposes between rows and lanes, and the two functions attention needs, exp2 and tanh.
 //
-// Throughout the kernels a vector holds one number for each of several rows: lane r belongs to row r. All computation
-// for a row stays in its own lane, so rows cannot affect each other and no sum crosses lanes.
+// In most kernels a vector holds one number for each of several rows: lane r belongs to row r. All computation for a
+// row stays in its own lane, so rows cannot affect each other. (Packed products, dq, dk and dv have columns in lanes;
+// the decode path has keys or columns.) No sum crosses lanes.
 #if defined(RAPT_CPU_VECTORS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_VECTORS_INL_H
 #undef RAPT_CPU_VECTORS_INL_H
@@ -51,7 +52,7 @@ HWY_INLINE bool AllFinite(Vec check) { return hn::AllTrue(kF32, hn::Eq(check, hn
 
 #if HWY_TARGET != HWY_SCALAR
 
-// 128 bits from each of kLanes/4 rows, every fourth one, in one vector.
+// One vector with 128 bits from each of rows 0, 4, 8, …: kLanes / 4 rows.
 HWY_INLINE Vec LoadEveryFourth(const float* const* rows, std::int64_t offset) {
   const hn::Full128<float> block;
 #if HWY_MAX_BYTES == 16
@@ -200,7 +201,7 @@ HWY_INLINE Vec AtLeast(Vec floor, Vec x) {
 #endif
 }
 
-// 2^x for x ≤ 0, as softmax needs it: exactly 1 at 0, exactly 0 below −126.5 and at −inf, NaN at NaN. Relative error
+// 2^x for x ≤ 0, as softmax needs it: exactly 1 at 0, exactly 0 from −126.5 down to −inf, NaN at NaN. Relative error
 // below 1.2e-7 (1 ulp) elsewhere.
 HWY_INLINE Vec Exp2(Vec x) {
   // Adding this leaves round(x) + 127 in the low bits of the sum. Shifted left, these bits are the number 2^round(x),
@@ -220,7 +221,7 @@ HWY_INLINE Vec Exp2(Vec x) {
   return hn::Mul(p, scale);
 }
 
-// tanh(x): an odd polynomial near 0, 1 − 2 / (e^2|x| + 1) beyond. Error below 2 ulp.
+// tanh(x): an odd polynomial near 0, elsewhere ±(1 − e) / (1 + e) with e = e^(−2|x|). Error below 2 ulp.
 HWY_INLINE Vec Tanh(Vec x) {
   const Vec size = hn::Abs(x);
   const Vec z = hn::Mul(x, x);

@@ -21,7 +21,8 @@ namespace rapt::reference {
 
 namespace {
 
-// The gradient of one additive mask: an array of the mask's own shape, and the mapping from (b, h, i, j) to its index.
+// The gradient of one additive mask: an array in the shape of the mask, and the strides that map (b, h, i, j) to an
+// index of it.
 struct MaskSum {
   MaskSum(Arena& arena, const BackwardProblem& problem, const MaskGradient& gradient)
       : values(arena.take<double>(gradient.to.count())),
@@ -99,7 +100,7 @@ void attend_backward(const BackwardProblem& problem, const Row& row, const Works
   const std::span<bool> seen = work.seen.first(keys);
   const auto key_row = [&](const Rows& rows, std::size_t j) { return rows(row.batch(), row.kv_head(), row.key(j)); };
 
-  // Forward again, for its intermediate results.
+  // Repeats forward for its intermediate results.
   scores(row, work.inputs, capped);
   cap(row, capped);
   std::copy(capped.begin(), capped.end(), p.begin());
@@ -177,7 +178,7 @@ void backward(const BackwardProblem& problem, const Plan& /*plan*/, const Buffer
   work.inputs.read(problem);
   work.clear();
 
-  // Serial: sums over b, h and i run in ascending order, so that the result is unique.
+  // One thread does all the work: sums over b, h and i are added in ascending order, so that the result is unique.
   for (const SequenceSpan& sequence : problem.sequences) {
     for (std::int64_t head = 0; head < problem.query_heads; ++head) {
       for (std::int64_t i = 0; i < sequence.query_count; ++i) {

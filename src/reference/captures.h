@@ -1,4 +1,4 @@
-// Writes the requested weights and scores, and reads their upstream gradients.
+// Writes the requested weights and scores, and finds the rows of captures and of upstream gradients.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace rapt::reference {
 
-// Calls visit(place) for each row of `view`, given by the offset of its first element, that corresponds to `row`. A
+// Calls visit(place) for each row of `view` that corresponds to `row`; `place` is the offset of its first element. A
 // mean has no head dimension, so all selected heads share one place.
 template <class Visit>
 void for_each_row_of(const ConstTensorView& view, const Selection& of, const Row& row, const Visit& visit) {
@@ -22,8 +22,8 @@ void for_each_row_of(const ConstTensorView& view, const Selection& of, const Row
   });
 }
 
-// The captures of one forward call, as seen by one worker. Call row() after each stage of each head, heads ascending,
-// and finish_query() when all heads of a query are done.
+// Writes the captures of the queries that one worker computes. For each query, call start_query(), then row() after
+// each stage of each head, heads ascending, then finish_query().
 class CaptureWriter {
  public:
   CaptureWriter(Arena& arena, const ForwardProblem& problem);

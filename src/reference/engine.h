@@ -1,5 +1,5 @@
-// The reference engine: the plain formula of attention, in double. It defines every option, and every other engine is
-// tested against it. Clarity matters more than speed.
+// The reference engine: the plain formula of attention, in double. It supports every option and defines its meaning;
+// every other engine is tested against it. Clarity matters more than speed.
 #pragma once
 
 #include "core/engine.h"

@@ -1,4 +1,4 @@
-// q, k and v as plain arrays of double, converted from any type, strides and pages.
+// q, k and v as plain arrays of double, converted from tensors of any type and strides, paged or not.
 #pragma once
 
 #include "core/arena.h"

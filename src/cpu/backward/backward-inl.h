@@ -18,9 +18,9 @@ HWY_INLINE KeyRange ChunkRange(const SequenceSpan& sequence, std::int64_t chunk)
   return {chunk * kChunk, std::min((chunk + 1) * kChunk, sequence.key_count)};
 }
 
-// ---------------------------------------------------------------- what must be known of each row
+// ---------------------------------------------------------------- the statistics of each row
 
-// m and l of each row, as in forward.
+// The maximum m and the sum l of each row, as in forward.
 inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch, float* m,
                     float* l) {
   const std::int64_t kv_head = rows.head[0] / problem.group;
@@ -49,7 +49,7 @@ inline void SumTile(const BackwardProblem& problem, const TileRows& rows, const 
   }
 }
 
-// Whether the caller's tensors say what is needed of each row: forward's lse and, unless dout is absent, forward's
+// Whether the caller's tensors give the statistics of each row: forward's lse and, unless dout is absent, forward's
 // output. Upstream gradients of weights require that each row is summed again.
 HWY_INLINE bool IsKnown(const BackwardProblem& problem) {
   return problem.upstream.lse.defined() && problem.upstream.dweights.empty() &&
@@ -60,8 +60,8 @@ HWY_INLINE bool IsKnown(const BackwardProblem& problem) {
 // Beyond it, lse may have lost its log term (in f32, −1e9 + log n is −1e9), so the row is summed again.
 constexpr float kLargestLse = 16.0F;
 
-// delta = dout · out, in one chain with d ascending, like dout · v. For a row that sees one key, the two are then
-// equal, and the gradient of its score is exactly 0.
+// delta = dout · out, in one chain with d ascending, like dout · v. For a row that sees one key, without a sink or
+// dropout, out is v, so the two products are equal, and the gradient of the score is exactly 0.
 inline void DeltaFromOut(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch,
                          TileStats& stats) {
   const std::int64_t size = problem.value_size;
@@ -141,8 +141,8 @@ inline void KnownRows(const BackwardProblem& problem, const TileRows& rows, cons
     }
   }
   for (std::int64_t lane = 0; lane < rows.vectors * kLanes; ++lane) {
-    // A fully masked row has m = −inf, and a row with a NaN may have any m: for both, e^(s − m) must be 0 where s is
-    // −inf. The sum of a row with a NaN is NaN.
+    // A fully masked row has m = −inf, and a row with a NaN may have any m. An m that is not finite becomes 0, so that
+    // e^(s − m) is 0 where s is −inf. The sum of a row with a NaN is NaN.
     const float m = stats.m[lane];
     stats.inverse[lane] = m == -kInfinity && !std::isnan(l[lane]) ? 0.0F
                           : std::isfinite(m)                      ? 1.0F / l[lane]
@@ -257,7 +257,8 @@ void AddOuterRows(const float* a, KeyRange steps, const float* b, std::int64_t b
   }
 }
 
-// to[j] += Σ over rows of w[j][row] · b[row], for keys [range): dk and dv. Rows that do not see a key are skipped.
+// to[j] += Σ over rows of w[j][row] · b[row], for keys [range): dk and dv. Rows that see none of kMR adjacent keys are
+// skipped for these.
 inline void AddToKeys(const TileRows& rows, KeyRange range, const float* w, const float* b, std::int64_t stride,
                       float* to) {
   const std::int64_t count = range.last - range.first;
@@ -300,8 +301,8 @@ inline void AddToQueries(const TileRows& rows, KeyRange range, const float* w, c
 
 // ---------------------------------------------------------------- dk, dv and dq
 
-// Processes one loaded tile against one chunk of keys. `part` says where the chunk's part of dq is added; it has no
-// counter if dq is not requested.
+// Processes one loaded tile against one chunk of keys. `part` says where the chunk's part of dq is added; its
+// next_chunk is null if dq is not requested.
 inline void DifferentiateTile(const BackwardProblem& problem, const TileRows& rows, KeyRange range,
                               const ChunkRows& chunks, const TileStats& stats, const DqPart& part, PendingDq& pending,
                               const GradientScratch& scratch) {
@@ -376,7 +377,7 @@ inline void Differentiate(const BackwardProblem& problem, const KeyBlock& block,
   StoreKeys(problem.gradients.dvalue, sequence, block.kv_head, range, scratch.dvalues.data(), scratch.value_stride);
 }
 
-// Stores dq from the workspace, rounded.
+// Stores dq from the workspace in its tensor, rounded once.
 inline void StoreQueries(const BackwardProblem& problem, const HeadRows& where, const BackwardState& state) {
   const TensorView& to = problem.gradients.dquery;
   const std::int64_t b = where.sequence->batch;
@@ -472,7 +473,7 @@ class MaskSums {
   void store(KeyRange range, std::int64_t keys, const float* sums) const {
     const SequenceSpan& sequence = block_.sequences.front();
     const int rank = to_.rank();
-    const auto at = [&](int dim, std::int64_t index) {  // counted from the last dimension
+    const auto at = [&](int dim, std::int64_t index) {  // dim 1 is the last dimension
       return dim > rank || to_.size(rank - dim) == 1 ? 0 : index * to_.stride(rank - dim);
     };
     const std::int64_t rows = one_query_ ? 1 : std::min(block_.query_count, sequence.query_count - block_.first_query);

@@ -1,9 +1,10 @@
-// Backward: its steps one after the other, each divided among workers.
+// The steps of backward, one after the other; all but the last are divided among workers.
 //
 //   prepare          by tiles of rows: the maximum, the sum and delta = Σ_j p_j g_j − dlse of each row
 //   differentiate    by blocks of keys: dk and dv of their chunks, and each chunk's part of dq, in order
-//   store            dq, if its tensor cannot hold f32 sums
-//   masks, sinks     each element is a sum in one fixed order
+//   store            dq, if it was summed in the workspace
+//   masks            by parts of their gradients: each element is a sum in one fixed order
+//   sinks            each element is a sum in one fixed order
 #include "cpu/backward/backward.h"
 
 #include <algorithm>
@@ -47,7 +48,7 @@ void for_each_tile(const BackwardProblem& problem, const Kernels& kernels, const
 // The number of chunks in a KeyBlock, one or two (the last block of a sequence may have fewer). A tile of rows is
 // loaded once per block.
 std::int64_t chunks_at_once(const BackwardProblem& problem) {
-  // k, v, dk and dv of two chunks: 512 KiB of the L2 of a core.
+  // With this width, k, v, dk and dv of two chunks take 512 KiB of a core's L2.
   constexpr std::int64_t kWidest = 128;
   if (problem.head_size + problem.value_size > kWidest) return 1;
   std::int64_t chunks = 0, pairs = 0, least = std::numeric_limits<std::int64_t>::max(), most = 0;
@@ -59,10 +60,10 @@ std::int64_t chunks_at_once(const BackwardProblem& problem) {
   }
   if (most < 2) return 1;
   if (problem.threads == 1) return 2;
-  // Pairs of chunks only if the threads still finish together. They do if each gets the same number of heads of one
-  // length, or if every chunk is the same amount of work and pairs can be shared among the threads as evenly as single
-  // chunks. Under a causal mask, single chunks divide a single head more evenly, and the threads wait less for each
-  // other.
+  // A block has two chunks only if the threads still finish together. They do if each thread gets the same number of kv
+  // heads and all have the same number of keys, or if every chunk is the same amount of work and pairs can be shared
+  // among the threads as evenly as single chunks. Under a causal mask, single chunks divide a single head more evenly,
+  // and the threads wait less for each other.
   const auto rounds = [&](std::int64_t items) { return (items + problem.threads - 1) / problem.threads; };
   const auto heads = static_cast<std::int64_t>(problem.sequences.size()) * problem.kv_heads;
   const bool same_work = !problem.hides_by_position();
@@ -144,7 +145,7 @@ std::int64_t padded_row(const BackwardProblem& problem, const Kernels& kernels) 
   return (problem.head_size + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
 }
 
-// How a call is divided, which does not affect the result.
+// How a call is divided. The division does not affect the result.
 struct Division {
   Division(const BackwardProblem& problem, const Kernels& kernels) : chunks_at_once(cpu::chunks_at_once(problem)) {
     for_each_tile(problem, kernels, [&](const HeadRows&, std::int64_t) { ++tiles; });
@@ -175,7 +176,7 @@ struct Workspace {
     worker_bytes = kernels.backward.scratch_bytes(problem, division.chunks_at_once);
     scratch_ = arena.take<std::byte>(workers * static_cast<std::int64_t>(worker_bytes));
     pending = arena.make<PendingDq>(workers);
-    // A single worker never has to wait for another.
+    // A single worker never has to wait for another, so it needs no buffers for parts of dq.
     const std::int64_t row = padded_row(problem, kernels);
     const std::int64_t parts = workers > 1 && problem.gradients.dquery.defined() ? PendingDq::kMost : 0;
     for (std::int64_t n = 0; n < workers; ++n) {

@@ -43,12 +43,12 @@ struct GradientScratch {
   std::int64_t key_stride, value_stride;
   std::span<float> q, dout;  // (D, kTileRows), scaled, and (Dv, kTileRows)
   std::span<float> q_rows,
-      dout_rows;              // (kTileRows, key_stride) and (kTileRows, value_stride): one row for each lane, cleaned
-  std::span<float> s;         // (kChunk, kTileRows): scores, then weights
-  std::span<float> g;         // (kChunk, kTileRows): the gradient of weights, then of scores
-  std::span<float> arriving;  // (kChunk, kTileRows): the upstream gradient of the weights
-  std::span<float> keep;      // (kChunk, kTileRows): what dropout multiplies a weight by
-  std::span<float> slope;     // (kChunk, kTileRows): 1 − tanh², where there is a softcap
+      dout_rows;       // (kTileRows, key_stride) and (kTileRows, value_stride): one row for each lane, after CleanRows
+  std::span<float> s;  // (kChunk, kTileRows): scores, then weights
+  std::span<float> g;  // (kChunk, kTileRows): the gradient of weights, then of scores
+  std::span<float> arriving;          // (kChunk, kTileRows): the upstream gradient of the weights
+  std::span<float> keep;              // (kChunk, kTileRows): the factors of dropout, 0 or 1 / (1 − rate)
+  std::span<float> slope;             // (kChunk, kTileRows): 1 − tanh², where there is a softcap
   std::span<float> keys, clean_keys;  // (most_keys, key_stride): k as it is, and with 0 in place of non-finite numbers
   std::span<float> values;            // (most_keys, value_stride): v as f32, if it cannot be read in place
   std::span<float> dkeys, dvalues;    // (most_keys, key_stride) and (most_keys, value_stride)
@@ -57,9 +57,9 @@ struct GradientScratch {
 
 // ---------------------------------------------------------------- loading
 
-// Replaces non-finite numbers with 0 in a factor of the last products. Where a factor is not finite, the gradient that
-// it is multiplied by is already NaN, or is 0 because the key is masked or the score is capped; in the second case 0 ·
-// NaN must not leak.
+// Replaces non-finite numbers with 0 in q, k and dout, the factors of the products for dk, dq and dv. Where q or k is
+// not finite, the factor beside it, the gradient of the score, is already NaN, or is 0 because the key is masked or the
+// score is capped; in the second case 0 · NaN must not leak. What dv then lacks, AddNotFinite adds.
 HWY_INLINE Vec CleanVec(Vec x) { return hn::IfThenElseZero(hn::IsFinite(x), x); }
 
 inline void LoadPaddedRow(const ConstTensorView& view, std::int64_t offset, std::int64_t size, std::int64_t padded,
@@ -94,7 +94,7 @@ HWY_INLINE bool CleanRows(const TileRows& rows, std::int64_t stride, float* memo
   return false;
 }
 
-// Returns whether all of dout is finite.
+// Loads a tile's rows of q and dout. Returns whether these rows of dout are finite.
 inline bool LoadTile(const BackwardProblem& problem, const TileRows& rows, const GradientScratch& scratch) {
   LoadTileRows(problem.query, rows, problem.head_size, scratch.key_stride, static_cast<float>(problem.scale),
                scratch.q_rows.data(), scratch.q.data());
@@ -146,7 +146,7 @@ inline ChunkRows LoadChunks(const BackwardProblem& problem, const SequenceSpan& 
   return rows;
 }
 
-// What is known about the rows of a tile.
+// The statistics of a tile's rows.
 struct TileStats {
   TileStats() = default;
   TileStats(const TileRows& rows, const BackwardState& state) {

@@ -13,8 +13,8 @@ namespace rapt::cpu {
 
 // The contribution of one chunk of keys to dq of one tile of rows, and its destination.
 struct DqPart {
-  std::atomic<std::int64_t>* next_chunk = nullptr;  // the next chunk to be added to this tile
-  std::int64_t chunk = 0;                           // its place among the chunks that the tile visits
+  std::atomic<std::int64_t>* next_chunk = nullptr;  // the place of the chunk that is added next
+  std::int64_t chunk = 0;                           // the place of this chunk among those that the tile visits
   float* to = nullptr;                              // row r begins at to + r · stride
   std::int64_t stride = 0;
   std::int64_t rows = 0;
@@ -24,7 +24,8 @@ struct DqPart {
 };
 
 // The parts of one worker that cannot be added yet. They are buffered here, so that the worker can continue; under a
-// causal mask it would otherwise stall at the start of every chunk until the previous chunk has caught up.
+// causal mask it would otherwise stall at the start of every chunk until the worker of the previous chunk has caught
+// up.
 //
 // If the buffer is full, the worker waits, and adds what it can meanwhile. This cannot deadlock: blocks of chunks are
 // issued in ascending order, so the lowest unfinished chunk can always make progress.
@@ -32,7 +33,7 @@ class PendingDq {
  public:
   static constexpr std::int64_t kMost = 16;
 
-  // Space for parts of `rows` rows, `width` elements each; none if memory is empty.
+  // Provides buffers for parts of `rows` rows, `width` elements each; none if memory is empty.
   void begin(std::span<float> memory, std::int64_t rows, std::int64_t width) {
     memory_ = memory, rows_ = rows, width_ = width, count_ = 0;
     room_ = std::min(kMost, static_cast<std::int64_t>(memory.size()) / std::max<std::int64_t>(rows * width, 1));

@@ -1,4 +1,5 @@
-// Attention for a block of few rows, as in decoding: the same steps, with the products of decode_products-inl.h.
+// Attention for a block of few rows, as in decoding: the steps of attend-inl.h, with the products of
+// decode_products-inl.h.
 #if defined(RAPT_CPU_ATTEND_DECODE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_ATTEND_DECODE_INL_H
 #undef RAPT_CPU_ATTEND_DECODE_INL_H
@@ -12,8 +13,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// Whether a block takes this path: it has few rows, or one tile of rows and so many keys that reading them dominates.
-// With one SIMD lane there is nothing to gain.
+// Whether a block takes this path: it has few rows, or at most one tile of rows and so many keys that reading them
+// dominates. With one SIMD lane there is nothing to gain.
 inline bool IsDecode(const RowBlock& block) {
   constexpr std::int64_t kManyKeys = 1024;
   const std::int64_t few = block.sequence->key_count < kManyKeys ? 8 : kDecodeRows;
@@ -50,7 +51,7 @@ class RunScales {
 // The number of rows whose scores are computed together when `left` rows remain.
 constexpr std::int64_t RowsAtOnce(std::int64_t left) { return left > 4 ? 8 : left > 2 ? 4 : left; }
 
-// Scores of all rows with some keys, a multiple of kKeyBlock.
+// Scores of all rows with `count` keys, a multiple of kKeyBlock.
 template <class T>
 void DecodeRowScores(const float* q, std::int64_t head_size, std::int64_t rows, const T* keys, std::int64_t stride,
                      const float* scales, std::int64_t count, const Prefetcher& prefetcher, float* s) {
@@ -80,7 +81,7 @@ inline void DecodeChunkScores(const float* q, std::int64_t head_size, std::int64
   const std::int64_t padded = RoundUp(head_size, 16);
   RunScales scales;
   std::int64_t j = range.first;
-  // Converts rows first; rows past the end repeat the last one, and their scores are overwritten or ignored.
+  // Converts rows to f32 first; rows past the end repeat the last one, and their scores are overwritten or ignored.
   const auto convert_until = [&](std::int64_t last) {
     while (j < last) {
       order.while_reading(j, kKeyBlock).fetch_all();
@@ -333,7 +334,8 @@ inline void AttendDecode(const ForwardProblem& problem, const RowBlock& block, c
                          const Scratch& scratch) {
   const DecodeBlock decode(problem, block, scratch);
   const TileRows& rows = decode.rows();
-  // Computed on each use, because filling arrays of kDecodeRows states would take longer than a row with few keys.
+  // RowStates are constructed on each use, because filling arrays of kDecodeRows states would take longer than
+  // processing a row with few keys.
   const std::int64_t floats = RowState::floats(problem.value_size);
   const auto whole = [&](std::int64_t r) {
     return RowState(scratch.row_states.data() + r * floats, problem.value_size);

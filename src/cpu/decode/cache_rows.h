@@ -16,7 +16,8 @@ class CacheRows : public KvRows {
         in_pages_(paged() && page_size() < kLong),
         source_(view().count() * bytes_ <= kStays ? Source::cache : Source::memory) {
     if (!in_pages_) return;
-    // Pages end at multiples of 16 rows, usually of 64, so contiguous runs of rows are long.
+    // Pages end at multiples of 16 rows, usually of 64. With both distances rounded to these, the runs of even_run()
+    // are long.
     distance_ = distance_ / 16 * 16;
     far_ = (distance_ + far_ + 63) / 64 * 64 - distance_;
   }
@@ -26,8 +27,8 @@ class CacheRows : public KvRows {
     return static_cast<const T*>(view().data()) + offset(j);
   }
 
-  // A prefetcher for `count` rows from row j on, or fewer if the page of row j ends earlier. `last` is the end of all
-  // rows.
+  // A prefetcher for `count` rows from row j on, or fewer if the page of row j ends earlier. `last` is the end of the
+  // rows that will be read.
   Prefetcher prefetcher(std::int64_t j, std::int64_t count, std::int64_t last) const {
     if (view().stride(3) != 1 || count <= 0) return {};
     std::int64_t far = Prefetcher::kFar;
@@ -67,7 +68,7 @@ class CacheRows : public KvRows {
 };
 
 // Two ranges of rows that are read one after the other: `range` of `now`, then `next_range` of `next`. while_reading
-// says what to prefetch while rows j … are processed.
+// says what to prefetch while `count` rows from row j on are processed.
 struct ReadingOrder {
   const CacheRows& now;
   KeyRange range;

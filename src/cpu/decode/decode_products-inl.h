@@ -20,10 +20,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// The maximum number of rows of this path: as many as a tile holds.
+// The maximum number of rows of this path: those of a tile, in whole groups of eight, but at least eight.
 constexpr std::int64_t kDecodeRows = HWY_MAX(kTileRows / 8 * 8, 8);
 
-// Row stride of scores. The last vector of a chunk may extend past it.
+// The row stride of scores. The last vector of scores may extend past the chunk.
 constexpr std::int64_t kScoreRow = kChunk + 16;
 
 // Keys are processed in blocks of this size; pages hold a multiple of it.
@@ -32,7 +32,7 @@ constexpr std::int64_t kKeyBlock = 16;
 // The number of chunks whose keys are read before their values.
 constexpr std::int64_t kChunksAtOnce = 8;
 
-// Rows of v that are processed together.
+// The number of rows of v that are processed together.
 constexpr int kValuesAtOnce = 8;
 
 // The maximum number of keys that one prefetcher covers.
@@ -46,8 +46,8 @@ HWY_INLINE Vec SecondBf16(Vec pair) {
 
 // ---------------------------------------------------------------- scores
 
-// How kLanes rows of one type become columns: kStep of them are prepared together from column d on, and then taken one
-// at a time, row n in lane n.
+// How kLanes rows of one type become columns: kStep columns from d on are prepared together, and then taken one at a
+// time, row n in lane n.
 template <class T>
 struct KeyColumns;
 
@@ -77,7 +77,7 @@ struct KeyColumns<bfloat16> {  // a pair moves as one number of 32 bits
 
 #if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
 template <>
-struct KeyColumns<float16> {  // transposed as they are, so that one instruction converts a column
+struct KeyColumns<float16> {  // transposed as f16, so that one instruction converts a column
   static constexpr int kStep = 8;
   HWY_INLINE KeyColumns(const float16* const* rows, std::int64_t d) {
     const U16 u16;
@@ -101,7 +101,7 @@ struct KeyColumns<float16> {  // transposed as they are, so that one instruction
   VecU16 parts[8];
 
  private:
-  // Eight elements of a row and, with more lanes, eight of the row that is eight rows further.
+  // Eight elements of a row and, with 16 lanes, eight of the row that is eight rows further.
   static HWY_INLINE VecU16 LoadEveryEighth(const float16* const* rows, std::int64_t d) {
     const hn::Full128<std::uint16_t> block;
     const auto low = hn::LoadU(block, reinterpret_cast<const std::uint16_t*>(rows[0] + d));
@@ -135,11 +135,12 @@ struct KeyColumns<std::int8_t> {  // four numbers move as one 32-bit word; the c
   Vec parts[4];
 };
 
-// f16 is read in columns only where an instruction converts it; elsewhere its rows are converted first.
+// f16 is read in columns only on x86 and only where an instruction converts it; elsewhere its rows are converted first.
 template <class T>
 constexpr bool kHasKeyColumns = !std::is_same_v<T, float16> || (HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86);
 
-// Groups of kLanes keys that are processed together, so that several independent chains hide the FMA latency.
+// The number of groups of kLanes keys that are processed together, so that several independent chains hide the FMA
+// latency.
 template <int kRows>
 constexpr int kKeyGroups = kRows > 4 || (kRows == 4 && kLanes == 16) ? 1 : 2;
 
@@ -246,8 +247,8 @@ HWY_NOINLINE void DecodeWeights(std::int64_t count, float* HWY_RESTRICT s, float
 
 // ---------------------------------------------------------------- p · V
 
-// How columns d … of a row of one type become vectors. If two vectors are loaded at once, they may hold alternate
-// columns (zipped) until the end of the chunk.
+// How the columns of a row of one type are loaded into vectors. Two vectors that are loaded at once may hold alternate
+// columns (zipped); the sums then stay in this order until the end of the chunk.
 template <class T>
 struct ValueColumns;
 

@@ -1,4 +1,4 @@
-// Attention for one block of rows: the algorithm, top to bottom.
+// Attention for one block of rows: the whole algorithm.
 #if defined(RAPT_CPU_ATTEND_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_ATTEND_INL_H
 #undef RAPT_CPU_ATTEND_INL_H
@@ -48,7 +48,7 @@ inline ValueRows LoadValues(const ForwardProblem& problem, const RowBlock& block
     const KvRows rows = KvRows::values(problem, *block.sequence, block.kv_head);
     if (rows.run(range.first, count) == count) {
       const float* first = static_cast<const float*>(view.data()) + rows.offset(range.first);
-      // Prefetched here, row by row, because the product reads them in columns.
+      // The values are prefetched here, row by row, because the product reads them in columns.
       for (std::int64_t n = 0; n < count * size; n += 16) hwy::Prefetch(first + n);
       return {first, size, kMR};
     }
@@ -64,7 +64,8 @@ struct TileWeights {
   float* max = nullptr;  // (kTileRows)
 };
 
-// Processes one tile against one chunk of keys. `weights` gives the destination; its keys are set here.
+// Processes one tile against one chunk of keys. The weights and maxima are written to weights.p and weights.max, and
+// weights.keys is set.
 template <int kV>
 void AttendChunk(const ForwardProblem& problem, const TileRows& rows, KeyRange chunk, const float* q,
                  const KeyRows& key_rows, const ValueRows& values, const Scratch& scratch, TileWeights& weights,
@@ -98,7 +99,7 @@ struct Tiles {
       : Tiles(problem, block.row_count, scratch, [&](std::int64_t first, std::int64_t row_count) {
           return TileRows(problem, block, block.first_row + first, row_count, kLanes);
         }) {}
-  // Some queries of one head.
+  // The tiles of some queries of one head.
   Tiles(const ForwardProblem& problem, const QueryBlock& block, std::int64_t head, const Scratch& scratch)
       : Tiles(problem, static_cast<std::int64_t>(block.queries.size()), scratch,
               [&](std::int64_t first, std::int64_t row_count) {
@@ -113,7 +114,7 @@ struct Tiles {
   SeenKeys any;                            // keys visible to at least one row
 
  private:
-  // Tiles of similar width, because a last tile of one vector would leave FMA units idle.
+  // Makes tiles of similar width, because a last tile of one vector would leave FMA units idle.
   template <class RowsOf>
   Tiles(const ForwardProblem& problem, std::int64_t row_count, const Scratch& scratch, const RowsOf& rows_of) {
     const std::int64_t vectors = (row_count + kLanes - 1) / kLanes;
@@ -129,7 +130,7 @@ struct Tiles {
   }
 };
 
-// Processes all tiles against one chunk of keys; weights_of(t) is where the weights of tile t go.
+// Processes all tiles against one chunk of keys; weights_of(t) is the destination of the weights of tile t.
 template <class WeightsOf>
 void AttendTiles(const ForwardProblem& problem, const RowBlock& block, const Tiles& tiles, std::int64_t chunk,
                  const Scratch& scratch, const WeightsOf& weights_of) {

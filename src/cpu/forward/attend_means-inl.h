@@ -1,6 +1,6 @@
 // Attention for some queries and all heads, with the mean of their weights over heads. The weights that the output
-// needs anyway are kept until their row's sum is known, instead of being recomputed (capture-inl.h). The bits are the
-// same.
+// needs anyway are kept until their row's sum is known, instead of being recomputed as in capture-inl.h. The bits are
+// the same.
 #if defined(RAPT_CPU_ATTEND_MEANS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_ATTEND_MEANS_INL_H
 #undef RAPT_CPU_ATTEND_MEANS_INL_H
@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// The weights of one head and their mean so far, for each tile of a block.
+// The weights of the current head, and the mean over the heads so far, for each tile of a block.
 struct KeptWeights {
   KeptWeights(Arena& arena, const ForwardProblem& problem, std::int64_t queries)
       : tiles((queries + kTileRows - 1) / kTileRows),
@@ -32,8 +32,8 @@ struct KeptWeights {
   void clear() const {
     for (std::int64_t t = 0; t < tiles; ++t) {
       for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-        // The last scores of a chunk are written in whole register tiles. The excess belongs to the next chunk, which
-        // is written later.
+        // The last scores of a chunk are written in whole register tiles. The excess is in the memory of the next
+        // chunk, which is written later.
         of(t, chunk) = {.p = p.data() + t * floats() + chunk * kChunk * kTileRows,
                         .max = max.data() + (t * chunks + chunk) * kTileRows};
       }

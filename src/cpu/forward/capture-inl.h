@@ -124,7 +124,7 @@ inline void FinalWeights(const TileRows& rows, const RowSums& sums, const float*
   });
 }
 
-// Writes a stage's tile to all captures of that stage: to its rows, or into a mean.
+// Writes a stage's tile to all captures of that stage, or adds it to their means.
 inline void Emit(const ForwardProblem& problem, const TileRows& rows, std::int64_t head, Stage stage, KeyRange range,
                  const CaptureScratch& scratch) {
   const std::span<const Capture> captures = problem.outputs.captures;
@@ -135,8 +135,9 @@ inline void Emit(const ForwardProblem& problem, const TileRows& rows, std::int64
       if (!captures[n].of.mean_over_heads) {
         return CaptureRows(captures[n], rows).write(place, range, scratch.s.data(), scratch.rows.data());
       }
-      // Each head adds its share (1/H), so that a sum of large scores does not overflow when the mean is finite. Shares
-      // are rounded, so shares of the lowest finite number could still overflow.
+      // Each of the H selected heads adds x / H, so that a sum of large scores does not overflow when the mean is
+      // finite. 1 / H is rounded, so numbers near the lowest finite one could still overflow to −inf; the sum is then
+      // set to the lowest finite number.
       const Vec share = Set(1.0F / static_cast<float>(chosen_count(captures[n].of.heads, problem.query_heads)));
       const Vec lowest = Set(std::numeric_limits<float>::lowest());
       const float* s = scratch.s.data();

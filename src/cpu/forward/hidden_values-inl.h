@@ -14,9 +14,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::cpu::HWY_NAMESPACE {
 
-// sums[d] = Σ_j p_j v_j over the keys that each row sees, those with a score above −inf: the same chains as in
-// WeightedSum, which adds 0 where this adds nothing. A weight of 0 does not imply a masked key, because dropout and
-// underflow give 0 too. `sums` is (Dv, kTileRows), `row` has space for one row of v.
+// sums[d] = Σ_j p_j v_j over the keys that each row sees, that is, whose score is not −inf. The chains are those of
+// WeightedSum, with 0 in place of the values of hidden keys. A weight of 0 does not imply a masked key, because dropout
+// and underflow give 0 too. `sums` is (Dv, kTileRows), `row` has space for one row of v.
 HWY_NOINLINE inline void SumSeenValues(const KvRows& values, const TileRows& rows, KeyRange range, std::int64_t size,
                                        const float* HWY_RESTRICT s, const float* HWY_RESTRICT p,
                                        float* HWY_RESTRICT row, float* HWY_RESTRICT sums) {

@@ -1,6 +1,6 @@
-// The running softmax of a row as one block of memory, for rows whose chunks of keys are computed separately
-// (split-KV): few rows on many keys, and blocks that are split among workers. The arithmetic is that of TileState, with
-// columns in lanes instead of rows.
+// The running softmax of a row as one block of memory, for rows whose chunks of keys are computed separately: few rows,
+// as in decoding, and blocks that are split among workers (split-KV). The arithmetic is that of TileState, with columns
+// in lanes instead of rows.
 #if defined(RAPT_CPU_ROW_STATE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_ROW_STATE_INL_H
 #undef RAPT_CPU_ROW_STATE_INL_H
@@ -48,8 +48,8 @@ class RowState {
     for (std::int64_t d = 0; d < size_; d += kLanes) Store(hn::Mul(Load(o() + d), merge.keep_old), o() + d);
   }
 
-  // o · keep / l, in place. 0 is added to turn −0 into 0, because an empty sum may be either, depending on which keys
-  // were skipped. Returns whether all of it is finite.
+  // o · keep / l, in place. 0 is added to turn −0 into 0, because a sum of zeros may have either sign, depending on
+  // which keys were skipped. Returns whether all numbers are finite.
   bool normalise(float keep) const {
     const Vec sum = Set(l());
     const Vec factor = hn::IfThenElse(hn::Eq(sum, hn::Zero(kF32)), hn::Zero(kF32), hn::Div(Set(keep), sum));

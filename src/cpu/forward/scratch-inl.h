@@ -15,7 +15,7 @@ namespace rapt::cpu::HWY_NAMESPACE {
 // The stride between panels of packed values. The gap avoids cache set conflicts between panels.
 constexpr std::int64_t kPanel = kChunk * kMR + 16;
 
-// Rows that are converted together: a vector of them, or a block of keys for few rows.
+// The most rows that are converted together: those of one vector, or a block of keys on the decode path.
 constexpr std::int64_t kRowsIn = 16;
 
 // The scratch memory of one worker, carved from its part of the workspace.
@@ -57,8 +57,8 @@ struct Scratch {
   std::span<float> values;      // a chunk of v: for each group of kMR columns a panel (keys, kMR)
   std::span<float> keys;        // a chunk of k as f32, if it cannot be read in place
   std::span<float> rows_in;     // (kRowsIn, D or Dv): rows before or after the transpose into lanes
-  std::span<float> decode_q;    // decode path, for each group of eight or four rows: scaled queries (D, 8) or (D, 4)
-  std::span<float> decode_s;    // their scores, then weights: rows of kScoreRow, for one chunk or several
+  std::span<float> decode_q;    // decode path: scaled queries (D, n) for each group of n = 8, 4, 2 or 1 rows
+  std::span<float> decode_s;    // decode path: scores, then weights, in rows of kScoreRow, for one chunk or several
   std::span<float> row_states;  // decode path: the rows' states, and those of the current chunk
 };
 

@@ -87,7 +87,7 @@ inline void NarrowRow(const float* from, void* to, DType dtype, std::int64_t cou
   StoreRow(from, count, TensorView(to, dtype, Dims{count}), 0, 1);
 }
 
-// Magnitudes compare like their bits: NaN is above infinity, and infinity is above all other numbers.
+// Magnitudes are compared as integers: then NaN is above infinity, and infinity is above all other numbers.
 inline float LargestOf(const float* x, std::int64_t count) {
   const U32 u32;
   auto largest = hn::Zero(u32);
@@ -110,7 +110,7 @@ inline float LargestOf(const float* x, std::int64_t count) {
   return result;
 }
 
-// Even if the scale is so small that it was rounded, results stay within ±127.
+// A tiny scale is itself rounded, so x / scale may exceed ±127; it is clamped.
 inline void QuantizeRow(const float* x, float scale, std::int8_t* to, std::int64_t count) {
   if (!(scale > 0.0F)) {
     std::memset(to, 0, static_cast<std::size_t>(count));

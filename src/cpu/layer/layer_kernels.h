@@ -11,12 +11,13 @@ struct AdamNumbers {
   float keep1, take1, keep2, take2, kept, step, inverse, tiny;
 };
 
-// Each is elementwise and evaluates its formula in order, so the bits do not depend on the instruction set.
+// Each evaluates its formula in the same order for every element (`largest` is exact in any order), so the bits do not
+// depend on the instruction set.
 struct LayerKernels {
   void (*add)(float* to, const float* x, std::int64_t count) = nullptr;
   void (*adam)(const AdamNumbers& with, const float* g, float* first, float* second, float* p,
                std::int64_t count) = nullptr;
-  // Pair n is first[n] and second[n]: (x1 · cos − x2 · sin, x2 · cos + x1 · sin). Nothing overlaps.
+  // Pair n is first[n] and second[n]: (x1 · cos − x2 · sin, x2 · cos + x1 · sin). The arrays do not overlap.
   void (*turn_halves)(float* first, float* second, const float* cosines, const float* sines,
                       std::int64_t count) = nullptr;
   // Pair n is x[2n] and x[2n + 1]; `sign` is −1 for the inverse rotation.

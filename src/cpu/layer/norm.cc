@@ -1,4 +1,4 @@
-// Layer norm and GELU, with their gradients: each row by itself.
+// Layer norm and GELU, with their gradients.
 #include <cmath>
 #include <cstddef>
 #include <numbers>
@@ -11,7 +11,8 @@ namespace rapt::cpu {
 
 namespace {
 
-// The shift and factor of a row. In double, because the mean may be much larger than the deviations.
+// The mean of a row and the factor that normalizes it. They are doubles, because the mean may be much larger than the
+// deviations from it.
 struct RowScale {
   RowScale() = default;
   template <class T>
@@ -73,7 +74,8 @@ void norm_backward(const NormBackwardProblem& problem, const Workers& workers) {
     const auto scale_of = [&](std::int64_t t) -> RowScale& { return scales[static_cast<std::size_t>(t)]; };
     for_rows(workers, x.size(0), 6 * size,
              [&](std::int64_t t) { scale_of(t) = RowScale(row_of<T>(x, t), size, problem.epsilon); });
-    // This comes before dx, which may overwrite dy. In every column, rows ascend, so that each element is one chain.
+    // dweight and dbias come before dx, which may overwrite dy. In every column, rows ascend, so that each element is
+    // one chain.
     auto* dw = static_cast<T*>(problem.dweight.data());
     auto* db = static_cast<T*>(problem.dbias.data());
     if (dw != nullptr || db != nullptr) {

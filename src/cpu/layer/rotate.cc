@@ -32,7 +32,8 @@ void find_angles(std::span<const double> frequencies, double factor, std::int64_
   }
 }
 
-// Pair n is first[n] and second[n]; nothing overlaps. With the two swapped, this is the inverse rotation.
+// Pair n is first[n] and second[n]; the arrays do not overlap. With `first` and `second` swapped, this is the inverse
+// rotation.
 void turn_halves(float* first, float* second, const float* cosines, const float* sines, std::int64_t count) {
   layer_kernels().turn_halves(first, second, cosines, sines, count);
 }
@@ -108,7 +109,7 @@ class Rotation {
   void rotate_block(std::int64_t b, std::int64_t i, std::int64_t tokens, std::int64_t pair, std::int64_t count) {
     for (std::int64_t n = 0; n < tokens; ++n) angles_[index(n)] = angles(p_.positions.at(b, i + n), n, pair, count);
     const std::int64_t heads = p_.to.size(1);
-    // In memory order: in (B, H, L, D) tokens are adjacent, in (B, L, H, D) heads are.
+    // Rotates in memory order: in (B, H, L, D) tokens are adjacent, in (B, L, H, D) heads are.
     if (std::abs(p_.to.stride(1)) < std::abs(p_.to.stride(2))) {
       for (std::int64_t n = 0; n < tokens; ++n) {
         for (std::int64_t h = 0; h < heads; ++h) rotate_row(b, h, i + n, angles_[index(n)], pair, count);
@@ -171,8 +172,8 @@ class Rotation {
     write(stride * pair + apart, second_);
   }
 
-  // Copies to `to`, where it is then rotated. If types differ, copies only the rest, because the rotated elements are
-  // converted later.
+  // Copies a row to `to`, where it is then rotated. If the types differ, copies only the elements that are not rotated,
+  // because rotate_row converts the others.
   void copy_row(const std::byte* from, std::byte* to) const {
     const std::int64_t from_step = p_.from.stride(3), size = p_.to.size(3);
     if (one_type_ && step_ == 1 && from_step == 1) {
@@ -201,7 +202,7 @@ class Rotation {
   const RotaryProblem& p_;
   const std::int64_t half_, from_size_, to_size_, step_;
   const bool in_place_, one_type_;
-  // Uninitialized, because each is written before it is read.
+  // These arrays are not initialized, because each element is written before it is read.
   std::array<Angles, kMaxTokens> angles_;
   alignas(64) std::array<C, kBlockPairs> cosines_, sines_;
   alignas(64) std::array<C, kMaxPairs> first_, second_;

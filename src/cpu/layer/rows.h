@@ -9,7 +9,7 @@
 
 namespace rapt::cpu {
 
-// Calls visit(T()) for f32 and f64.
+// Calls visit(T()), where T is double for f64 and float otherwise.
 template <class Visit>
 void with_float_type(DType dtype, const Visit& visit) {
   if (dtype == DType::f64) return visit(double());
@@ -36,7 +36,7 @@ void for_parts(const Workers& workers, std::int64_t count, std::int64_t cost, co
       std::clamp<std::int64_t>(cost / kWorthAThread, 1, std::min<std::int64_t>(workers.threads, count));
   if (parts == 1) return work(std::int64_t{0}, count);
   const auto task = [&](std::int64_t part) { work(count * part / parts, count * (part + 1) / parts); };
-  (*workers.parallel_for)(parts, std::ref(task));  // a copy would need memory
+  (*workers.parallel_for)(parts, std::ref(task));  // a copy of the task would allocate memory
 }
 
 // Calls work(row) for each row; `cost` is that of one row.

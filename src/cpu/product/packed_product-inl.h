@@ -1,7 +1,7 @@
 // The packed matrix product: rows of x times panels of a packed matrix.
 //
-// Every sum is one chain of fused multiply-adds, k ascending, from its bias or start on. If k is split into parts, the
-// sums are kept in memory as f32 in between, which is exact.
+// Every sum is one chain of fused multiply-adds, k ascending, that begins with its bias or its element of `start`. If k
+// is split into parts, the sums are kept in memory as f32 between the parts, which is exact.
 #if defined(RAPT_CPU_PACKED_PRODUCT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_PACKED_PRODUCT_INL_H
 #undef RAPT_CPU_PACKED_PRODUCT_INL_H
@@ -23,7 +23,7 @@ namespace rapt::cpu::HWY_NAMESPACE {
 // ---------------------------------------------------------------- a vector of packed weights
 
 // Two rows of a panel start at `rows`, `width` elements each. Columns gives vector v of the first row or, if `odd`, of
-// the second.
+// the second. `crowded`: no register is free for a constant.
 struct StoredF32 {
   static constexpr std::int64_t kBytes = 4;
   static HWY_INLINE Vec Columns(const std::byte* rows, std::int64_t width, std::int64_t v, bool odd, bool /*crowded*/) {
@@ -51,8 +51,8 @@ struct StoredF16 {
 
 // ---------------------------------------------------------------- one register tile
 
-// Some compilers reload a vector for each use to save a register that is free. Loads, not multiplications, are then the
-// bottleneck.
+// Some compilers reload a vector for each use to save a register, although one is free. Loads, not multiplications, are
+// then the bottleneck.
 HWY_INLINE Vec KeepInRegister(Vec v) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
   asm("" : "+v"(v.raw));
@@ -94,8 +94,8 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
     constexpr bool kCrowded = kMR == 4 && kRows > 2;
     return Stored::Columns(panel + p * panel_bytes + depth / 2 * kPair, kWidth, v, depth % 2 != 0, kCrowded);
   };
-  // Rows k … k + kDepth − 1 of the panels. The smaller of the two, elements of x or columns, stays in registers while
-  // the others are streamed.
+  // Rows k … k + kDepth − 1 of the panels. Elements of x or columns, whichever are fewer, stay in registers while the
+  // others are streamed.
   const auto add = [&](std::int64_t k, auto depth_of) HWY_ATTR {
     constexpr int kDepth = depth_of();
     if constexpr (kRows <= 2) {
@@ -133,7 +133,8 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
   if constexpr (kRows <= 2) {
     for (; k + 2 <= tile.inputs; k += 2, panel += kPair) add(k, std::integral_constant<int, 2>());
   } else {
-    // Many rows take long, and their destination may be out of cache, so it is prefetched too, row by row.
+    // A tile of many rows takes long, and its destination may be out of cache, so the destination is prefetched too,
+    // row by row.
     const std::byte* prefetch = tile.prefetch;
     const std::int64_t share = RoundUp(tile.inputs, 2 * kRows) / kRows;
     for (int r = 0; r < kRows; ++r) {
@@ -154,11 +155,12 @@ HWY_NOINLINE void MultiplyTile(const ProductTile& tile) {
 
 // ---------------------------------------------------------------- a block
 
-// Panels that one row is multiplied with at once: enough chains to keep the FMA units busy, and several memory streams,
-// since DRAM serves four streams faster than two.
+// The number of panels that one row is multiplied with at once: enough chains to keep the FMA units busy, and several
+// memory streams, since DRAM serves four streams faster than two.
 constexpr std::int64_t kPanelsTogether = kMR > 4 ? 4 : 2;
 
-// Rows in tiles of nearly the same height, because a tile of one row has too few chains to hide the FMA latency.
+// Divides rows into tiles of nearly the same height, because a tile of one row has too few chains to hide the FMA
+// latency.
 struct TileHeights {
   explicit TileHeights(std::int64_t rows) : tiles((rows + kMR - 1) / kMR), height(rows / tiles), higher(rows % tiles) {}
   std::int64_t of(std::int64_t tile) const { return tile < higher ? height + 1 : height; }
@@ -208,8 +210,8 @@ struct ProductScratch {
         start(arena.take<float>(problem.bias.defined() ? columns : kPanelsTogether * kTileRows)),
         sums(arena.take<float>(step < problem.weights.inputs ? block.row_count * columns : 0)) {}
 
-  // How much of k is processed at a time: all of it for few rows; for many, a part of a panel and of x that stays in
-  // L2.
+  // How much of k is processed at a time: all of it for few rows; for many rows, so much that this part of a panel and
+  // of x stays in L2.
   static std::int64_t Step(std::int64_t inputs, bool is_few) {
     constexpr std::int64_t kStep = 1024;
     if (is_few || inputs <= kStep) return inputs;
@@ -222,7 +224,7 @@ struct ProductScratch {
   std::int64_t step, x_stride, columns;
   std::span<float> x;      // (rows, step): x as f32. The stride keeps rows out of the same cache sets
   std::span<float> start;  // (columns): the bias; without one, zeros for as many columns as are processed at once
-  std::span<float> sums;   // (rows, columns): between the parts of k
+  std::span<float> sums;   // (rows, columns): the sums between the parts of k
 };
 
 // A part of k, and whether it is the first and the last one.

@@ -39,7 +39,7 @@ void pack_panel(const ConstTensorView& from, const PackedWeights& to, const Pack
         }
       };
       const std::int64_t columns = order.columns(panel);
-      // In memory order, because the matrix may be given transposed.
+      // Reads in memory order, because the matrix may be given transposed.
       if (from.stride(0) < from.stride(1)) {
         for (std::int64_t k = 0; k < to.inputs; ++k) {
           for (std::int64_t column = 0; column < columns; ++column) pack_one(column, k);
@@ -62,7 +62,7 @@ struct Division {
   Division(const ProductProblem& problem, const Kernels& kernels)
       : rows(problem.y.size(0)), panels(order_of(problem.weights, kernels).panels()) {
     constexpr std::int64_t kRows = 128;         // in one block: packed weights are read once for them
-    constexpr std::int64_t kNumbers = 1 << 18;  // elements of y in one block: they hold partial sums between parts of k
+    constexpr std::int64_t kNumbers = 1 << 18;  // elements of y in one block, which keeps their sums between parts of k
     constexpr std::int64_t kPanelsTogether = 4;   // panels that are multiplied with few rows at once
     constexpr std::int64_t kBlocksPerWorker = 4;  // to balance the load
     if (rows == 0 || panels == 0) return;
@@ -76,10 +76,11 @@ struct Division {
     column_blocks = ceil_div(std::min(rows, rows_per_block) * problem.weights.outputs, kNumbers);
     if (threads > 1) column_blocks = std::max(column_blocks, ceil_div(threads * kBlocksPerWorker, row_blocks));
     column_blocks = ceil_div(panels, ceil_div(ceil_div(panels, column_blocks), kPanelsTogether) * kPanelsTogether);
-    // The same number of blocks for each worker, because with one row all blocks together take only a few microseconds.
+    // Every worker gets the same number of blocks, because with few rows all blocks together take only a few
+    // microseconds.
     if (row_blocks == 1) column_blocks = std::min(panels, ceil_div(column_blocks, threads) * threads);
     workers = std::min(threads, row_blocks * column_blocks);
-    // The last block may have few rows, which need a different amount of memory.
+    // The last row block may have few rows, which are processed in another way and need another amount of memory.
     worker_bytes = std::max(kernels.product_scratch_bytes(problem, widest(0)),
                             kernels.product_scratch_bytes(problem, widest(row_blocks - 1)));
   }

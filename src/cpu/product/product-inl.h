@@ -1,5 +1,6 @@
-// The one register-blocked product: sums[r][v] += Σ_k a(r, k) · b[k][v], each sum one chain of fused multiply-adds, k
-// ascending. This file also has q · k, which is this product for the keys of a chunk and the rows of a tile.
+// The register-blocked product of attention: sums[r][v] += Σ_k a(r, k) · b[k][v], each sum one chain of fused
+// multiply-adds, k ascending. This file also has q · k, which is this product for the keys of a chunk and the rows of a
+// tile.
 #if defined(RAPT_CPU_PRODUCT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_CPU_PRODUCT_INL_H
 #undef RAPT_CPU_PRODUCT_INL_H
@@ -20,8 +21,8 @@ namespace rapt::cpu::HWY_NAMESPACE {
 template <int kV>
 using Columns = Vec[static_cast<std::size_t>(kV)];
 
-// Vectors kFirst … kLast − 1 of the sums, for rows k = begin … end − 1 of b, which are kTileRows apart. `a(r, k)` gives
-// the address of the number that multiplies row k.
+// Adds the products of rows k = begin … end − 1 of b, which are kTileRows apart, to vectors kFirst … kLast − 1 of the
+// sums. `a(r, k)` gives the address of the number that multiplies row k for sums[r].
 template <int kFirst, int kLast, int kV, class Address>
 HWY_INLINE void AddProducts(const Address& a, const float* HWY_RESTRICT b, std::int64_t begin, std::int64_t end,
                             Columns<kV> (&sums)[kMR]) {
@@ -53,8 +54,8 @@ HWY_INLINE void SetZero(Columns<kV> (&sums)[kMR]) {
 
 // ---------------------------------------------------------------- q · k
 
-// Rows of the keys of a chunk as f32, `stride` apart; `data` is the row of key `first`. Pages that are smaller than a
-// chunk have 2^page_shift rows each, and `first` begins a page.
+// Rows of the keys of a chunk as f32, `stride` apart; `data` is the row of key `first`. If the rows are in several
+// pages, of 2^page_shift rows each, `pages` points to these, and `first` is the first key of the first page.
 struct KeyRows {
   static constexpr std::int64_t kMostPages = kChunk / 16;
 
@@ -71,7 +72,8 @@ struct KeyRows {
   }
 };
 
-// Scores of keys [range) and, in `max`, each row's largest. q is scaled and transposed: (D, kTileRows).
+// Scores of keys [range); `max` becomes the larger of itself and each row's largest score. q is scaled and transposed:
+// (D, kTileRows).
 template <int kV>
 HWY_NOINLINE void Scores(const float* HWY_RESTRICT q, std::int64_t head_size, const KeyRows& keys, KeyRange range,
                          float* HWY_RESTRICT s, float* HWY_RESTRICT max) {
@@ -79,7 +81,7 @@ HWY_NOINLINE void Scores(const float* HWY_RESTRICT q, std::int64_t head_size, co
   for (int v = 0; v < kV; ++v) largest[v] = Load(max + v * kLanes);
   for (std::int64_t j = range.first; j < range.last; j += kMR, s += kMR * kTileRows) {
     // Past the last key, the row of the last key is read again. The extra sums are written past the range, where
-    // nothing else is stored.
+    // nothing is stored yet.
     const float* rows[kMR];
     for (std::int64_t r = 0; r < kMR; ++r) rows[r] = keys(std::min(j + r, range.last - 1));
     Columns<kV> sums[kMR];
