@@ -165,7 +165,7 @@ class Finder {
       const std::string name = found_.spelling->name(role);
       if (name.empty()) continue;
       if (!found_.place(role)) return refuse("there is no \"", found_.layer.prefix, name, "\"");
-      if (!list_[*found_.place(role)].readable) {  // its shape has not been checked by any reader
+      if (!list_[*found_.place(role)].readable) {  // no reader has checked its shape
         return refuse("\"", found_.layer.prefix, name, "\" has an unsupported type or rank");
       }
       if (shape(role).size() != 2) {

@@ -60,7 +60,7 @@ def _options(
         position = "top_left" if alignment is None else int(alignment)
     lengths = None if key_lengths is None else key_lengths.tolist()
     dropout = None if seed is None else (dropout_p, int(seed))
-    threads = min(torch.get_num_threads(), _rapt.thread_count())  # at most what either library allows
+    threads = min(torch.get_num_threads(), _rapt.thread_count())  # the lower of the two libraries' limits
     return Options(
         mask=masks or None, scale=scale, softcap=softcap, causal=is_causal, window=window, alignment=position,
         key_lengths=lengths, sinks=None if sinks is None else _lent(sinks), dropout=dropout, threads=threads,
