@@ -17,7 +17,8 @@ _LARGEST_PANEL = 576.0
 _LARGEST_CELL, _CELL_FOR_NUMBERS, _CELL_FOR_CROSS = 30.0, 26.0, 9.0
 _GAP, _MARGIN = 20.0, 12.0
 _LABEL, _SMALL, _HEAD, _TITLE = 11.0, 10.0, 12.0, 15.0  # sizes of text
-_ROWS_APART, _COLUMNS_APART, _SOME_APART = 12.0, 14.0, 18.0  # least distance between labels: of all rows, all columns, some
+# The least distance between labels: of all rows, of all columns, and where only some are labelled.
+_ROWS_APART, _COLUMNS_APART, _SOME_APART = 12.0, 14.0, 18.0
 _MOST_RECTANGLES = 4096  # maximum number of cells drawn one by one, with a tooltip each; more become an image
 _MOST_PIXELS = 1 << 21  # of all images in total
 _LONGEST_TITLE = 80  # columns
