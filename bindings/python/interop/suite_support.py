@@ -33,7 +33,7 @@ counts = None
 
 
 def pytest_runtest_logreport(report):
-    """Records an outcome. Only the main process does, which receives the reports of pytest-xdist's workers too."""
+    """Records an outcome, in the main process only: it receives the reports of pytest-xdist's workers too."""
     if "PYTEST_XDIST_WORKER" in os.environ or (report.when != "call" and report.outcome == "passed"):
         return
     text = getattr(getattr(report.longrepr, "reprcrash", None), "message", None) or str(report.longrepr or "")
