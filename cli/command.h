@@ -63,8 +63,8 @@ class Command {
 
   explicit Command(CLI::App& app) : app_(&app) {}
 
-  Command below(const std::string& name, const std::string& help);  // a command of this one
-  void require_below();                                             // one of them must be given
+  Command below(const std::string& name, const std::string& help);  // adds a subcommand
+  void require_below();                                             // one of the subcommands must be given
   void footer(const std::string& text);
   void when_given(const std::function<void()>& act);
   bool is_given() const;  // after parsing

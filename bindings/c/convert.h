@@ -28,7 +28,7 @@ struct Place {
   std::string text() const;
 };
 
-// The C function that was called.
+// Converts the arguments of one C function, whose name starts every error message.
 class Caller {
  public:
   explicit Caller(const char* function) : function_(function) {}
@@ -44,7 +44,7 @@ class Caller {
     return *pointer;
   }
 
-  // A null pointer is an undefined view.
+  // A null tensor gives an undefined view (defined() is false).
   TensorView view(const Place& place, const DLTensor* tensor) const;
 
   template <class T>
@@ -80,14 +80,14 @@ class Caller {
   const char* function_;
 };
 
-// C and C++ enums have the same values, so that a conversion is a cast; asserts this for an enumerator.
+// C and C++ enums have the same values, so that a conversion is a cast; static_assert(same(…)) checks an enumerator.
 template <class Enum>
 constexpr bool same(Enum cpp, int c) {
   return static_cast<int>(cpp) == c;
 }
 
-// The initial value of a struct is all zero: null pointers, no flags and the first value of each enum. options.h lists
-// the exceptions.
+// The initial value of a struct is all zero except struct_size: null pointers, no flags and the first value of each
+// enum. options.h lists the exceptions.
 template <class Struct>
 Struct defaults() {
   Struct result{};
@@ -152,7 +152,7 @@ struct DimsMemory {
   std::array<std::int64_t, Dims::kMaxRank> shape{}, strides{};
 };
 DLTensor describe(const ConstTensorView& view, DimsMemory& memory);
-// A DLTensor whose shape and strides are already stored elsewhere; no strides: row-major.
+// A DLTensor whose shape and strides are already stored elsewhere; null strides mean row-major.
 DLTensor describe(const void* data, DType dtype, std::span<const std::int64_t> shape, std::int64_t* strides);
 
 // Wraps a C thread pool for C++: an exception in a task does not cross C code, but is rethrown at the end.

@@ -1,4 +1,4 @@
-// The structs of attention, of the layer and of the cache: from C to C++, and back for calls that return one.
+// The structs of attention, of the layer and of the cache: from C to C++, and configs back to C.
 #pragma once
 
 #include <vector>
@@ -26,7 +26,7 @@ rapt_kv_cache_config as_c(const KvCacheConfig& config);
 rapt_rotary_options as_c(const RotaryOptions& options);  // without parallel_for, which cannot be converted back
 rapt_layer_config as_c(const MultiHeadAttentionConfig& config, const rapt_rotary_options* rotary);
 
-// The structs whose initial values are not zero, but the defaults of C++.
+// The structs with initial values other than zero: the defaults of C++.
 template <>
 rapt_capture defaults();
 template <>

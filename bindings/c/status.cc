@@ -12,8 +12,8 @@ namespace rapt::c {
 
 namespace {
 
-// A fixed buffer: it needs no allocation when memory is exhausted, and no cleanup when a thread ends. The longest
-// messages contain a path; longer ones are truncated.
+// A fixed buffer: it needs no allocation when memory is exhausted, and no cleanup when a thread ends. Longer messages,
+// for example with a very long path, are truncated.
 constexpr std::size_t kRoom = 4096;
 constinit thread_local char last_error[kRoom] = "";
 

@@ -97,7 +97,7 @@ function pack(members) {
   return bytes;
 }
 
-/** The same archive with nothing deflated in it. */
+/** The archive with its deflated members stored instead. */
 export async function stored(bytes) {
   const members = membersOf(bytes);
   if (!members || !members.some((member) => member.method === DEFLATED)) return bytes;

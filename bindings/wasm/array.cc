@@ -71,7 +71,7 @@ bool is_given(const val& value) { return !value.isUndefined() && !value.isNull()
 
 namespace {
 
-// The integer that `value` is, if it is one that a double holds exactly.
+// `value` as an integer, if it is one that a double represents exactly.
 std::optional<std::int64_t> integer(const val& value) {
   const double number = value.isNumber() ? value.as<double>() : std::nan("");
   if (!(std::abs(number) <= 9007199254740992.0 && number == std::floor(number))) return std::nullopt;
@@ -163,7 +163,7 @@ Array Array::combine_heads() const { return Array(combine_heads_copy(view_)); }
 
 namespace {
 
-// A method of Array whose errors become JavaScript's.
+// Calls a method of Array; its exceptions become JavaScript errors.
 template <auto method, class... Arguments>
 auto safely(const Array& array, Arguments... arguments) {
   return guarded([&] { return (array.*method)(arguments...); });

@@ -28,7 +28,7 @@ class Array {
   std::string dtype() const { return std::string(name_of(view_.dtype())); }
   val shape() const;
   val strides() const;
-  // All numbers, row by row, in an array of JavaScript's own: a Float64Array for f64, a Uint8Array for bool, else a
+  // All numbers in row-major order, in a new typed array: a Float64Array for f64, a Uint8Array for bool, else a
   // Float32Array.
   val values() const;
 
@@ -38,7 +38,7 @@ class Array {
   Array select(int dim, int index) const;
   Array reshape(const val& shape) const;  // copies if the strides do not allow a view
   Array split_heads(int heads) const;
-  Array combine_heads() const;
+  Array combine_heads() const;  // always copies
 
  private:
   std::shared_ptr<const void> owner_;

@@ -176,7 +176,7 @@ val weights_map(const val& query, const val& key, const val& given) {
     const std::int64_t group = q.size(1) / k.size(1);
     const ConstTensorView one_query = q.slice(0, batch, batch + 1).slice(1, head, head + 1);
     const ConstTensorView one_key = k.slice(0, batch, batch + 1).slice(1, head / group, head / group + 1);
-    const ConstTensorView little = one_key.slice(3, 0, 1);  // the product with values is not needed
+    const ConstTensorView little = one_key.slice(3, 0, 1);  // short values, because their product is not needed
 
     const std::int64_t start = first_position(options.alignment, batch, q.size(2), k.size(2));
 

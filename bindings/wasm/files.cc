@@ -56,7 +56,7 @@ File::File(const std::string& name, const val& bytes)
 
 File::File(const std::string& name, const val& beginning, double size)
     : name_(name), whole_(false), bytes_(std::make_shared<std::vector<std::byte>>(beginning["length"].as<unsigned>())) {
-  // Sizes have 32 bits here, and a span must not reach past the end of all memory.
+  // Sizes have 32 bits here, and the span below must end within the address space.
   constexpr double kMost = 3.5e9;
   if (!(size >= 0 && size < kMost)) {
     throw Error("safetensors: " + name + " has " + std::to_string(static_cast<std::uint64_t>(size)) +

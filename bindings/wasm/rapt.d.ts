@@ -118,7 +118,7 @@ export interface FoundLayer {
 
 /** A .safetensors, .npz or .npy file in the engine's memory. */
 export interface TensorFile {
-  /** In the file's order; the array of a .npy has no name. `bytes`, [begin, end], only for safetensors. */
+  /** In the file's order; the array of a .npy has no name. Only safetensors has `bytes`, [begin, end]. */
   entries(): {name: string; type: string; shape: number[]; bytes?: [number, number]}[];
   metadata(): Record<string, string>;
   layers(): FoundLayer[];
@@ -193,7 +193,7 @@ export interface Exhibit {
 export interface Rapt {
   readonly version: string;
   instructionSets(): string[];
-  /** Copies. Uint8Array is bool; Uint16Array holds the bits of `dtype`, 'bf16' or 'f16'. */
+  /** Copies the numbers. Uint8Array is bool; Uint16Array holds the bits of `dtype`, 'bf16' or 'f16'. */
   tensor(numbers: Numbers, shape: number[], dtype?: 'bf16' | 'f16'): Tensor;
   attention(query: Tensor, key: Tensor, value: Tensor,
     options?: AttentionOptions & {lse?: boolean; captures?: Capture[]}): AttentionResult;

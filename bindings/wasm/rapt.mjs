@@ -1,4 +1,4 @@
-// rapt for JavaScript: the engine of C++, on tensors in its memory. Types: rapt.d.ts.
+// rapt for JavaScript: the C++ engine, on tensors in the engine's memory. Types: rapt.d.ts.
 //
 //   const rapt = await load(raptModule, bytesOfTheEngine);
 //   const x = rapt.tensor(new Float32Array([1, 0, 0, 1]), [1, 1, 2, 2]);
@@ -40,7 +40,7 @@ class Tensor extends Handle {
   npy() { return this.rapt.module.npy(this.inside); }
 }
 
-// Options with our tensors replaced by the engine's.
+// Options in which each Tensor is replaced by its handle.
 function insideOptions(options) {
   if (!options) return {};
   const result = {...options};
@@ -140,7 +140,7 @@ class Rapt {
       for (const each of Object.values(result)) this.keep(each, made);
     }
   }
-  // An object of the engine, with its tensors replaced by ours.
+  // An object of the engine in which each tensor handle is replaced by a Tensor.
   tensorsIn(object) {
     if (object instanceof this.module.Tensor) return new Tensor(this, object);
     if (Array.isArray(object)) return object.map((each) => this.tensorsIn(each));

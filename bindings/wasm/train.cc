@@ -1,4 +1,4 @@
-// Small models: the built-in one, models from files, and training, one step at a time.
+// Small models: the built-in one, and training, one step at a time.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

@@ -150,7 +150,7 @@ void show_bench(Page& page, const BenchMachine& machine, const bench::BenchRepor
 }
 
 std::string bench_as_csv(const bench::BenchReport& report) {
-  // The same columns as the data, in its order.
+  // The same columns as the JSON data, in the same order.
   std::string text;
   for (const bench::BenchResult& result : report.results) {
     const nlohmann::ordered_json data = as_json(report, result);
@@ -161,7 +161,7 @@ std::string bench_as_csv(const bench::BenchReport& report) {
     std::string line;
     for (const auto& [key, value] : data.items()) {
       if (!line.empty()) line += ',';
-      // Strings are quoted because a window has a comma in it; nothing of ours contains a quote.
+      // Strings are quoted because a window has a comma in it; no string here contains a quote.
       line += value.is_null() ? "" : value.dump();
     }
     text += line + "\n";

@@ -78,7 +78,7 @@ void print_table(const CheckOptions& options, const CheckReport& report) {
   }
 }
 
-// An error is infinite if a result is not finite where it should be, and JSON has no infinity.
+// An error is infinite if a result is not finite where it should be. JSON has no infinity, so it is printed as −1.
 double finite(double error) { return std::isfinite(error) ? error : -1.0; }
 
 void print_json(const CheckOptions& options, const CheckReport& report) {

@@ -64,7 +64,7 @@ struct CheckScore {
   std::int64_t cases = 0;     // that were run
   std::int64_t left_out = 0;  // that were skipped, for the reason in `left_out_because`
   std::string left_out_because{};
-  std::int64_t gradients = 0;   // of these, cases with gradients (not with pages or i8)
+  std::int64_t gradients = 0;   // run cases with gradients (not with pages or i8)
   std::int64_t differ = 0;      // cases with wrong results
   double worst = 0.0;           // the largest error of an output, relative to the limit
   std::string worst_case{};     // the case with that error

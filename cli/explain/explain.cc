@@ -85,7 +85,7 @@ ExitCode answer(const ExplainOptions& options) {
   return page.flush(), ExitCode::good;
 }
 
-// A question has its own sentence and settings.
+// Rejects options that cannot be combined with a question, which has its own sentence and settings.
 void check_question(const ExplainOptions& options) {
   const auto refuse = [](const std::string& what) { throw UsageError("explain: " + what); };
   if (options.questions && options.question) refuse("--questions and --question cannot be combined");

@@ -8,8 +8,8 @@ constexpr Words kEnglish{
     .title = "multi-head attention, step by step",
     .sizes = "B = 1, tokens L = {0}, embedding size E = {1}, heads H = {2}, head size D = d_k = {3}",
     .made =
-        "The weights are set by hand, not trained, so that each head has one visible job. The engine computes every "
-        "number below.",
+        "The weights are set by hand, not trained, so that each head has one visible job. Every number below is "
+        "computed live.",
     .shortened = "The text has {1} tokens. All are computed; the first {0} are shown.",
 
     .embedding =
@@ -115,7 +115,7 @@ constexpr Words kChinese{
     .sentence = "我爱你，你爱我",
     .title = "多头注意力，一步一步来",
     .sizes = "B = 1，词元 L = {0} 个，每个 E = {1} 个数，头 H = {2} 个，每头 D = d_k = {3} 个数",
-    .made = "权重矩阵是手工设计的，未经训练，每个头各司其职，便于观察。下面所有数字都由引擎实际算出。",
+    .made = "权重矩阵是手工设计的，未经训练，每个头各司其职，便于观察。下面所有数字都是实时计算的结果。",
     .shortened = "文本共有 {1} 个词元，全部参与计算，只显示前 {0} 个。",
 
     .embedding = "每个词元一行。第 0–{0} 个数编码词本身，第 {1}–{2} 个数编码位置：词相同，左半部分就相同。",

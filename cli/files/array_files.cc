@@ -89,7 +89,7 @@ ConstTensorView ArrayFiles::read(const std::string& option, const std::string& t
   } catch (const Error& error) {
     std::string what = error.what();
     if (what.starts_with("npy: ")) what.erase(0, 5);
-    const std::size_t advice = what.find("; integers can be read as");  // advice for programs
+    const std::size_t advice = what.find("; integers can be read as");  // advice for C++ programs
     if (advice != std::string::npos)
       what = fmt::format("{}; save it as float: x.astype(\"float32\")", what.substr(0, advice));
     if (is_npy(name.file)) throw Error(fmt::format("{}: {}", option, what));
@@ -123,7 +123,7 @@ ConstTensorView ArrayFiles::from_safetensors(const std::string& option, const Ar
 
 namespace {
 
-// Whether the edit distance is at most `most`.
+// The name with the smallest edit distance to `text`, if that is at most `most`.
 std::optional<std::string> nearest_within(std::size_t most, std::string_view text,
                                           const std::vector<std::string>& names) {
   std::optional<std::string> best;

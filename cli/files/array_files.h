@@ -42,7 +42,7 @@ class ArrayFiles {
   bool stdin_taken_ = false;
 };
 
-// The closest name in the list to `text`, if there is one: with a letter wrong, missing or added.
+// The name in the list that is closest to `text`, if there is a similar one: a few letters wrong, missing or added.
 std::optional<std::string> nearest(std::string_view text, const std::vector<std::string>& names);
 std::optional<std::string> nearest_file(const std::string& path, const std::vector<std::string>& paths);
 

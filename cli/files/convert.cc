@@ -69,7 +69,7 @@ void take_tensors(TensorFile& file, const ConvertOptions& options, Cargo& cargo)
                           near ? fmt::format("; did you mean \"{}\"?", *near) : "", options.in));
 }
 
-// Rewords errors for the command line.
+// The tensors of the layer under their new names. Rewords errors for the command line.
 StateDict named_anew(const MultiHeadAttention& layer, const SaveOptions& options) {
   try {
     return layer.state_dict(options);

@@ -37,7 +37,7 @@ class TensorFile {
   std::map<std::string, std::string> metadata() const;
   std::vector<FoundLayer> layers() const;  // none in an npy
 
-  // A view that is valid as long as this object; for an npz, until the next call of read.
+  // A view that is valid as long as this object; for an npz or npy, until the next call of read.
   ConstTensorView read(const FileEntry& entry);
 
  private:

@@ -1,4 +1,4 @@
-// Builds an answer block by block: a page in one language.
+// Builds an exhibit block by block, in one language.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,7 @@ class Builder {
   void code(const std::string& text) { add(Code{text}); }
   void add(Block block) { exhibit_.blocks.push_back(std::move(block)); }
 
-  // Common tables; each is (rows, columns).
+  // Common matrices. `values` is (rows, columns).
   Matrix numbers(std::string title, const ConstTensorView& values, Texts rows, Texts columns) const;
   Matrix scores(std::string title, const ConstTensorView& values, Texts rows, Texts columns) const;
   Matrix weights(std::string title, const ConstTensorView& values, Texts rows, Texts columns) const;

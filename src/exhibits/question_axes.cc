@@ -81,9 +81,9 @@ void build_permute(Builder& b) {
              "`view(3, B, H, L, D)` 形状一样，却按旧的顺序切分内存：这个“{0}”的 {2} 个数里有 {1} 个根本不是 {0}。"},
             {name, whole(strangers), whole(one.count())});
   } else {
-    b.right({"All {1} numbers are {0}, and each row is one word. Still no copy: attention reads them through their "
-             "strides, {2}.",
-             "{1} 个数全是 {0}，每行一个词。仍然没有复制：注意力按步长 {2} 直接读。"},
+    b.right({"All {1} numbers belong to {0}, and each row is one word. Still no copy: attention reads them with the "
+             "strides {2}.",
+             "这 {1} 个数全部属于 {0}，每行一个词。仍然没有复制：注意力按步长 {2} 直接读。"},
             {name, whole(one.count()), to_string(all.select(0, part).strides())});
   }
 }

@@ -36,7 +36,7 @@ void build_cache(Builder& b) {
   options.cache = &cache;
   Tensor weights({length, length}, DType::f64), held({step, kHeadSize}, DType::f64);
   double difference = 0;
-  std::int64_t without = 0;  // rows of k and v, if every step started from scratch
+  std::int64_t without = 0;  // rows of k and v to compute if every step started from scratch
   Table table{b.say({"every step", "每一步"}),
               {b.say({"step", "步"}), b.say({"new word", "新词"}), b.say({"q rows", "q 行"}),
                b.say({"k, v: new", "k、v：新算"}), b.say({"k, v: read", "k、v：读出"}),

@@ -84,10 +84,10 @@ void build_segments(Builder& b) {
   const Texts words = b.tokens(kFiveWords);
   const Walk four = take_walk(tokenize(kFiveWords.en), 4, false), one = take_walk(tokenize(kFiveWords.en), 1, false);
 
-  b.prose(
-      {"With four heads there are four tables of scores, {0}×{0} each. Each sums the products of its own 6 numbers.",
-       "四个头就有四张 {0}×{0} 的分数表。每张表只对自己那 6 个数的乘积求和。"},
-      {whole(four.length)});
+  b.prose({"With four heads there are four tables of scores, {0}×{0} each. Each score sums the products of the 6 "
+           "numbers of its head.",
+           "四个头就有四张 {0}×{0} 的分数表。每个分数只对本头那 6 个数的乘积求和。"},
+          {whole(four.length)});
   Tensor sum({four.length, four.length}, DType::f64);
   for (std::int64_t h = 0; h < four.heads; ++h) {
     Matrix matrix = b.scores("q·k, " + b.head(h), of_head(four.scores, h), words, words);
@@ -140,7 +140,7 @@ void build_several_heads(Builder& b) {
   const Sentence sentence = tokenize(kFiveWords.en);
   const Walk walk = take_walk(sentence, heads, false), one = take_walk(sentence, 1, false),
              four = take_walk(sentence, 4, false);
-  constexpr std::int64_t kAsks = 3, kSame = 0, kBefore = 2;  // the second "the": the first one, and "and"
+  constexpr std::int64_t kAsks = 3, kSame = 0, kBefore = 2;  // the second "the", the first "the", and "and"
 
   b.prose(
       {"The second “{0}” has two relations at once: the word before it is “{1}”, and the same word appears at the "

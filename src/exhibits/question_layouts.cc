@@ -26,7 +26,7 @@ Texts layout_header(const Builder& b) {
   return {"", b.say({"shape", "形状"}), b.say({"strides", "步长"}), b.say({"contiguous", "连续"})};
 }
 
-// Which head each number in memory goes to, and what each head holds.
+// Shows which head each number in memory belongs to, and what each head holds.
 void show_memory(Builder& b, const Texts& words, bool wrongly) {
   const Mood mood = wrongly ? Mood::wrong : Mood::right;
   const Tensor memory = places({1, kLength, kSize});
@@ -160,9 +160,11 @@ void build_view(Builder& b) {
               {layout_row(b, "x (B, L, E)", x), layout_row(b, ".view(B, L, H, D)", cut),
                layout_row(b, ".transpose(1, 2)", cut.transpose(1, 2)),
                layout_row(b, b.say({"x.view(B, H, L, D), wrong", "x.view(B, H, L, D)，错"}), split(x, true))}});
-  b.prose({"The last two have the same shape but different strides. A stride is the distance to the next row: {0} in "
-           "the right one, a whole token; {1} in the wrong one.",
-           "最后两行形状一样，步长不同。步长就是到下一行的距离：正确的是 {0}，正好一个词元；错误的只有 {1}。"},
+  b.prose({"The last two views in the table have the same shape but different strides. Look at the stride of L, the "
+           "distance from one row of a head to the next: {0} in the right split, exactly one token; {1} in the wrong "
+           "split.",
+           "表中最后两个视图形状相同，步长不同。看 L 这一维的步长，即每个头里从一行到下一行的距离：正确的拆分是 {0}，"
+           "正好跨过一个词元；错误的拆分只有 {1}。"},
           {whole(cut.transpose(1, 2).stride(2)), whole(split(x, true).stride(2))});
   show_outputs(b, words, wrongly);
   show_way_back(b);

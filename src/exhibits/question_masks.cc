@@ -143,7 +143,7 @@ Tensor plain_softmax(const ConstTensorView& scores) {
   return weights;
 }
 
-// The four ways, as (L, L) weights.
+// The weights (L, L) under each of the four ways to mask.
 Tensor hidden_by(std::string_view how, const Inputs& inputs, const Tensor& hidden) {
   if (how == "inf") return Tensor::copy_of(of_head(inputs.attend({Mask::drop(hidden)}).weights, 0));
   if (how == "1e9") return Tensor::copy_of(of_head(inputs.attend({Mask::fill(hidden, -1e9)}).weights, 0));

@@ -23,7 +23,8 @@ struct Spread {
   double gradient = 0;       // the mean norm of the gradient that reaches a row of scores
 };
 
-// q and k are normally distributed, as in a new layer. The gradient of the scores is read as that of an additive mask.
+// q and k are normally distributed, as in a new layer. The gradient of the scores is computed as the gradient of an
+// additive mask.
 Spread spread(std::int64_t size, double scale) {
   const Tensor q = noise({1, 1, kQueries, size}, 51), k = noise({1, 1, kKeys, size}, 52);
   const Tensor v = noise({1, 1, kKeys, kValueSize}, 53), dout = noise({1, 1, kQueries, kValueSize}, 54);
@@ -92,7 +93,7 @@ void build_scale(Builder& b) {
       b.say({"norm of the gradient through softmax", "经过 softmax 回传的梯度范数"}), "D", {}, true, false, {}};
   Spread last_on, last_off;
   for (const bool on : {true, false}) {
-    const std::string name = on ? b.say({"with 1/√D", "有 1/√D"}) : b.say({"without", "没有"});
+    const std::string name = on ? b.say({"with 1/√D", "有 1/√D"}) : b.say({"without 1/√D", "没有 1/√D"});
     for (Chart* chart : {&variances, &sights, &gradients}) chart->series.push_back({name, {}});
     for (std::int64_t d = 4; d <= 1024; d *= 2) {
       const Spread at = spread(d, on ? default_scale(d) : 1.0);
@@ -107,13 +108,13 @@ void build_scale(Builder& b) {
   }
   b.add(std::move(variances));
   b.prose({"With large scores, softmax selects one key instead of mixing several. Measured by entropy, a query "
-           "effectively attends to {0} keys at D = 1024 with the scale, and to {1} without.",
+           "effectively attends to {0} keys at D = 1024 with the scale, and to {1} without it.",
            "分数一大，softmax 就不再混合，而是只选一个。按熵计算，D = 1024 时，缩放后一个查询有效关注 {0} "
            "个键，不缩放只剩 {1} 个。"},
           {fixed(last_on.keys_in_sight, 1), fixed(last_off.keys_in_sight, 1)});
   b.add(std::move(sights));
   b.prose({"A saturated softmax passes almost no gradient: p·(1 − p) is nearly 0 when p is near 0 or 1. At D = 1024 "
-           "the gradient norm is {0} with the scale and {1} without, so q and k stop learning.",
+           "the gradient norm is {0} with the scale and {1} without it, so q and k stop learning.",
            "softmax 一旦饱和，梯度就几乎传不回去：p 接近 0 或 1 时，p·(1 − p) 几乎是 0。D = 1024 时，梯度范数缩放后是 "
            "{0}，不缩放是 {1}，q 和 k 就学不动了。"},
           {fixed(last_on.gradient, 2), fixed(last_off.gradient, 2)});
@@ -203,9 +204,9 @@ void build_axis(Builder& b) {
 
 Question question_scale() {
   return {{"Why divide by √d_k, and which d is it?", "为什么要除以 √d_k？这里的 d 是哪个维度？"},
-          {"A score is a sum of D products, so it grows with the head size D. Divided by √D, it stays near 1, softmax "
-           "can still mix several keys, and gradients can flow.",
-           "分数是 D 个乘积之和，头的维度 D 越大，分数也越大。除以 √D，它就保持在 1 左右，softmax "
+          {"A score is a sum of D products, so it grows with the head size D. Divided by √D, its variance "
+           "stays near 1, softmax can still mix several keys, and gradients can flow.",
+           "分数是 D 个乘积之和，头的维度 D 越大，分数也越大。除以 √D，分数的方差就保持在 1 左右，softmax "
            "还能混合多个键，梯度也能传回去。"},
           {{"scale",
             {"scale by 1/√D", "缩放 1/√D"},

@@ -45,7 +45,7 @@ Batch batch_of(std::uint64_t seed) {
   return batch;
 }
 
-// The loss in generation, where the future does not exist yet: with the mask, on rows that were not trained on.
+// The loss as in generation, where later tokens do not exist yet: with the mask, on rows that were not trained on.
 double honest_loss(Transformer& model) {
   const bool was = model.config().causal;
   model.set_causal(true);
@@ -127,8 +127,8 @@ void build_all_positions(Builder& b) {
     return;
   }
   const Course cheater = train(false);
-  chart.series.push_back({b.say({"training, without it", "训练，没有掩码"}), cheater.training});
-  chart.series.push_back({b.say({"without it, in generation", "没有掩码，生成时"}), cheater.honest});
+  chart.series.push_back({b.say({"training, without the mask", "训练，没有掩码"}), cheater.training});
+  chart.series.push_back({b.say({"in generation, trained without the mask", "生成时，训练没有掩码"}), cheater.honest});
   b.add(std::move(chart));
   b.wrong({"Without the mask, the training loss falls to {0}, below the lower bound: the model copies the answer. In "
            "generation there is no future to copy from, and its loss is {1}; with the mask it is {2}.",
@@ -157,7 +157,7 @@ void take_step(MultiHeadAttention& layer, const Tensor& x) {
   });
 }
 
-// The mask as a parameter: added to the scores, and updated by the optimizer like all others.
+// The mask as a parameter: added to the scores, and updated by Adam like any parameter.
 Tensor trained_mask(const Tensor& start) {
   const Tensor q = noise({1, 1, kContext, kSize}, 101), k = noise({1, 1, kContext, kSize}, 102),
                v = noise({1, 1, kContext, kSize}, 103), dout = noise({1, 1, kContext, kSize}, 104);
@@ -174,9 +174,9 @@ Tensor trained_mask(const Tensor& start) {
 void build_buffer(Builder& b) {
   const bool wrongly = b.is("mask", "parameter");
   const Texts words = b.tokens(kFourWords);
-  b.prose({"A layer for {0} tokens with a stored causal mask. Its state is saved, one training step is run, and the "
-           "states are compared:",
-           "一个最多 {0} 个词元、存着因果掩码的层。先保存状态，训练一步，再比较前后的状态："},
+  b.prose({"A layer stores a causal mask for {0} tokens. Its state is saved, one training step is run, and the states "
+           "before and after are compared:",
+           "这一层存有 {0} 个词元的因果掩码。先保存它的状态，训练一步，再比较前后的状态："},
           {whole(kContext)});
   MultiHeadAttention layer(
       {.embed_size = kSize, .heads = 2, .batch_first = true, .context_length = kContext, .dtype = DType::f64}, 3);
@@ -213,7 +213,7 @@ void build_buffer(Builder& b) {
     for (std::int64_t j = i + 1; j < kContext; ++j) mask.view().at<double>(i, j) = -1e9;
   }
   const Tensor now = wrongly ? trained_mask(mask) : mask.clone();
-  Tensor shown = now.clone();  // −1e9 would only make the cell wide
+  Tensor shown = now.clone();  // −1e9 is shown as −inf, because it would make the cells wide
   for (double& value : shown.values<double>()) value = value < -1e8 ? -INFINITY : value;
   Matrix matrix =
       b.scores(wrongly ? b.say({"as a parameter, after {0} steps", "存成参数，训练 {0} 步后"}, {whole(kMaskSteps)})
@@ -230,12 +230,12 @@ void build_buffer(Builder& b) {
              "{0}。它变成了一种位置偏置，权重衰减和重新初始化也会把它当作普通参数。"},
             {fixed(largest_difference(now, mask), 2)});
   } else {
-    b.right({"0 where a word may attend, −inf where it may not; training never changes it.",
-             "能看的地方是 0，不能看的地方是 −inf，训练不会改变它。"});
+    b.right({"The mask is 0 where a word may attend, −inf where it may not; training never changes it.",
+             "掩码在能看的地方是 0，不能看的地方是 −inf，训练不会改变它。"});
   }
 
-  b.prose({"A shorter sentence uses a corner of it, `mask[:L, :L]`. A longer one is an error:",
-           "短句子取它的左上角，`mask[:L, :L]`。更长的句子则会报错："});
+  b.prose({"A shorter sentence uses the top-left corner of the mask, `mask[:L, :L]`. A longer sentence is an error:",
+           "短句子取掩码的左上角，`mask[:L, :L]`。更长的句子则会报错："});
   try {
     (void)layer.forward(noise({1, kContext + 1, kSize}, 106));
   } catch (const Error& error) {

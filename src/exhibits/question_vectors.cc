@@ -17,7 +17,7 @@ namespace {
 
 // ---------------------------------------------------------------- q, k and v
 
-// The distinct words of a sentence.
+// The position at which each distinct word of a sentence first appears.
 std::vector<std::int64_t> different(const Sentence& sentence) {
   std::vector<std::int64_t> first;
   for (std::int64_t i = 0; i < sentence.length(); ++i) {
@@ -26,7 +26,8 @@ std::vector<std::int64_t> different(const Sentence& sentence) {
   return first;
 }
 
-// y, compared with the embedding of each word by softmax over the vocabulary. The output matrix is the embedding table.
+// Compares y with the embedding of each word, by a softmax over the vocabulary: the output matrix is the embedding
+// table.
 void show_vocabulary(Builder& b, const Walk& walk, const Texts& words, const ConstTensorView& y) {
   const std::vector<std::int64_t> vocabulary = different(walk.sentence);
   const auto count = static_cast<std::int64_t>(vocabulary.size());
@@ -38,8 +39,7 @@ void show_vocabulary(Builder& b, const Walk& walk, const Texts& words, const Con
     for (std::int64_t d = 0; d < kWho; ++d) keys.view().at<double>(0, 0, n, d) = walk.x.view().at<double>(0, token, d);
   }
   for (std::int64_t d = 0; d < kWho; ++d) query.view().at<double>(0, 0, 0, d) = y.at<double>(d);
-  const Seen seen =
-      see(query, keys, keys, {.scale = 1.0});  // q·k with the vocabulary, then softmax: the same arithmetic
+  const Seen seen = see(query, keys, keys, {.scale = 1.0});  // q·k with the vocabulary, then softmax, as in attention
   Matrix matrix = b.weights(b.say({"probability of each word", "每个词的概率"}), of_head(seen.weights, 0),
                             {b.say({"next word", "下一个词"})}, names);
   matrix.reading = b.say({"{row}: “{column}” with probability {value}", "{row}是“{column}”的概率：{value}"});

@@ -1,4 +1,4 @@
-// The questions, grouped by theme: one file each.
+// The questions, by file.
 #pragma once
 
 #include "exhibits/builder.h"

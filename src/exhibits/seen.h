@@ -1,4 +1,4 @@
-// Attention with all intermediate results, and helpers for exhibits.
+// Attention with its intermediate results, and helpers for exhibits.
 #pragma once
 
 #include <cstdint>

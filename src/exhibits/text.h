@@ -1,4 +1,5 @@
-// Text in terminal columns: UTF-8 in, columns out. A CJK character takes two columns, a combining mark none.
+// Text in a terminal: its width in columns, padding and line breaks. A CJK character takes two columns, a combining
+// mark none.
 #pragma once
 
 #include <cstddef>

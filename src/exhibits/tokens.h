@@ -10,7 +10,7 @@ namespace rapt::exhibits {
 
 struct Sentence {
   std::vector<std::string> tokens;  // as written
-  std::vector<std::int64_t> ids;  // one per different word, in order of first appearance; "The" and "the" are one word
+  std::vector<std::int64_t> ids;    // equal for equal words, from 0 by first appearance; "The" equals "the"
   std::int64_t length() const { return static_cast<std::int64_t>(tokens.size()); }
 };
 

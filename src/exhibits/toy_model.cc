@@ -17,7 +17,7 @@ constexpr std::int64_t kWaves = 14;     // … and cos, sin of position times ea
 // … 15. The other two are unused, like some dimensions of any position code.
 constexpr std::array<double, 5> kFrequencies{2.0, 1.3, 0.3, 0.8, 0.15};
 
-// Gains such that, after the scale of 1/sqrt(6), a head clearly prefers its key, but not exclusively.
+// Gains such that, after the scale of 1/sqrt(6), a head clearly prefers the key it looks for, but not exclusively.
 constexpr double kPositionGain = 1.75;
 constexpr double kWordGain = 1.35;
 constexpr double kFirstGain = 2.8;
@@ -61,7 +61,7 @@ Tensor noisy(Stream stream, double size) {
   return weight;
 }
 
-// Reads the first three waves into rows `row` … `row + 5`, rotated back by `steps` positions: cos and sin of w·p become
+// Reads the first three waves into rows `row` … `row + 5`, shifted by `steps` positions: cos and sin of w·p become
 // those of w·(p + steps). A shift in position is a rotation, which a matrix can express.
 void read_waves(const TensorView& weight, std::int64_t row, double steps, double gain) {
   for (std::int64_t f = 0; f < 3; ++f) {

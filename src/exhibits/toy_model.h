@@ -22,7 +22,7 @@ namespace rapt::exhibits {
 
 inline constexpr std::int64_t kEmbedding = 24;  // E
 inline constexpr std::int64_t kDefaultHeads = 4;
-inline constexpr std::int64_t kWho = 12;  // size of the word code; the rest of E encodes the position
+inline constexpr std::int64_t kWho = 12;  // how many of the E numbers encode the word; the others encode the position
 
 // All (E, E), f64, as nn.Linear holds them: y[r] = Σ_c w[r, c] · x[c].
 struct Projections {

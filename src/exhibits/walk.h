@@ -1,5 +1,5 @@
-// One pass of a sentence through multi-head attention, with all intermediate results. The engine computes all of them;
-// the walk then verifies two of them itself.
+// One pass of a sentence through multi-head attention, with all intermediate results. The engine computes attention;
+// the row sums of its weights and its output are then verified without it.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ struct Walk {
 
 Walk take_walk(Sentence sentence, std::int64_t heads, bool causal);
 
-double variance(const ConstTensorView& scores);              // over everything
-double mean_largest_weight(const ConstTensorView& weights);  // over rows
+double variance(const ConstTensorView& scores);              // of all scores
+double mean_largest_weight(const ConstTensorView& weights);  // mean over all rows
 
 }  // namespace rapt::exhibits

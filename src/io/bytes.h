@@ -11,7 +11,7 @@
 
 namespace rapt::io {
 
-// Every format here is little-endian, and data is used without conversion.
+// The numbers in all headers here are little-endian, and are read without conversion.
 static_assert(std::endian::native == std::endian::little);
 
 using Bytes = std::span<const std::byte>;
@@ -35,8 +35,8 @@ inline std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b
   return sum;
 }
 
-// The number of elements of a shape; none if it overflows. Sizes of 0 count only at the end, as in rapt::Layout: (0,
-// 2^40, 2^40) is rejected like (1, 2^40, 2^40).
+// The number of elements of a shape; nullopt if it overflows. Sizes of 0 are multiplied last, as in rapt::Layout, so
+// (0, 2^40, 2^40) is rejected like (1, 2^40, 2^40).
 template <class Shape>
 std::optional<std::uint64_t> checked_count(const Shape& shape) {
   std::int64_t count = 1;

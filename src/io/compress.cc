@@ -31,7 +31,7 @@ struct Inflater::Stream {
 
 Inflater::Inflater(Bytes compressed, const FileChecks& checks) : stream_(std::make_unique<Stream>()), checks_(checks) {
   stream_->input = compressed;
-  // Negative: raw deflate data, without zlib's own header.
+  // A negative window size means raw deflate data, without zlib's own header.
   checks.require(::inflateInit2(&stream_->state, -MAX_WBITS) == Z_OK, "zlib cannot be initialized");
 }
 

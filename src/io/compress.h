@@ -11,7 +11,7 @@
 
 namespace rapt::io {
 
-// Continues the CRC-32 `before` with more bytes; starts with 0.
+// Continues the CRC-32 `before` with more bytes; the CRC-32 of no bytes is 0.
 std::uint32_t crc32_of(std::uint32_t before, Bytes bytes);
 
 // The maximum compression ratio of deflate.

@@ -102,7 +102,7 @@ class LiteralReader {
   std::size_t offset_ = 0;
 };
 
-// "<f4" -> kind, size and order, and the name that NumPy prints.
+// Parses a type such as "<f4" into kind, size and byte order, and finds the name that NumPy prints for it.
 void understand(const std::string& descr, NpyHeader& header, const FileChecks& checks) {
   NpyInfo& info = header.info;
   info.type = descr;

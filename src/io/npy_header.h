@@ -1,7 +1,7 @@
 // The header of a .npy file:
 //   6 bytes    \x93NUMPY
 //   2 bytes    version: 1.0, 2.0 or 3.0
-//   u16 / u32  the size of what follows (u16 in version 1), little-endian
+//   u16 / u32  the size of the text (u16 in version 1), little-endian
 //   text       {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, padded with spaces, then a newline
 // and after it the elements.
 #pragma once

@@ -1,7 +1,7 @@
 // Reading safetensors. A file is
 //   u64        the header's size, little-endian
 //   header     JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, …, "__metadata__": {…}}
-//   data       the tensors' bytes; data_offsets count from here, and together cover it exactly once
+//   data       the tensors' bytes; data_offsets count from its start, and the tensors cover it exactly once
 #include "rapt/safetensors.h"
 
 #include <algorithm>
@@ -103,7 +103,7 @@ class HeaderReader {
     checks.require(has_offsets, "has no data_offsets");
     checks.require(offsets.size() == 2, "data_offsets must be two numbers");
     entry.dtype = io::dtype_of_safetensors(entry.type);
-    // No sum here overflows, because both offsets are less than 2^63, and the header's size is that of a file.
+    // Neither sum overflows, because both offsets are less than 2^63, and data_ is at most the size of the file.
     entry.begin = data_ + offsets[0];
     entry.end = data_ + offsets[1];
     require_entry(entry);

@@ -30,8 +30,8 @@ void require_tensors(const std::vector<NamedTensor>& tensors, const std::map<std
   }
 }
 
-// The widest types first, so that each tensor starts at a multiple of the size of its type; types of one width are in
-// the given order.
+// The order of the data: the widest types first, so that each tensor starts at a multiple of the size of its type.
+// Tensors with equally wide types keep the given order.
 std::vector<std::size_t> data_order(const std::vector<NamedTensor>& tensors) {
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -63,7 +63,8 @@ Directory find_directory(Bytes file, const FileChecks& checks) {
   return directory;
 }
 
-// zip64: each number that does not fit into 32 bits is stored in the extra field instead, in this order.
+// zip64: each number that does not fit into 32 bits is stored in the extra field instead, in the order of the loop
+// below.
 void read_long_numbers(Bytes extra, ZipMember& member, const FileChecks& checks) {
   const bool any =
       member.full_size == kInLongField || member.size == kInLongField || member.local_begin == kInLongField;
@@ -106,7 +107,7 @@ void require_apart(std::vector<ZipMember>& members, const Directory& directory, 
   for (std::size_t i = 0; i < order.size(); ++i) {
     ZipMember& member = *order[i];
     member.limit = i + 1 < order.size() ? order[i + 1]->local_begin : directory.begin;
-    // Neither sum overflows, because both were compared with the position of the directory.
+    // The sum does not overflow, because require_member has compared it with the position of the directory.
     checks.require(member.local_begin + kLocalSize + member.size <= member.limit, "member ", quoted(member.name),
                    " at byte ", member.local_begin, " overlaps what begins at byte ", member.limit);
   }
@@ -196,7 +197,7 @@ std::string ZipWriter::local_header(const ZipMember& member) const {
 }
 
 void ZipWriter::begin(const std::string& name, std::uint16_t method, std::uint64_t full_size) {
-  // Incompressible data grows a little: a few bytes for every 16 kB.
+  // Deflate makes incompressible data larger by a few bytes per 16 kB, so the limit is below 4 GB.
   long_member_ = always_long_ || full_size >= 0xf0000000;
   ZipMember member{.name = name, .method = method, .full_size = full_size, .local_begin = sink_.size()};
   member.flags = kUtf8Name;

@@ -42,7 +42,7 @@ class ZipWriter {
   // With `zip64`, every number is written in its long form, even if it is not needed.
   explicit ZipWriter(Sink& sink, bool zip64 = false) : sink_(sink), always_long_(zip64) {}
 
-  // Call begin, write the member's bytes to the sink, then call end with its sizes.
+  // Call begin, write the member's bytes to the sink, then call end with the checksum of the member's data.
   void begin(const std::string& name, std::uint16_t method, std::uint64_t full_size);
   void end(std::uint32_t crc);
   void finish();

@@ -13,17 +13,17 @@
 
 namespace rapt::nn {
 
-// Intermediate tensors are f32 for the 16-bit types too, so that each number is rounded once, at the end.
+// Intermediate tensors are f32 even if the parameters are 16-bit, so that the results are rounded only once.
 inline DType type_between_steps(const MultiHeadAttentionConfig& config) {
   return config.dtype == DType::f64 ? DType::f64 : DType::f32;
 }
 
-// Shapes are (B, L, …); tokens are in the caller's order, so that one product can process them all. The added keys come
-// before the others, so that lengths and the causal order are unaffected.
+// Shapes are (B, L, …). In memory, tokens have the caller's order, so that one product can process them all. The added
+// keys come before the caller's keys (added_keys.h).
 class Activations {
  public:
   Activations() = default;
-  // `memory` is aligned, of the call's device, and has bytes(call).
+  // `memory` has bytes(call) bytes, aligned, on the call's device.
   Activations(const LayerCall& call, std::span<std::byte> memory) : added_keys(call.added_keys) {
     const Widths widths(call.config, call.config.slice.count);
     const std::int64_t keys = added_keys + call.key_length();
@@ -86,7 +86,7 @@ namespace rapt {
 
 struct LayerActivations::Memory {
   GrowingBytes bytes;
-  // The shapes of the call that filled it; backward requires the same.
+  // The shapes of the forward call that filled the memory; backward requires the same shapes.
   bool filled = false;
   Dims query{}, key{};
   bool one_input = false;

@@ -46,7 +46,7 @@ void make_room_for_added_keys(const LayerCall& call, std::vector<Tensor>& wide_m
     case Alignment::Kind::offset:
       for (std::int64_t& value : options.alignment.values) value += added;
       break;
-    case Alignment::Kind::bottom_right: break;  // both lengths include the added keys
+    case Alignment::Kind::bottom_right: break;  // Lk and key_lengths include the added keys
   }
   wide_masks.clear();
   wide_masks.reserve(options.masks.size());

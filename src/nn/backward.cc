@@ -91,7 +91,7 @@ class Backward : LayerSteps {
 
   void leave_attention() { attention_->run(memory_.scratch.at_least(attention_->plan.sizes, call_.device())); }
 
-  // Every batch row reads the same added key.
+  // All batch rows read the same bias_k and bias_v, so these gradients are sums over the batch.
   void leave_added_keys() {
     add_bias("bias_k", {}, d_.k.slice(1, 0, 1));
     add_bias("bias_v", {}, d_.v.slice(1, 0, 1));
@@ -133,7 +133,8 @@ class Backward : LayerSteps {
     if (call_.config.bias) add_bias(bias.name, bias.rows, dy);
   }
 
-  // For y = x · Wᵀ: dW += dyᵀ · x, batch rows and tokens ascending. `rows` are those of the parameter; none: all.
+  // For y = x · Wᵀ: dW += dyᵀ · x, with batch rows and tokens in ascending order. `rows` are rows of the parameter;
+  // absent: all of them.
   void add_product(std::string_view name, const std::optional<Rows>& rows, const ConstTensorView& dy,
                    const ConstTensorView& x) {
     const TensorView dw = gradient(name, rows);
@@ -151,7 +152,7 @@ class Backward : LayerSteps {
     for (std::int64_t b = 0; b < dy.size(0); ++b) ops_.add_row_sums(dy.select(0, b), db, workers_);  // dy is (B, L, N)
   }
 
-  // Rows of a parameter's gradient; undefined if there is no such parameter, or it is not requested.
+  // Rows of a parameter's gradient; undefined if there is no such parameter, or if its gradient is not requested.
   TensorView gradient(std::string_view name, const std::optional<Rows>& rows) const {
     const std::vector<Parameter>& list = layer_.parameters.list();
     for (std::size_t n = 0; n < backward_.gradients.parameters.size(); ++n) {

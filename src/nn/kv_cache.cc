@@ -98,7 +98,7 @@ std::int64_t KvCache::State::new_sequence(const char* function) {
   for (std::size_t n = 0; n < sequences.size(); ++n) {
     Sequence& free = sequences[n];
     if (free.used) continue;
-    // Capacity for all pages it may have, so that appending does not allocate.
+    // Capacity for all pages that the sequence may get, so that appending does not allocate.
     if (paged()) free.pages.reserve(static_cast<std::size_t>(pages_for(config.length)));
     free.used = true;
     return static_cast<std::int64_t>(n);
@@ -215,7 +215,7 @@ void KvCache::State::check_room(std::span<const std::int64_t> ids, std::int64_t 
   std::size_t over = ids.size();  // the first row whose pages do not fit
   for (std::size_t b = 0; b < ids.size(); ++b) {
     Sequence& of = sequences[static_cast<std::size_t>(ids[b])];
-    // Among sequences that share a page, the last one to write keeps it, so the count is decremented here, and restored
+    // Among sequences that share a page, the last one to write keeps it, so page_users is decremented here and restored
     // below.
     of.copies_last = count_of(b) > 0 && shares_last_page(of);
     if (of.copies_last) --page_users[static_cast<std::size_t>(of.pages.back())];

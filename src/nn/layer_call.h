@@ -42,7 +42,7 @@ struct LayerCall {
   std::int64_t batch() const { return query.size(0); }
   std::int64_t query_length() const { return query.size(1); }
   std::int64_t key_length() const { return key.size(1); }
-  // For a call with a cache: the sequence of batch row b, and its number of tokens.
+  // For a call with a cache: the sequence of batch row b, and the number of its new tokens.
   std::int64_t sequence(std::int64_t b) const {
     return options.sequences.empty() ? b : options.sequences[static_cast<std::size_t>(b)];
   }

@@ -54,7 +54,7 @@ void LayerSteps::rotate(const Activations& activations, bool back) {
 RotaryPositions LayerSteps::positions(const std::vector<std::int64_t>& starts, std::int64_t length) {
   if (call_.options.cache != nullptr) return RotaryPositions::rows(memory_.starts);
   if (starts.empty()) return call_.options.position;
-  std::vector<std::int64_t>& places = memory_.positions;  // each sequence restarts at 0
+  std::vector<std::int64_t>& places = memory_.positions;  // each sequence starts at options.position
   places.resize(static_cast<std::size_t>(length));
   for (std::size_t n = 0; n + 1 < starts.size(); ++n) {
     std::iota(places.begin() + starts[n], places.begin() + starts[n + 1], call_.options.position);

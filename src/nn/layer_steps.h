@@ -33,7 +33,8 @@ class LayerSteps {
  protected:
   // The caller's options, restricted to the heads of this slice, with the layer's own additions.
   AttentionOptions& attention_options();
-  // Step 2, rotary embedding, or its inverse: q and k are (B, L, …). Added keys have no position and are not rotated.
+  // Rotary embedding (step 2 of forward), or its inverse for gradients. Added keys have no position and are not
+  // rotated.
   void rotate(const Activations& activations, bool back);
 
   const LayerCall& call_;

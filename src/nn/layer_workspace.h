@@ -20,7 +20,7 @@ class GrowingBytes {
  public:
   std::span<std::byte> at_least(std::size_t bytes, Device where = {}) {
     if (bytes > size_ || where != device()) {
-      memory_.reset();  // before allocating, so that old and new need not fit at once
+      memory_.reset();  // before allocating, so that old and new memory need not fit at once
       size_ = 0;
       memory_ = core::allocate(bytes, where);
       size_ = bytes;

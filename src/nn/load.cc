@@ -22,14 +22,14 @@ using nn::Listed;
 using nn::Role;
 
 constexpr const char* kLoad = "MultiHeadAttention::load";
-constexpr const char* kHeads = "rapt.heads";  // metadata that save writes
+constexpr const char* kHeads = "rapt.heads";  // a metadata key that save writes
 
 // A source for load: names and shapes are available at once, data on demand.
 struct Source {
   std::string name;  // of the file; "" for tensors in memory
   std::vector<Listed> list;
   std::function<ConstTensorView(std::size_t)> read;
-  std::int64_t heads = 0;  // as noted in the file
+  std::int64_t heads = 0;  // as noted in the file; 0: not noted
 
   std::string words() const { return name.empty() ? "the list" : name; }
 };
@@ -131,7 +131,7 @@ std::string heads_that_work(const FoundLayer& layer) {
   return words;
 }
 
-// The sizes that follow from the number of heads.
+// Sets the number of heads and the sizes that follow from it.
 void set_heads(const Checks& checks, const FoundLayer& found, const LoadOptions& options, std::int64_t noted,
                MultiHeadAttentionConfig& config) {
   config.heads = options.heads != 0 ? options.heads : noted;
@@ -151,11 +151,11 @@ void set_heads(const Checks& checks, const FoundLayer& found, const LoadOptions&
                  found.key_width, ", which is ", config.kv_heads, " heads");
 }
 
-// Where the data of each role goes.
+// The rows of a parameter that the tensor of a role fills.
 struct Filling {
   const char* parameter;
   Role role;
-  std::int64_t begin, end;  // rows; for bias_k and the output, everything
+  std::int64_t begin, end;  // rows begin … end − 1
 };
 
 std::vector<Filling> fillings(const MultiHeadAttentionConfig& config) {
@@ -211,8 +211,8 @@ Plan planned(const Source& source, const LoadOptions& options) {
   config.bias = found.bias;
   config.output_bias = found.output_bias;
   config.add_bias_kv = found.add_bias_kv;
-  // One product is faster than three and gives the same bits, so projections are packed, except with PyTorch's names,
-  // which are kept.
+  // One product is faster than three and gives the same bits, so separate weights are packed into in_proj_weight,
+  // unless they have PyTorch's names.
   config.separate_projections = found.separate && found.family == NameFamily::torch;
   config.context_length = found.context_length;
   config.batch_first = options.batch_first;
@@ -229,7 +229,7 @@ Plan planned(const Source& source, const LoadOptions& options) {
   return plan;
 }
 
-// Copies the tensors of a plan; `parameter` gives a layer's parameter to write to.
+// Copies the tensors of a plan; `parameter` returns the layer's parameter of that name, to write to.
 void fill(const Source& source, const Plan& plan, const std::function<TensorView(const char*)>& parameter) {
   for (const Filling& filling : fillings(plan.config)) {
     const auto at = plan.chosen.place(filling.role);
@@ -258,7 +258,7 @@ Source source_of(const SafetensorsFile& file) {
   return source;
 }
 
-// The views refer to memory that the arrays own.
+// `tensors` are views of the memory that `arrays` owns.
 struct NpzTensors {
   explicit NpzTensors(const std::string& path) {
     const NpzFile file(path);

@@ -1,4 +1,4 @@
-// The layer: its steps in execution order.
+// The layer: its steps in execution order, with the numbers of rapt/multi_head_attention.h.
 #include "rapt/multi_head_attention.h"
 
 #include <algorithm>
@@ -96,14 +96,14 @@ class Forward : nn::LayerSteps {
     if (call_.added_keys > 0) nn::write_added_keys(call_.config, layer_.parameters, at_.k, at_.v, workers_);
   }
 
-  // Step 3. Appends this call's keys and values to the cache, and reads all of them.
+  // Step 3. Appends this call's keys and values to the cache, and gets a view of all its keys and values.
   void append_kv() {
     KvCache& cache = *call_.options.cache;
     cache.state().append(memory_.sequences, split_heads(ConstTensorView(at_.k), call_.kv_heads),
                          split_heads(ConstTensorView(at_.v), call_.kv_heads), memory_.tokens, workers_);
     cache.view(memory_.sequences, memory_.cached);
   }
-  // If attention rejects the call, the cache is unchanged.
+  // Removes the tokens of this call from the cache, because attention failed.
   void rollback_kv() {
     for (std::size_t b = 0; b < memory_.sequences.size(); ++b) {
       call_.options.cache->truncate(memory_.sequences[b], memory_.starts[b]);
@@ -128,7 +128,8 @@ class Forward : nn::LayerSteps {
     if (call_.added_keys == 0) return;
     for (const Capture& capture : outputs.captures) nn::put_added_keys_last(call_.added_keys, capture.to, workers_);
   }
-  // The caller's captures come first and in order, so that error messages use the caller's indices; then the weights.
+  // The caller's captures come first and in order, so that error messages use the caller's indices; the weights come
+  // last.
   void list_captures(std::vector<Capture>& list) const {
     list.resize(call_.captures.size() + (call_.weights.defined() ? 1 : 0));
     for (std::size_t n = 0; n < call_.captures.size(); ++n) {

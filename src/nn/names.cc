@@ -100,7 +100,7 @@ constexpr std::array<std::string_view, kRoles> kWords{
     "weight of the output", "bias of the output", "added key",   "added value",
     "causal mask"};
 
-// A file's shape may have more dimensions than Dims.
+// A shape in a file may have more dimensions than Dims can hold.
 std::string words_of(const std::vector<std::int64_t>& shape) {
   std::string words;
   for (const std::int64_t size : shape) words += text(words.empty() ? "(" : ", ", size);
@@ -146,8 +146,8 @@ class Finder {
 
   const std::vector<std::int64_t>& shape(Role role) const { return list_[*found_.place(role)].shape; }
 
-  // A buffer among the parameters: square in its last two dimensions, with leading dimensions of 1. GPT-2 calls it
-  // `bias`.
+  // A causal mask stored among the parameters: square in its last two dimensions, with leading dimensions of 1. GPT-2
+  // calls it `bias`.
   void find_mask() {
     for (const char* name : {"mask", "causal_mask", "tril", "bias"}) {
       const auto at = names_.find(found_.layer.prefix + name);
@@ -167,7 +167,7 @@ class Finder {
       const std::string name = found_.spelling->name(role);
       if (name.empty()) continue;
       if (!found_.place(role)) return refuse("there is no \"", found_.layer.prefix, name, "\"");
-      if (!list_[*found_.place(role)].readable) {  // its shape has not been checked by any reader
+      if (!list_[*found_.place(role)].readable) {  // no reader has checked its shape
         return refuse("\"", found_.layer.prefix, name, "\" has an unsupported type or rank");
       }
       if (shape(role).size() != 2) {
@@ -176,7 +176,7 @@ class Finder {
     }
   }
 
-  // (outputs, inputs)
+  // The sizes of a weight as (outputs, inputs).
   std::pair<std::int64_t, std::int64_t> sides(Role role) const {
     const auto& size = shape(role);
     return found_.layer.transposed ? std::pair(size[1], size[0]) : std::pair(size[0], size[1]);
@@ -211,8 +211,9 @@ class Finder {
     }
   }
 
-  // GPT-2 keeps weights as (inputs, outputs). Other projects use its names for an nn.Linear. The length of the bias
-  // tells the two apart; without a bias, three times as many outputs as inputs do.
+  // GPT-2 stores weights as (inputs, outputs); other projects use its names for an nn.Linear, which is (outputs,
+  // inputs). The length of the bias tells the two apart. Without a bias, a weight with three times as many rows as
+  // columns is taken as an nn.Linear.
   bool is_transposed() const {
     const auto& weight = shape(Role::qkv_weight);
     if (found_.place(Role::qkv_bias) && weight[0] != weight[1]) return shape(Role::qkv_bias) == std::vector{weight[1]};
@@ -300,7 +301,7 @@ std::vector<Candidate> find_candidates(const std::vector<Listed>& list) {
   };
   std::vector<Candidate> candidates;
   for (const Listed& tensor : list) {
-    // The tensor that a spelling begins with: the packed weight, or that of q.
+    // Every spelling is recognized by its first tensor: the packed weight, or the weight of q.
     std::optional<Candidate> best;
     for (const Spelling& spelling : kSpellings) {
       const std::string first = spelling.name(spelling.packed() ? Role::qkv_weight : Role::q_weight);
@@ -308,7 +309,7 @@ std::vector<Candidate> find_candidates(const std::vector<Listed>& list) {
       const std::string prefix = tensor.name.substr(0, tensor.name.size() - first.size());
       if (!prefix.empty() && prefix.back() != '.' && prefix.back() != '/') continue;
       Candidate candidate = Finder(list, names, spelling, prefix).take();
-      // Of the candidates that fail, the one that got furthest has the best error message.
+      // If all candidates fail, the one with the most tensors has the most useful error message.
       if (!best || (!best->problem.empty() && (candidate.problem.empty() || count(candidate) > count(*best)))) {
         best = std::move(candidate);
       }

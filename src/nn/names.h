@@ -37,7 +37,7 @@ std::string_view words_of(Role role);
 // One way to name the tensors of a layer. An empty name means that there is no such tensor.
 struct Spelling {
   NameFamily family;
-  std::string_view qkv, q, k, v, out;  // of weights and biases, without ".weight"
+  std::string_view qkv, q, k, v, out;  // names of weights and biases, without .weight and .bias
   bool torch_endings = false;          // in_proj_weight instead of in_proj.weight
   bool transposed = false;             // weights are (inputs, outputs)
   bool writes = false;                 // save uses this spelling for its family (packed or separate projections)

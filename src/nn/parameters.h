@@ -21,7 +21,7 @@ struct Widths {
   std::int64_t key;    // Hkv · D, also for values
 };
 
-// One parameter. Along dimension `dim`, `pieces` say which parts of the whole layer's parameter it is made of.
+// One parameter. It consists of ranges of the whole layer's parameter, which `pieces` lists along dimension `dim`.
 struct Parameter {
   struct Piece {
     std::int64_t whole_begin, begin, count;

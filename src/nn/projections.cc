@@ -81,7 +81,8 @@ ConstTensorView Projections::weight(Projection which) const {
 void Projections::find_biases() {
   for (std::size_t n = 0; n < biases_.size(); ++n) {
     const auto which = static_cast<Projection>(n);
-    const bool given = which == Projection::out ? config_.slice.index == 0 : config_.bias;  // slices add up
+    // The outputs of the slices are added up, so only slice 0 adds the output bias.
+    const bool given = which == Projection::out ? config_.slice.index == 0 : config_.bias;
     const auto [name, rows] = bias_rows(which);
     const ConstTensorView all = given ? parameters_[name] : ConstTensorView();
     biases_[n] = rows && all.defined() ? all.slice(0, rows->begin, rows->end) : all;

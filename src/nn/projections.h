@@ -26,13 +26,13 @@ enum class Projection : std::uint8_t {
   out,
 };
 
-// Rows begin … end − 1 of a parameter; none: all of it.
+// Rows begin … end − 1 of a parameter.
 struct Rows {
   std::int64_t begin, end;
 };
 struct ParameterRows {
   const char* name;
-  std::optional<Rows> rows;
+  std::optional<Rows> rows;  // absent: all rows
 };
 
 class Projections {
@@ -47,14 +47,14 @@ class Projections {
   const EngineMatrix& transposed(Projection which, Engine engine, const Workers& workers) const;  // for backward
   const ConstTensorView& bias(Projection which) const {
     return biases_[static_cast<std::size_t>(which)];
-  }  // or undefined
+  }  // undefined if there is none
 
   // The location of a projection's weights among the parameters.
   ParameterRows weight_rows(Projection which) const;
   ParameterRows bias_rows(Projection which) const;
 
-  void discard_packed() { packed_ = std::make_unique<Packed>(); }  // the parameters have changed
-  void find_biases();                                              // the parameters were moved
+  void discard_packed() { packed_ = std::make_unique<Packed>(); }  // for changed parameters
+  void find_biases();                                              // for parameters in new memory
 
  private:
   // Not std::once_flag, because unwinding through it allocates, and packing throws when memory runs out.
@@ -92,7 +92,7 @@ void for_each_in_order(const ConstTensorView& x, const ConstTensorView& y, const
   for (std::int64_t b = 0; b < x.size(0); ++b) visit(x.select(0, b), y.select(0, b));
 }
 
-// Products of a layer, on tensors that its call has checked: planned once, and run in its scratch memory.
+// Products of a layer, on tensors that are already checked. Each is planned once and runs in the call's scratch memory.
 struct LayerProducts {
   const Workers& workers;
   Scratch& scratch;

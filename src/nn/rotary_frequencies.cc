@@ -41,7 +41,7 @@ struct Ramp {
     if (scaling.ramp.truncate) first = std::floor(first), last = std::ceil(last);
     first = std::max(first, 0.0);
     last = std::min(last, size - 1.0);
-    if (first == last) last += 0.001;  // a step, without dividing by 0
+    if (first == last) last += 0.001;  // the ramp is a step, without a division by 0
   }
   double at(std::size_t pair) const {
     return std::clamp((static_cast<double>(pair) - first) / (last - first), 0.0, 1.0);

@@ -64,7 +64,7 @@ void Transformer::save(const std::string& path, bool training, const std::map<st
   for_each_number(model_->config,
                   [&](const char* name, std::int64_t value) { metadata[name] = std::to_string(value); });
   metadata["dropout"] = words_of(model_->config.dropout);
-  if (!model_->config.causal) metadata[kCausal] = "false";  // absent in files from before this option existed
+  if (!model_->config.causal) metadata[kCausal] = "false";  // absent if true, as in files older than this option
   std::vector<NamedTensor> tensors = parameters();
   if (training) {
     model_->begin_training();

@@ -16,10 +16,10 @@ namespace rapt {
 
 namespace nn {
 
-// A parameter outside attention, or a reference to one inside.
+// A parameter: its name, and its value unless an attention layer holds it.
 struct Trained {
   std::string name;
-  Tensor value;  // empty for parameters of an attention layer
+  Tensor value;  // empty for a parameter of an attention layer
   bool decays;
 };
 

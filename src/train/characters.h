@@ -33,7 +33,7 @@ class Characters {
   std::map<char32_t, std::int32_t> tokens_;
 };
 
-// The code points of UTF-8. Throws on invalid UTF-8, with the byte offset: another encoding, or a binary file.
+// The code points of UTF-8. Throws on a byte that is not UTF-8 or is 0, as in a binary file, and names its offset.
 std::u32string code_points(std::string_view text, const std::string& name);
 
 }  // namespace rapt::train

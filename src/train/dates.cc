@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 12> kMonths{"January",   "February", "Mar
                                                    "September", "October",  "November", "December"};
 constexpr std::array<std::string_view, 7> kDays{"Sunday",   "Monday", "Tuesday", "Wednesday",
                                                 "Thursday", "Friday", "Saturday"};
-constexpr std::int64_t kLongest = 29;  // Wednesday, 30 September 2026, and the =
+constexpr std::int64_t kLongest = 29;  // of "Wednesday, 30 September 2026="
 constexpr std::int64_t kLength = kLongest + Dates::kAnswer - 1;
 constexpr std::int64_t kEvaluated = 512;
 constexpr std::int64_t kBatch = 64;
@@ -137,8 +137,8 @@ Evaluation Dates::evaluate(const Transformer& model) const {
   const Batch batch = batch_of(list, characters());
   std::vector<Tensor> weights;
   Score score;
-  // Each target is scored after the correct ones before it (teacher forcing). So a row without errors is what the model
-  // would generate by greedy decoding, too.
+  // Each target is scored given the correct targets before it (teacher forcing). So if a row has no errors, greedy
+  // decoding would generate exactly its targets.
   score.add(batch, model.logits(batch.tokens, batch.rows, &weights));
 
   // For the answer characters in [first, last): the mean weight on the part of the input that they are copied from, in

@@ -44,7 +44,7 @@ Induction::Induction()
                                  .weight_decay = 0.3}) {}
 
 Induction::Row Induction::row(Draw& draw) {
-  // Only the block is repeated; otherwise several positions would match.
+  // All tokens but those of the block are distinct; otherwise several positions could match.
   std::vector<std::int32_t> tokens(kTokens.size());
   std::iota(tokens.begin(), tokens.end(), 0);
   for (std::int64_t n = 0; n < kLength; ++n) {

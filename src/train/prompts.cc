@@ -36,7 +36,7 @@ std::string example(const ModelCard& card, std::uint64_t seed) {
   return card.characters.contains(U'\n') ? "\n" : card.characters[0];
 }
 
-// The rest of the block that the prompt has begun to repeat.
+// The number of tokens left in the block that the prompt has begun to repeat.
 std::int64_t rest_of_block(const std::vector<std::int32_t>& tokens) {
   const auto first = std::find(tokens.begin(), tokens.end() - 1, tokens.back());
   const std::int64_t distance = tokens.end() - 1 - first;

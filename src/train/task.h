@@ -66,7 +66,7 @@ class Task {
   virtual Batch batch(std::uint64_t seed, std::int64_t step) const = 0;
   // On data that is in no training batch.
   virtual Evaluation evaluate(const Transformer& model) const = 0;
-  // Further settings, by name, that must match to resume a run: for `text`, the file.
+  // Further settings, by name, that must match to resume a run: for `text`, a fingerprint of the file.
   virtual std::map<std::string, std::string> settings() const { return {}; }
 
  private:

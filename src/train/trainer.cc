@@ -150,8 +150,8 @@ void Trainer::read(const std::string& path) {
     throw Error(path + " is at step " + std::to_string(steps_) + ", and its optimizer at step " +
                 found(metadata, "steps", path) + ": the checkpoint is incomplete");
   }
-  // The run may have ended here because it reached its goals. The same model reaches them again, so it is evaluated
-  // here.
+  // If the run ended because it reached its goals, the loaded model reaches them too, so evaluating it restores
+  // `reached_`.
   if (!curve_.empty() && curve_.back().step == steps_) reached_ = all_reached(evaluate());
 }
 

@@ -3,9 +3,9 @@
 
     bindings/python/interop/run_torch_suite.py FOLDER [--tests EXPRESSION] [--keep FOLDER] [--jobs N] [--seconds S]
 
-FOLDER is `test` of PyTorch's sources, of about the version that is installed; none of it is part of this project. The
-files are test_transformers.py and nn/test_multihead_attention.py, and their classes for the CPU. EXPRESSION chooses
-among them, as pytest's -k does.
+FOLDER is the folder `test` of PyTorch's sources, of about the version that is installed; none of it is part of this
+project. The tests are those of test_transformers.py and nn/test_multihead_attention.py for the CPU. EXPRESSION selects
+tests, as pytest's -k does.
 
 It fails if a test passes without rapt and fails with it, unless EXPECTED lists the test and the reason. It reports how
 many calls rapt computed, and why others went to PyTorch.
@@ -37,7 +37,7 @@ EXPECTED = {
 
 
 def pytest_configure(config):
-    """Before PyTorch's tests are imported: some import the functions by name."""
+    """Enables rapt before PyTorch's tests are imported, because some import the functions by name."""
     import rapt.torch
 
     config.rapt_routing = rapt.torch.enable(all_threads=True)

@@ -33,7 +33,7 @@ counts = None
 
 
 def pytest_runtest_logreport(report):
-    """In the main process, which receives the reports of all tests, including those in the workers of pytest-xdist."""
+    """Records an outcome, in the main process only: it receives the reports of pytest-xdist's workers too."""
     if "PYTEST_XDIST_WORKER" in os.environ or (report.when != "call" and report.outcome == "passed"):
         return
     text = getattr(getattr(report.longrepr, "reprcrash", None), "message", None) or str(report.longrepr or "")

@@ -6,8 +6,8 @@ Where other implementations differ, rapt follows the operator's specification:
   Runtime, means those before softcap.
 - ONNX Runtime writes the lowest finite number into qk_matmul_output (mode 2) where a key is hidden; rapt and ONNX's
   reference write -inf.
-- With is_causal and a past, ONNX Runtime treats a single query as the last token, even if several keys came with it; in
-  rapt and ONNX's reference it sees the keys up to its own position.
+- With is_causal and past keys, ONNX Runtime treats a single query as the last token, even if several keys came with it;
+  in rapt and ONNX's reference the query sees the keys up to its own position.
 """
 
 import re

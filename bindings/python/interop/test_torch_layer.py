@@ -37,7 +37,7 @@ def pair(dtype=torch.float64, training=True, **options):
 
 
 def assert_same_layer(theirs, ours, *args, **kwargs):
-    """Outputs, weights and gradients, of parameters too."""
+    """Compares outputs, weights and gradients, including those of the parameters."""
     results = [answers(layer, leaf(args), leaf(kwargs), layer.parameters()) for layer in (ours, theirs)]
     double = copy.deepcopy(theirs).double()
     exact = answers(double, as_double(args), as_double(kwargs), double.parameters())

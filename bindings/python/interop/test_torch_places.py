@@ -122,7 +122,7 @@ def test_a_reset_of_the_import_system_does_not_keep_a_block_from_ending(q):
 @pytest.mark.parametrize("inside", [False, True])
 def test_functions_and_modules_are_pickled(q, inside):
     with enable():
-        pass  # a finished one leaves nothing behind
+        pass  # a finished block leaves nothing behind
     with enable() if inside else contextlib.nullcontext():
         layer = torch.nn.MultiheadAttention(8, 2)
         layer.function = F.scaled_dot_product_attention

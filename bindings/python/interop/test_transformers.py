@@ -57,7 +57,7 @@ def in_double(compute, model, batch):
 
 
 def compared_rows(batch, shape):
-    """All but padding."""
+    """The rows that are not padding."""
     seen = batch.get("attention_mask")
     return slice(None) if seen is None or shape[1] != seen.shape[1] else seen.bool()
 

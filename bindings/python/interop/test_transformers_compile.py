@@ -100,7 +100,7 @@ def test_a_compiled_model_trains(tiny):
 
 @windowed
 def test_a_compiled_model_generates(tiny):
-    """Past the window, with a cache of a fixed size, as transformers compiles it; and with one that grows."""
+    """Generates past the window, with a cache that grows and with one of a fixed size."""
     theirs, batch = tiny.make(), tiny.batch("left")
     del batch["labels"]
     ours = on_rapt(theirs)

@@ -2,8 +2,8 @@
 
     out = rapt.attention(query, key, value, causal=True)
 
-takes NumPy arrays, PyTorch and JAX tensors on the CPU, and anything else with __dlpack__ or the buffer protocol. It
-reads them in place and returns the same type of array. help(rapt.attention) describes every option.
+rapt.attention takes NumPy arrays, PyTorch and JAX tensors on the CPU, and anything else with __dlpack__ or the buffer
+protocol. It reads them in place and returns the same type of array. help(rapt.attention) describes every option.
 """
 
 from ._attention import AttentionGradients, AttentionResult, attention, attention_backward

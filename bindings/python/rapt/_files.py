@@ -36,7 +36,7 @@ def load(path, *, integers_as=None):
 def _tensor(path, file, entry):
     if entry.dtype is not None or entry.type not in _INTEGERS:
         return file[entry.name]
-    import numpy  # noqa: PLC0415: only these need it
+    import numpy  # noqa: PLC0415: only integers need it
 
     if entry.begin == entry.end:  # an empty map is an error
         return numpy.empty(entry.shape, _INTEGERS[entry.type])

@@ -34,7 +34,7 @@ class RotaryScaling(NamedTuple):
 
     @staticmethod
     def dynamic(factor: float, original_length: int, length: int) -> RotaryScaling:
-        """ntk with factor * length / original_length - (factor - 1), for sequences of `length` tokens."""
+        """ntk with the factor `factor * length / original_length - (factor - 1)`, for sequences of `length` tokens."""
         return RotaryScaling("dynamic", factor, original_length, length)
 
     @staticmethod

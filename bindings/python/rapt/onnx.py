@@ -22,7 +22,7 @@ __all__ = [
     "supports_device",
 ]
 
-# They are printed and pickled as part of this module.
+# These names appear as part of this module when printed or pickled.
 for _class in (Attention, RaptBackend, RaptBackendRep, RotaryEmbedding):
     _class.__module__ = __name__
 del _class

@@ -3,7 +3,7 @@
     import rapt.torch
     out = rapt.torch.sdpa(query, key, value, is_causal=True)
 
-Importing this imports PyTorch; importing rapt does not.
+Importing rapt.torch imports PyTorch; importing rapt does not.
 """
 
 from .bridges.torch.calls import Calls, calls
@@ -22,7 +22,7 @@ __all__ = [
     "sdpa",
 ]
 
-# They are printed and pickled as part of this module.
+# These names appear as part of this module when printed or pickled.
 for _public in (Calls, Enabled, MultiheadAttention, calls, enable, enabled, multi_head_attention_forward, sdpa):
     _public.__module__ = __name__
 del _public

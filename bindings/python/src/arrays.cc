@@ -40,7 +40,7 @@ struct ArrayInterface {
 // NumPy's name for the type, which says more than "<V2".
 std::string numpy_name(nb::handle object) { return nb::str(object.attr("dtype").attr("name")).c_str(); }
 
-// numpy.ma.MaskedArray, which is an array as well.
+// numpy.ma.MaskedArray, a subclass of numpy.ndarray.
 bool is_masked(nb::handle object) {
   return !object.type().is(numpy_array_type()) && type_name_of(object).starts_with("numpy.ma.");
 }
@@ -49,7 +49,7 @@ bool is_bfloat16(nb::handle object) {
   const nb::object dtype = object.attr("dtype");
   if (dtype.is(numpy_dtype(DType::bf16))) return true;
   if (numpy_name(object) != "bfloat16") return false;
-  has_numpy_dtype(DType::bf16);  // found by its address next time
+  has_numpy_dtype(DType::bf16);  // so that the next call finds it by its address
   return true;
 }
 
@@ -145,7 +145,7 @@ class ArrayReader {
     }
     PyObject* const self = object_.ptr();
     if (said_true(PyObject_VectorcallMethod(is_neg, &self, 1,
-                                            nullptr))) {  // DLPack cannot express it, yet PyTorch exports such views
+                                            nullptr))) {  // DLPack has no negative bit, yet PyTorch exports such views
       wrong_value(argument_,
                   "is a view with the negative bit set; pass " + std::string(argument_.name) + ".resolve_neg()");
     }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kFunction = "attention";
 
-// Lk of weights and scores. The call rejects a negative number, so any size will do until then.
+// Lk of weights and scores. A negative pages.keys counts as 0 here: the call rejects it later.
 std::int64_t key_count(const ConstTensorView& key, const Pages& pages) {
   if (pages.per_row == 0) return key.size(2);
   return pages.keys != 0 ? std::max<std::int64_t>(pages.keys, 0) : pages.per_row * key.size(2);

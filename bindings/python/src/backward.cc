@@ -50,7 +50,7 @@ class Upstream {
   AttentionUpstream upstream_;
 };
 
-// A tuple (dquery, dkey, dvalue, dsinks, dmasks): None for what was not requested.
+// A tuple (dquery, dkey, dvalue, dsinks, dmasks), with None for gradients that were not requested.
 nb::object backward_call(nb::handle query, nb::handle key, nb::handle value, nb::handle options, nb::handle upstream,
                          nb::handle wanted) {
   const Library library = library_of(query);

@@ -46,7 +46,7 @@ struct Version {
   std::uint32_t minor;
 };
 
-// Since version 1, named "dltensor_versioned", for consumers that pass max_version.
+// Since DLPack version 1: in a capsule named "dltensor_versioned", for consumers that pass max_version.
 struct ManagedTensorVersioned {
   static constexpr const char* kName = "dltensor_versioned";
   static constexpr const char* kUsedName = "used_dltensor_versioned";
@@ -60,7 +60,7 @@ struct ManagedTensorVersioned {
 };
 
 // The same exchange without going through Python, for types that have __dlpack_c_exchange_api__. PyTorch's __dlpack__
-// takes microseconds, this takes a fraction of one.
+// takes microseconds, this exchange a fraction of a microsecond.
 struct ExchangeApi {
   static constexpr const char* kName = "dlpack_exchange_api";
 

@@ -10,8 +10,8 @@
 
 namespace rapt::python {
 
-// In the letters of NumPy's type codes: f float, B bfloat16, b bool, i and u integers, c complex; all others are
-// unsupported.
+// In the letters of NumPy's type codes: f float, b bool, i and u integers, c complex; and B for bfloat16. All others
+// are unsupported.
 struct ElementType {
   char kind = 'f';
   int size = 4;  // bytes

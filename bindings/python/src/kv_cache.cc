@@ -39,7 +39,7 @@ CacheLoan view(const std::shared_ptr<SharedCache>& self, nb::handle ids) {
   return loan;
 }
 
-// Runs a step under the mutex. The GIL is released first: the holder of the mutex may be waiting for it.
+// Runs a step under the mutex. The GIL is released first: the holder of the mutex may be waiting for the GIL.
 template <class Step>
 auto locked(SharedCache& self, const Step& step) {
   const nb::gil_scoped_release unlocked;
@@ -72,7 +72,7 @@ nb::object page_table(const CacheLoan& loan) {
 void bind_view(nb::module_& module) {
   nb::class_<CacheLoan>(module, "CacheView",
                         "A view of some sequences of a KvCache for attention: row b is the b-th of them.\n\n"
-                        "rapt.attention(query, cache=view). It is valid until the cache changes.")
+                        "Pass it as `rapt.attention(query, cache=view)`. The view is valid until the cache changes.")
       .def_prop_ro(
           "key", [](const CacheLoan& self) { return array_of(self, self.view.key); },
           "(B, Hkv, L, D), or pages (P, Hkv, page size, D); read-only, the cache's own memory.")
@@ -137,8 +137,8 @@ void bind_kv_cache(nb::module_& module) {
             return locked(self, [&](KvCache& cache) { return length ? cache.fork(id, *length) : cache.fork(id); });
           },
           nb::arg("id"), nb::arg("length") = nb::none(),
-          "A new sequence that starts with the first `length` tokens of another, or with all. With pages these are\n"
-          "shared.")
+          "A new sequence that starts with the first `length` tokens of another, or with all. With pages, these\n"
+          "tokens are shared.")
       .def(
           "truncate",
           [](SharedCache& self, std::int64_t id, std::int64_t length) {

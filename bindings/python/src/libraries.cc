@@ -31,7 +31,7 @@ Cache& cache() {
   return *cache;
 }
 
-// A module of sys.modules, which may still be partially imported; none if it is not there.
+// A module of sys.modules, which may still be partially imported; empty if it is not loaded.
 nb::object loaded(const char* name) {
   const nb::object modules = nb::module_::import_("sys").attr("modules");
   PyObject* module = PyDict_GetItemString(modules.ptr(), name);

@@ -20,7 +20,7 @@ Library library_of(nb::handle object);
 
 // numpy.ndarray. Requires that NumPy is loaded.
 nb::handle numpy_array_type();
-// numpy.empty, and NumPy's dtype object for one of ours. For bf16 the dtype object comes from ml_dtypes, which is then
+// numpy.empty, and NumPy's dtype object for a DType. For bf16 the dtype object comes from ml_dtypes, which is then
 // imported. False if NumPy, or ml_dtypes for bf16, is not installed.
 bool has_numpy();
 bool has_numpy_dtype(DType dtype);
@@ -31,7 +31,7 @@ nb::handle numpy_dtype(DType dtype);
 nb::handle torch_tensor_type();
 nb::handle torch_empty();
 nb::handle torch_dtype(DType dtype);
-// For objects that are exactly torch.Tensor; null if this PyTorch has none.
+// PyTorch's exchange API, for objects that are exactly torch.Tensor; null if this PyTorch has no such API.
 const dlpack::ExchangeApi* torch_exchange_api();
 
 }  // namespace rapt::python

@@ -22,7 +22,7 @@ Window window(nb::handle object, const Argument& argument) {
   Window result;
   if (object.is_none()) return result;
   std::size_t fields = 2;
-  if (nb::hasattr(object, "_fields")) {  // a rapt.Window; a bare tuple has the two sides alone
+  if (nb::hasattr(object, "_fields")) {  // a rapt.Window; a bare tuple has only the two sides
     fields = 0;
     for_each_field(result, [&](std::string_view, const auto&) { ++fields; });
   }
@@ -111,7 +111,7 @@ ConstTensorView CallOptions::view(nb::handle object, const Argument& argument) {
 }
 
 void CallOptions::add_masks(nb::handle object) {
-  // A rapt.Mask is a tuple as well, whose first item is a word.
+  // A rapt.Mask is a tuple as well, but its first item is a str.
   const bool tuple = PyTuple_Check(object.ptr()) != 0;
   const bool one = tuple && PyTuple_Size(object.ptr()) > 0 && PyUnicode_Check(PyTuple_GetItem(object.ptr(), 0)) != 0;
   if (!one && (tuple || PyList_Check(object.ptr()) != 0)) {

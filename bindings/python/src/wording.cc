@@ -93,7 +93,7 @@ std::string reworded(std::string_view text, std::initializer_list<std::span<cons
 }  // namespace
 
 std::string in_python(std::string_view text) {
-  // load() uses the library's names for its arguments.
+  // MultiheadAttention.load has the library's names for its arguments.
   const bool constructor_or_call =
       text.starts_with("MultiHeadAttention") && !text.starts_with("MultiHeadAttention::load");
   if (constructor_or_call) return reworded(text, {kLayerWords, kWords, kNames});

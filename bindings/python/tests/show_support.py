@@ -20,7 +20,7 @@ def softmax(*shape, causal=False, seed=1, sharp=2.0):
 
 
 def decode_png(data):
-    """(rows, columns, 3) of bytes; for an indexed image its indices, else None; and the chunks."""
+    """(pixels as (rows, columns, 3) of bytes, the indices of an indexed image or None, the chunks)."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     at, parts, chunks = 8, [], {}
     while at < len(data):

@@ -41,7 +41,7 @@ _i8 = dict(key=zeros(2, 2, 5, 8, dtype=np.int8), value=zeros(2, 2, 5, 6, dtype=n
            value_scales=zeros(2, 2, 5))
 _weights = zeros(2, 4, 3, 5)
 
-# The same bad calls as in that table.
+# The bad calls of tests/support/bad_calls.cc.
 FORWARD = {
     "QueryRank3": dict(query=zeros(2, 3, 32)),
     "KeyRank2": dict(key=zeros(5, 8)),

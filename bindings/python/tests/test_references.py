@@ -12,7 +12,7 @@ import rapt
 
 
 def calls(x):
-    """Every function of the extension, including rejected calls."""
+    """Calls every function of the extension, also with arguments that it rejects."""
     q, bias, hide = x["q"], x["bias"], x["hide"]
     rapt.attention(q, q, q)
     rapt.attention(q, q, q, out=x["out"], mask=[rapt.Mask.keep(hide), bias], sinks=x["sinks"], return_lse=True,
@@ -70,7 +70,7 @@ def test_objects_do_not_pile_up(arguments):
 
 
 def test_memory_does_not_grow():
-    """A thousand results of a megabyte each, so that a leak would be noticed."""
+    """A thousand results of half a megabyte each, so that a leak would be noticed."""
     q = np.ones((1, 2, 1024, 64), np.float32)
     k = np.ones((1, 2, 4, 64), np.float32)
     for _ in range(20):

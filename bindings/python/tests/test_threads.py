@@ -83,7 +83,7 @@ def test_a_call_in_a_forked_worker_works():
 
 @pytest.fixture
 def ctrl_c():
-    """Ctrl-C raises KeyboardInterrupt, also in a process that was started in the background and ignores it."""
+    """Ctrl-C raises KeyboardInterrupt, also in a process that was started in the background and ignores SIGINT."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

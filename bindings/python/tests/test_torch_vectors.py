@@ -131,7 +131,7 @@ def test_every_option_of_attention_is_among_the_cases():
     for group_name, name in NAMES:
         seen |= set(Case(group_name, name, np.float32).options())
     keywords = {p.name for p in inspect.signature(rapt.attention).parameters.values() if p.kind is p.KEYWORD_ONLY}
-    # These have tests of their own: storage, where it runs, and what is returned.
+    # Options of storage, execution and results have tests of their own.
     others = {"pages", "key_scales", "value_scales", "cache", "engine", "threads", "out", "return_lse",
               "return_weights", "captures"}
     assert keywords - others == seen - {"alibi"}

@@ -171,7 +171,7 @@ test('what is wrong is said', () => {
     [() => rapt.layer({embedSize: 10, heads: 3}), /10/],
   ];
   for (const [call, words] of wrong) assert.throws(call, {name: 'RaptError', message: words});
-  rapt.attention(x, x, x);  // and the engine goes on
+  rapt.attention(x, x, x);  // the engine still works
 });
 
 test('a scope frees all but what it returns', () => {

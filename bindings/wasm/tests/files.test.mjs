@@ -101,7 +101,7 @@ test('broken files are refused with a message, and the engine keeps working', as
 
 test('an archive that nothing can be done with is given on as it came', async () => {
   const bytes = archive('x', heads(1, 1, 3, 4).npy(), 8);
-  bytes[35] = 0xff;  // no such kind of block
+  bytes[35] = 0xff;  // an invalid type of deflate block
   assert.ok((await stored(bytes)) === bytes);
 });
 

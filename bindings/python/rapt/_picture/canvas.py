@@ -67,17 +67,17 @@ class Canvas:
         self._inks: dict[tuple[str, float, float, bool], _Ink] = {}  # the same numbers and labels are drawn many times
 
     def run(self, x: int, y: int, line: bytes, height: int) -> None:
-        """The same line of pixels, `height` times."""
+        """Writes the same line of pixels `height` times."""
         for row in self.rows[y : y + height]:
             row[3 * x : 3 * x + len(line)] = line
 
     def hatch(self, x: int, y: int, width: int, height: int, lines: list[bytes]) -> None:
-        """Diagonal lines that continue from rectangle to rectangle."""
+        """Fills a rectangle with diagonal lines, which continue in adjacent rectangles."""
         for py in range(y, y + height):
             self.rows[py][3 * x : 3 * (x + width)] = lines[py % len(lines)][3 * x : 3 * (x + width)]
 
     def hatching(self, color: Rgb, paper: Rgb, every: int) -> list[bytes]:
-        """The argument of `hatch`: one line as wide as the canvas for each of `every` rows, then repeated."""
+        """The `lines` of `hatch`: `every` lines as wide as the canvas, which repeat from top to bottom."""
         piece = bytes(color) * 2 + bytes(paper) * (every - 2)
         line = piece * (self.width // every + 2)
         return [line[3 * shift : 3 * (shift + self.width)] for shift in range(every)]

@@ -1,7 +1,7 @@
 """The layout of a picture of weights. SVG and PNG are two ways to draw the same figure.
 
-Lengths are CSS pixels. A cell's sides are multiples of half a pixel, so that a PNG of twice that resolution has whole
-pixels for each.
+Lengths are CSS pixels. A cell's sides are multiples of half a pixel, so that they are whole pixels in a PNG of twice
+that resolution.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _LARGEST_PANEL = 576.0
 _LARGEST_CELL, _CELL_FOR_NUMBERS, _CELL_FOR_CROSS = 30.0, 26.0, 9.0
 _GAP, _MARGIN = 20.0, 12.0
 _LABEL, _SMALL, _HEAD, _TITLE = 11.0, 10.0, 12.0, 15.0  # sizes of text
-_ROWS_APART, _COLUMNS_APART, _SOME_APART = 12.0, 14.0, 18.0  # between labels: of all rows, of all columns, of some
+# The least distance between labels: of all rows, of all columns, and where only some are labelled.
+_ROWS_APART, _COLUMNS_APART, _SOME_APART = 12.0, 14.0, 18.0
 _MOST_RECTANGLES = 4096  # maximum number of cells drawn one by one, with a tooltip each; more become an image
 _MOST_PIXELS = 1 << 21  # of all images in total
 _LONGEST_TITLE = 80  # columns

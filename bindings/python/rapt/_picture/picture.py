@@ -35,8 +35,8 @@ class Picture:
     def png(self):
         """A PNG file, with two pixels per CSS pixel.
 
-        It is drawn with a small built-in font, which has ASCII and ASCII letters with diacritics. A token with any
-        other character is shown as its number. HTML and SVG support all of Unicode.
+        It is drawn with a small built-in font, which has ASCII, some symbols, and ASCII letters with diacritics. A
+        token with any other character is shown as its number. HTML and SVG support all of Unicode.
         """
         return raster.draw(self._figure, self._theme or heat.LIGHT)
 
@@ -111,7 +111,7 @@ def show(
         batch: the batch row, if there is a batch.
         title: the title of the whole picture.
         largest: the weight with the last colour, the same for all heads. Default: 1, or the largest weight if that is
-            below one half.
+            below one half or above 1.
         scale: "linear", or "log": four decades down from `largest`, for rows with one weight far above the others.
         theme: "light" or "dark". "auto": follows the page in HTML, light elsewhere.
 
@@ -200,7 +200,7 @@ def _plane(numbers: reading.Numbers, index: tuple[int, ...]) -> list[reading.Row
 
 
 def _largest(planes: list[list[reading.Row]]) -> float:
-    """The end of the scale: 1, or the largest weight if all are below one half."""
+    """The end of the scale: 1, or the largest weight if that is below one half or above 1."""
     most = 0.0
     for row in (row for plane in planes for row in plane):
         finite = row if math.isfinite(sum(row)) else [weight for weight in row if math.isfinite(weight)]

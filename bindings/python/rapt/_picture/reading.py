@@ -1,4 +1,4 @@
-"""Reads weights from any array: through its address, its buffer, or number by number. Imports nothing for that."""
+"""Reads weights from any array: through its address, its buffer, or number by number. Imports no array library."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FLOATS = "float32, float64, float16 and bfloat16"
 
 
 def read(weights) -> Numbers:
-    """Anything with `__array_interface__`, `__dlpack__` or the buffer protocol, or nested lists."""
+    """Reads anything with `__array_interface__`, `__dlpack__` or the buffer protocol, or nested lists."""
     if hasattr(weights, "detach"):  # PyTorch refuses to export tensors that require gradients
         weights = weights.detach()
     if hasattr(weights, "__array_interface__"):
@@ -63,7 +63,7 @@ def _from_memory(memory: _Memory, owner) -> Numbers:
     size = 2 if memory.code == "bf16" else struct.calcsize("=" + memory.code)
     unpack = _unpacker(memory.code, memory.order, count)
 
-    def row(*index: int, owner=owner) -> Row:  # the owner lives until this function returns
+    def row(*index: int, owner=owner) -> Row:  # the owner lives as long as this function
         start = memory.address + sum(i * stride for i, stride in zip(index, memory.strides))
         if step == size or count == 1:
             return unpack(ctypes.string_at(start, count * size))
@@ -106,7 +106,7 @@ def _integers(address: int, count: int) -> tuple[int, ...]:
 def _from_dlpack(weights) -> Numbers:
     try:
         device = int(weights.__dlpack_device__()[0])
-        # Frees its data when it is destroyed, unless a consumer has taken it.
+        # The capsule frees the data when it is destroyed, unless a consumer has taken the data.
         capsule = weights.__dlpack__() if device in _CPU else None
     except Exception as refused:  # the exception's type depends on the library
         raise ValueError(f"show: weights cannot be read: {refused}") from refused

@@ -65,7 +65,7 @@ class Attention(OpRun):
             lengths = nonpad_kv_seqlen.reshape(-1)
             offset = (lengths - query.shape[2]).tolist()
             if wanted and qk_matmul_output_mode < 2:
-                # Keys past a length are never read; but these two outputs show their scores.
+                # Keys past a length are never read, but the outputs of modes 0 and 1 contain their scores.
                 masks.append(Mask.keep((np.arange(key.shape[2]) < lengths[:, None])[:, None, None, :]))
                 lengths = None
         window = _window(left_window_size, right_window_size)

@@ -89,7 +89,7 @@ bool LayerArguments::sizes(Sizes& to) const {
   to.queries = query_.size(to.batched ? 1 - batch : 0);
   to.keys = key.size(to.batched ? 1 - batch : 0);
   if (cache_ != nullptr) {
-    // Without the GIL: the holder of the mutex may be waiting for it.
+    // Without the GIL: the holder of the mutex may be waiting for the GIL.
     const nb::gil_scoped_release unlocked;
     const std::scoped_lock held(cache_->mutex);
     std::int64_t longest = 0;

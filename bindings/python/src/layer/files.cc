@@ -74,7 +74,7 @@ void save(const Layer& self, const std::string& path, nb::handle options) {
   self.shared->layer.save(path, how);
 }
 
-// Names and copies.
+// The names of the tensors, with copies of their data.
 nb::list state_dict(const Layer& self, nb::handle options, nb::handle library) {
   const SaveOptions how = save_options("state_dict", options);
   const Library kind = library_named(library, {"state_dict", "library"});

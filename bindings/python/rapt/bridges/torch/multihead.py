@@ -119,7 +119,7 @@ class Masks:
 
     @staticmethod
     def _kept(mask: Tensor) -> Tensor:
-        """In a layer's bool mask, True means hidden."""
+        """The mask with True for a seen key: in a layer's bool mask, True means hidden."""
         if mask.dtype == torch.bool:
             return mask.logical_not()
         if not mask.is_floating_point():
@@ -234,8 +234,8 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
         return (out.transpose(0, 1) if turned else out), weights
 
     def _nested(self, x: Tensor) -> Tensor:
-        """Self-attention of a nested tensor: in evaluation, torch.nn.TransformerEncoder converts padded tokens to
-        one."""
+        """Self-attention of a nested tensor, to which torch.nn.TransformerEncoder converts padded tokens in
+        evaluation."""
         lengths = torch.tensor([tokens.shape[0] for tokens in x.unbind()])
         padded = x.to_padded_tensor(0.0)
         hidden = torch.arange(padded.shape[1]) >= lengths[:, None]

@@ -1,8 +1,8 @@
 """Attention as PyTorch operators, rapt::attention and rapt::attention_backward, for compilers and autograd.
 
 Tensors have four dimensions here: query (B, Hq, Lq, D), key (B, Hkv, Lk, D), value (B, Hkv, Lk, Dv). The two masks
-broadcast to (B, Hq, Lq, Lk); a bool one is True where a key is seen, another one is added. sinks is (Hq). What may
-change from call to call of a compiled model is a tensor, read when the operator runs: the seed of dropout, alignment
+broadcast to (B, Hq, Lq, Lk); a bool mask is True where a key is seen, a float mask is added. sinks is (Hq). Values that
+may change between calls of a compiled model are tensors, read when the operator runs: the seed of dropout, alignment
 (the position of query 0 among the keys; None: 0) and key_lengths, (B). left and right are the window, None for no
 limit. `weights` is "none", "mean" or "per_head".
 """
@@ -60,7 +60,7 @@ def _options(
         position = "top_left" if alignment is None else int(alignment)
     lengths = None if key_lengths is None else key_lengths.tolist()
     dropout = None if seed is None else (dropout_p, int(seed))
-    threads = min(torch.get_num_threads(), _rapt.thread_count())  # as many as both libraries are allowed
+    threads = min(torch.get_num_threads(), _rapt.thread_count())  # the lower of the two libraries' limits
     return Options(
         mask=masks or None, scale=scale, softcap=softcap, causal=is_causal, window=window, alignment=position,
         key_lengths=lengths, sinks=None if sinks is None else _lent(sinks), dropout=dropout, threads=threads,
@@ -169,9 +169,9 @@ def _keep(ctx: Any, inputs: tuple, output: tuple[Tensor, Any, Any]) -> None:
 def _gradients(
     ctx: Any, dout: Tensor | None, dlse: Tensor | None, dweights: Tensor | None, call: Any, by_rapt: Any
 ) -> tuple:
-    """One gradient for each input of attention; None if it has none or none is requested.
+    """One gradient for each input of attention; None for an input without a gradient or without a request for it.
 
-    `call` computes them if `by_rapt` says so of the upstream gradients; otherwise PyTorch's operators do.
+    `call` computes them if `by_rapt` accepts the upstream gradients; otherwise PyTorch's operators do.
     """
     *inputs, out, lse = ctx.saved_tensors
     wanted = [*ctx.needs_input_grad[:_DIFFERENTIABLE]]
@@ -212,8 +212,8 @@ torch.library.register_autograd("rapt::attention_backward", _no_second, lib=_lib
 
 
 def _all_plain(tensors: Sequence[Tensor | None]) -> bool:
-    """Whether rapt can read the tensors. Batched gradients (is_grads_batched) look plain, and are not batched in vmap's
-    sense."""
+    """Whether rapt can read the tensors. Gradients batched by is_grads_batched look plain and belong to no vmap level,
+    so they are recognized separately."""
     return all(x is None or plain(x) and not torch._C._functorch.is_legacy_batchedtensor(x) for x in tensors)
 
 
@@ -233,8 +233,8 @@ class Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, dout: Tensor | None, dlse: Tensor | None, dweights: Tensor | None) -> tuple:
-        """The requested gradients, one for each argument. Compilers take the operator and never come here, so whether
-        one is active, perhaps in another thread, does not matter."""
+        """The requested gradients, one for each argument. Compilers use the operator instead of this class, so
+        whether one is active, perhaps in another thread, does not matter."""
         return _gradients(ctx, dout, dlse, dweights, _attention_backward, _once_and_plain)
 
 
@@ -242,7 +242,7 @@ class Attention(torch.autograd.Function):
 
 
 def _refuse_tangents(tensors: Sequence[Tensor]) -> None:
-    """Raises an error: forward-mode gradients would be lost silently."""
+    """Raises an error for tensors with forward-mode tangents, which would be lost silently."""
     if torch.compiler.is_compiling() or torch.autograd.forward_ad._current_level < 0:
         return
     if any(torch.autograd.forward_ad.unpack_dual(x).tangent is not None for x in tensors):

@@ -10,9 +10,9 @@ def seen_by_position(
     queries: int, keys: int, is_causal: bool, left: int | None, right: int | None, alignment: Tensor | None,
     key_lengths: Tensor | None,
 ) -> Tensor | None:  # fmt: skip
-    """The meaning of these arguments of rapt::attention as a mask (Lq, Lk), or (B, 1, Lq, Lk) with key_lengths.
+    """The mask that these arguments of rapt::attention describe: (Lq, Lk), or (B, 1, Lq, Lk) with key_lengths.
 
-    True where a key is seen. None: everywhere.
+    True where a key is seen. None: all keys are seen.
     """
     device = next((x.device for x in (alignment, key_lengths) if x is not None), None)
     key = torch.arange(keys, device=device)

@@ -68,7 +68,7 @@ def _why_not_plain(x: Tensor) -> str:
 
 
 def _both_allowed() -> bool:
-    """Whether PyTorch may choose its kernel, when the call is compiled."""
+    """Whether both kernels are allowed. A compiler takes the result as a constant."""
     return _flash_allowed() and _math_allowed()
 
 

@@ -33,7 +33,7 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.count = Count()
-        self.aside = 0  # PyTorch's calls in progress: the calls they make go to PyTorch too
+        self.aside = 0  # calls in progress that PyTorch computes; calls inside them go to PyTorch too
 
 
 everywhere = Count()
@@ -62,7 +62,7 @@ def _routed(theirs: Callable[..., Any], ours: Callable[..., Any], name: str) -> 
             try:
                 return ours(*args, **kwargs)
             except (ValueError, TypeError, RuntimeError, AttributeError):
-                reason = _why_refused(args, kwargs)  # nothing was computed; PyTorch computes it, or fails
+                reason = _why_refused(args, kwargs)  # nothing was computed; PyTorch computes the call, or fails
         if torch.compiler.is_compiling():
             return theirs(*args, **kwargs)
         count_pytorch(reason)
@@ -106,9 +106,9 @@ def _compile_as(function: Callable[..., Any], theirs: Callable[..., Any]) -> Non
 
 
 def _fastpath(theirs: Callable[[], bool]) -> Callable[[], bool]:
-    """In evaluation, PyTorch's layers bypass the functions unless this reports that the fast path is off.
+    """In evaluation, PyTorch's layers bypass the functions unless get_fastpath_enabled reports that it is off.
 
-    It reports that for tensors that rapt can read. For others it reports the user's setting, because nested tensors
+    Ours reports that for tensors that rapt can read. For others it reports the user's setting, because nested tensors
     require the fast path.
     """
 
@@ -118,7 +118,7 @@ def _fastpath(theirs: Callable[[], bool]) -> Callable[[], bool]:
             return theirs()
         if torch.compiler.is_compiling():
             return False
-        layer = sys._getframe(1).f_locals  # the caller passes no arguments
+        layer = sys._getframe(1).f_locals  # the caller, a layer, passes no arguments
         x = layer.get("query", layer.get("src"))
         return (not isinstance(x, Tensor) or why_not((x,), {}, False) is not None) and theirs()
 
@@ -129,7 +129,7 @@ def _fastpath(theirs: Callable[[], bool]) -> Callable[[], bool]:
 def _bias_function(theirs: Any) -> Any:
     """CausalBias.__torch_function__, which compares with the current functions of torch.nn.functional.
 
-    A program that imported PyTorch's function by name calls it while ours is installed.
+    A program that imported PyTorch's function by name calls that function while ours is installed.
     """
 
     def __torch_function__(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -220,7 +220,7 @@ class _Places:
         self._replaced = []
         for owner, name in self._seen:
             theirs = self._theirs(vars(owner)[name])
-            if theirs is not None:  # otherwise it is a wrapper of ours, which then calls PyTorch's
+            if theirs is not None:  # otherwise somebody wrapped our function, which then calls PyTorch's
                 setattr(owner, name, theirs)
         if self._bias_import in sys.meta_path:
             sys.meta_path.remove(self._bias_import)

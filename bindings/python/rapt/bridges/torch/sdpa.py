@@ -34,7 +34,7 @@ def sdpa(
     query:       (..., Hq, Lq, D)
     key, value:  (..., Hkv, Lk, D) and (..., Hkv, Lk, Dv). Leading dimensions, heads among them, broadcast
     attn_mask:   broadcasts to (..., Hq, Lq, Lk). Bool: True where a key is seen. Float: added to the scores
-    dropout_p:   the rate at which weights are dropped. torch.manual_seed decides which
+    dropout_p:   the rate at which weights are dropped; torch.manual_seed determines which ones
     is_causal:   query i sees keys 0 to i, whatever the lengths are
     scale:       None: 1 / sqrt(D)
     enable_gqa:  Hq may be a multiple of Hkv: query head h reads key head h // (Hq // Hkv)
@@ -154,7 +154,7 @@ def _flat(x: Tensor, batch: tuple[int, ...]) -> Tensor:
 
 
 def _with_heads(x: Tensor, heads: int) -> Tensor:
-    """Expands x to `heads` heads by repeating each of its heads (repeat_interleave). A view if there is only one."""
+    """Expands x to `heads` heads by repeating each of its heads (repeat_interleave). A view if x has one head."""
     own = x.shape[-3]
     if own == heads:
         return x

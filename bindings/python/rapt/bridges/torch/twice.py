@@ -53,7 +53,7 @@ def differentiable_gradients(
     """The gradients of rapt::attention, computed by PyTorch's operators, with a graph if gradients are recorded.
 
     All weights are in memory at once, (B, Hq, Lq, Lk), unlike in rapt's own backward, and computed in f32 for 16-bit
-    inputs. A NaN in a key or value that only some queries see makes the gradients of all of them NaN, as in PyTorch.
+    inputs. A NaN in a key or value that only some queries see makes the gradients of all queries NaN, as in PyTorch.
     """
     query, key, value, attn_mask, key_mask, sinks, seed, alignment, key_lengths = inputs
     dropout_p, is_causal, scale, kind, softcap, left, right = options
@@ -61,7 +61,7 @@ def differentiable_gradients(
     with torch.enable_grad():
         groups = query.shape[1] // max(key.shape[1], 1)
         keys, values = (x.repeat_interleave(groups, 1) if groups > 1 else x for x in (key, value))
-        # The inputs may have several types, and are added up in the widest, at least f32. Autograd converts back.
+        # The inputs may have several types; sums are in the widest of them, at least f32. Autograd converts back.
         wide = torch.float64 if torch.float64 in (query.dtype, key.dtype, value.dtype) else torch.float32
         queries, keys, values = query.to(wide), keys.to(wide), values.to(wide)
         attn_mask, key_mask, sinks = (

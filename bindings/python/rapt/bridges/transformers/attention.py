@@ -78,7 +78,7 @@ def _masks(module, query, key, mask, is_causal, sliding_window):
 
 
 def _parts(mask):
-    """The same for a StructuredMask."""
+    """(at most one mask, options) for a StructuredMask."""
     if mask.is_read:
         return (matrix_of(mask),), {}
     pattern = mask.pattern

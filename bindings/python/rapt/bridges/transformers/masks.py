@@ -82,7 +82,7 @@ class StructuredMask(torch.Tensor):
 
     def __tensor_flatten__(self):
         names = ["alignment", "key_lengths", "key_mask"]
-        if type(self.alignment) is torch.Tensor:  # a compiler traces the matrix by itself
+        if type(self.alignment) is torch.Tensor:  # otherwise a compiler is tracing, and traces the matrix by itself
             names.append("matrix")
         return [name for name in names if getattr(self, name) is not None], self.pattern
 
