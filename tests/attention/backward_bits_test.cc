@@ -20,7 +20,7 @@ using cases::CaseSpec;
 class BackwardBits : public EveryInstructionSet {};
 RAPT_ON_EVERY_INSTRUCTION_SET(BackwardBits);
 
-// Three chunks of keys, several tiles of rows, groups of heads, and each option combined with others.
+// Calls that cover several chunks of keys, several tiles of rows, groups of heads, and combinations of options.
 std::vector<CaseSpec> settings(std::int64_t batch, std::int64_t queries, std::int64_t keys) {
   return settings_of_many_heads(
       batch, queries, keys,

@@ -24,7 +24,7 @@ std::vector<std::string> ways_to_compute() {
   return ways;
 }
 
-// (1, 2, 3, 4) inputs whose query 1 must see no key; the others see all keys, or some.
+// (1, 2, 3, 4) inputs whose query 1 must see no key. WayToHide::blind lists it and the others that see none.
 struct Setting {
   Tensor query{{1, 2, 3, 4}, DType::f64}, key{{1, 2, 3, 4}, DType::f64}, value{{1, 2, 3, 4}, DType::f64};
   Tensor hide_row{{3, 3}, DType::boolean}, see_row{{3, 3}, DType::boolean}, add_row{{3, 3}, DType::f64};

@@ -104,7 +104,7 @@ def layout(include, compiler, scratch, update):
 
 
 def dlpack(include, compiler, scratch):
-    """Compiles rapt.h after <dlpack/dlpack.h>: its tensors must have the layout of ours."""
+    """Compiles rapt.h after <dlpack/dlpack.h>, whose tensors must have the layout of rapt.h's own."""
     found = subprocess.run([compiler, "-E", "-x", "c", "-"], input="#include <dlpack/dlpack.h>\n", capture_output=True,
                            text=True)
     if found.returncode != 0:

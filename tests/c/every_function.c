@@ -210,8 +210,8 @@ static void cache(void) {
 
 // ---------------------------------------------------------------- layer
 
-// The projections of q and k are zeros, and those of v and the output are ones, so out is the mean of the tokens plus
-// the bias.
+// The projections of q and k are zero, and those of v and the output are the identity, so out is the mean of the tokens
+// plus the bias.
 static rapt_layer* layer_of_means(void) {
   rapt_rotary_options rotary;
   GOOD(rapt_rotary_options_init(&rotary, sizeof rotary));

@@ -1,6 +1,6 @@
 """Checks the table of options against headers, stubs, a help text and a page, each read as text.
 
-Every wrong_in_… takes the table, as `rapt options --json` prints it, and such a text, and returns its errors.
+Every wrong_in_… takes the table, as `rapt options --json` prints it, and one such text, and returns the errors.
 tests/project/options_test.py runs them.
 """
 

@@ -1,5 +1,5 @@
-// C++ arguments as a C program would represent them. Written independently of bindings/c, so that an error there is not
-// repeated here.
+// C++ arguments as a C program would represent them. Written independently of bindings/c (except for windows), so that
+// an error there is not repeated here.
 #pragma once
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 
 namespace rapt::test {
 
-// The result of a note's forward.
+// The results of a note's attention: the combined heads, before the output projection, and the weights.
 struct Attended {
   Tensor memory;   // (B, Lq, E)
   Tensor weights;  // (B, H, Lq, Lk)
