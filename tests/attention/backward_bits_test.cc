@@ -166,8 +166,8 @@ TEST_P(BackwardBits, ForARowAloneAndInsideABatchOfEight) {
   }
 }
 
-// Gradients that are summed over the batch have the same bits if eight calls of one row, as with micro-batches, are
-// added up in order.
+// Gradients that are summed over the batch have the same bits as the sum, in order, of the gradients of eight calls
+// with one row each, as with micro-batches.
 TEST_P(BackwardBits, ForABatchOfEightAndItsRowsAddedUpInOrder) {
   for (const CaseSpec& spec : settings(8, 60, 290)) {
     const Case test(spec);

@@ -93,7 +93,7 @@ TEST(DropoutStatistics, SeeWhatIsNotIndependent) {
 constexpr std::int64_t kBatch = 4, kHeads = 6, kKvHeads = 2, kGroup = kHeads / kKvHeads, kQueries = 40, kKeys = 300;
 constexpr double kRate = 0.3;
 
-// A 1 in column `column(i)` of row i, for each of (B, H).
+// A tensor with a 1 in column `column(h, i)` of row i of each head h, and zeros elsewhere.
 template <class Column>
 Tensor one_hot(std::int64_t heads, std::int64_t rows, std::int64_t columns, const Column& column) {
   Tensor tensor({kBatch, heads, rows, columns});

@@ -1,4 +1,4 @@
-// Every gradient against central finite differences of forward.
+// Compares every gradient with central finite differences of forward.
 #include <cmath>
 #include <deque>
 

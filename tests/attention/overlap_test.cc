@@ -1,4 +1,4 @@
-// Whether two tensors share memory, compared with a list of all their bytes; and which overlaps a call allows.
+// Whether two tensors overlap is compared with lists of all their bytes. Calls accept slices of one tensor.
 #include "attention/overlap.h"
 
 #include <bit>
@@ -33,7 +33,7 @@ std::set<std::uintptr_t> all_bytes(const ConstTensorView& tensor) {
   return bytes;
 }
 
-// Strides that nest, that do not nest, that are negative, and that are 0, in all types, at any byte.
+// Tries strides that nest, do not nest, are negative or are 0, in several types, starting at any byte.
 TEST(Overlap, IsWhatAListOfAllBytesSays) {
   constexpr DType kTypes[] = {DType::f32, DType::f64, DType::bf16, DType::boolean};
   std::vector<std::byte> memory(1 << 15);

@@ -6,9 +6,9 @@
     abi.py symbols INCLUDE LIBRARY                whether a library exports what the headers declare, and nothing else
     abi.py used INCLUDE OBJECT                    whether an object file calls every function
 
-A compiled program runs with a newer library only if abi.txt changed in nothing but new fields at the end of a struct
-and new functions. After such a change, `abi.py layout … --update` updates the file; after any other change, the soname
-must change too.
+A compiled program runs with a newer library only if abi.txt has changed by new functions and by new fields at the end of
+structs alone. After such a change, `abi.py layout … --update` updates the file; after any other change, the soname must
+change too.
 """
 
 import pathlib

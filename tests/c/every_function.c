@@ -104,7 +104,7 @@ static void attention(void) {
   EXPECT(near(lse_memory[0], 0) && near(lse_memory[2], log(3.0)));
   EXPECT(near(weights_memory[1], 0) && near(weights_memory[3], 0.5) && near(weights_memory[8], 1.0 / 3));
 
-  // A key that a mask drops, with the caller's memory and the caller's pool.
+  // The next call has a mask that drops key 1, the caller's workspace and the caller's pool.
   unsigned char hidden[3] = {0, 1, 0};
   int64_t of_keys[4] = {1, 1, 1, 3};
   const DLTensor drop = {hidden, {kDLCPU, 0}, 4, {kDLBool, 8, 1}, of_keys, NULL, 0};

@@ -142,7 +142,7 @@ class Run(file_case.Files):
         self.assertEqual(weights[2 * 5 : 2 * 5 + 1], [0.0])
 
     def test_a_mask_may_fill_instead_of_hiding(self):
-        # masked_fill(mask == 0, -1e9): a row that is filled completely attends uniformly. Masked, it has weights of 0.
+        # masked_fill(mask == 0, -1e9): a filled row attends uniformly; a masked row has weights of 0.
         keep = [False] * 5 + [j < 2 for _ in range(4) for j in range(5)]
         self.write("keep.npy", arrays.npy((5, 5), keep, "b1"))
         self.write("drop.npy", arrays.npy((5, 5), [not seen for seen in keep], "b1"))

@@ -1,4 +1,4 @@
-// The tensor core of the emulated block: the products of a warp by the model of its arithmetic.
+// The tensor core of the emulated block: computes the products of a warp by the model of the tensor core's arithmetic.
 
 #include <array>
 #include <cstring>

@@ -64,7 +64,7 @@ TEST(MultiHeadAttention, SelfAttentionIsTheSameTensorThreeTimes) {
   const Tensor x = numbers("x", {3, 37, 24}), copy_of_x = x.clone(), another = x.clone();
   const Tensor out = layer.forward(x, causal()).out;
   EXPECT_TRUE(same_bits(layer.forward(x, x, x, causal()).out, out));
-  EXPECT_TRUE(same_bits(layer.forward(x, copy_of_x, {}, causal()).out, out));       // key and value are one
+  EXPECT_TRUE(same_bits(layer.forward(x, copy_of_x, {}, causal()).out, out));       // key and value are one tensor
   EXPECT_TRUE(same_bits(layer.forward(x, copy_of_x, another, causal()).out, out));  // three products
 }
 

@@ -39,7 +39,7 @@ class NoteRun {
   DType dtype_;
 };
 
-// split_heads(out), attention, and combine_heads back, on q, k and v of (B, H, L, D).
+// Attention on q, k and v of (B, H, L, D). The output is written to (B, L, E) memory, through split_heads.
 Attended attend(const ConstTensorView& q, const ConstTensorView& k, const ConstTensorView& v,
                 const AttentionOptions& options = {});
 
