@@ -1,4 +1,4 @@
-"""Your data: how the view shows heads, what it saves, its accessibility, and its speed."""
+"""Tests Your data: how the view shows heads, what it saves, its accessibility, and its speed."""
 
 import json
 import re

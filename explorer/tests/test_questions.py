@@ -1,4 +1,4 @@
-"""Questions: every exhibit, in both languages, with each setting of its switches, against the native engine."""
+"""Compares every exhibit of Questions with the native engine, in both languages and with each of its settings."""
 
 import pytest
 from accessibility import serious_violations

@@ -1,4 +1,4 @@
-// A row that sees no key: output 0, weights 0, lse −inf, gradients 0, with every way to mask keys.
+// A row that sees no key has output 0, weights 0, lse −inf and gradients 0, with every way to mask keys.
 #include <cmath>
 #include <functional>
 #include <string>

@@ -1,4 +1,4 @@
-// Memory beyond inputs and outputs: O(L) for any mask, tested with up to 131072 queries and keys of one head.
+// Memory beyond inputs and outputs is O(L) for any mask. The tests use up to 131072 queries and keys of one head.
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -75,7 +75,8 @@ TEST_P(Memory, GrowsNoFasterThanTheLength) {
   EXPECT_LE(bytes_for(16384), 4 * bytes_for(4096) + kMiB);
 }
 
-// Backward: besides the memory of each thread, three numbers per row, and dq in f32 if its tensor has a narrower type.
+// Backward takes, besides the memory of each thread, three numbers per row, and dq in f32 if its tensor has a narrower
+// type.
 TEST_P(Memory, OfALongBackwardIsWithinItsBound) {
   for (const DType type : {DType::f32, DType::bf16}) {
     const Tensor query({1, 1, kLength, kSize}, type), key({1, 1, kLength, kSize}, type);

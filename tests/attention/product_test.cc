@@ -1,5 +1,5 @@
-// The packed matrix product: close to the reference for any shape, type and stride, and with the same bits whatever
-// surrounds a row.
+// The packed matrix product is close to the reference for any shape, type and stride, and a row has the same bits
+// whatever surrounds it.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

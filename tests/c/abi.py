@@ -6,8 +6,8 @@
     abi.py symbols INCLUDE LIBRARY                whether a library exports what the headers declare, and nothing else
     abi.py used INCLUDE OBJECT                    whether an object file calls every function
 
-A compiled program runs with a newer library only if abi.txt has changed by new functions and by new fields at the end of
-structs alone. After such a change, `abi.py layout … --update` updates the file; after any other change, the soname must
+A compiled program runs with a newer library only if all changes of abi.txt are new functions or new fields at the end
+of a struct. After such a change, `abi.py layout … --update` updates the file; after any other change, the soname must
 change too.
 """
 

@@ -1,4 +1,4 @@
-// Every function of rapt.h, called from C99, with inputs whose results can be computed by hand. Scores are equal
+// Calls every function of rapt.h from C99, with inputs whose results can be computed by hand. Scores are equal
 // wherever possible, so that outputs are means.
 //   every_function FOLDER     writes its files there
 #include <math.h>

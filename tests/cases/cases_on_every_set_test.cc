@@ -1,5 +1,5 @@
-// The case list and random cases on every instruction set of this machine. The expected result, which the slow
-// reference engine computes, is computed once per case and compared with every set.
+// Runs the case list and random cases on every instruction set of this machine. The slow reference engine computes the
+// expected result once per case; every set is compared with it.
 #include <cstdlib>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Every instruction set of this machine: PyTorch's results, and non-finite inputs.
+// Tests every instruction set of this machine with PyTorch's results and with non-finite inputs.
 #include <cmath>
 #include <limits>
 

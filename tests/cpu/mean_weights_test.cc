@@ -126,7 +126,7 @@ TEST_P(MeanWeights, KeptAndComputedAgainHaveTheSameBitsForChosenHeads) {
   }
 }
 
-// Weights are recomputed for parts with few queries, and kept for the whole.
+// Weights are recomputed for parts with few queries, and kept for the whole call.
 TEST_P(MeanWeights, HaveTheSameBitsForQueriesCutIntoSeveralCalls) {
   for (const CaseSpec& spec : settings(1, 300, 700)) {
     const cases::Case test(spec);

@@ -1,4 +1,4 @@
-// The exhibits: complete in both languages and with every setting.
+// The exhibits are complete in both languages and with every setting.
 #include <cmath>
 #include <string>
 #include <vector>

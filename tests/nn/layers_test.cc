@@ -1,5 +1,5 @@
-// The operations of a small transformer and their gradients: compared with PyTorch's results, and with the same bits
-// however a call is split.
+// The operations of a small transformer and their gradients are compared with PyTorch's results, and must have the same
+// bits however a call is split.
 #include "rapt/layers.h"
 
 #include <cmath>

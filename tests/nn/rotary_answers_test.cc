@@ -1,5 +1,5 @@
-// The rotary embedding against other implementations: frequencies and rotations of transformers, and ONNX's operator.
-// tests/data/make_rotary.py describes how their results were computed.
+// Compares the rotary embedding with other implementations: frequencies and rotations of transformers, and ONNX's
+// operator. tests/data/make_rotary.py describes how their results were computed.
 #include <cmath>
 #include <map>
 #include <string>
