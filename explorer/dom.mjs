@@ -22,7 +22,7 @@ export function svg(tag, attributes = {}, ...children) {
   return make(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** Text in which `code` is enclosed in backticks. */
+/** Splits a text into nodes: parts between backticks become <code> elements. */
 export function rich(text) {
   return text.split('`').map((part, n) => (n % 2 === 1 ? h('code', {}, part) : part));
 }

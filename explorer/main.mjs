@@ -1,12 +1,13 @@
-// The page: four views in four tabs, a language, a theme, and a URL hash that stores all of them.
+// The page: four views in four tabs, in two languages and two themes. The URL hash stores the view, its state and the
+// language.
 //
 // A view is {mount(root, app)}: it draws into `root` and returns {update(state), unmount()}. `app` offers:
 //   app.say(key, …)      a sentence from strings.mjs        app.lang          'en' or 'zh'
 //   app.engine           the engine (engine.mjs)            app.announce(t)   announces to screen readers, politely
 //   app.state            the view's state in the URL        app.change({…})   changes it, without a redraw
-//       with {unasked: true}, only in copied links: changing the URL while the user goes back would undo that
-//   app.go(view, state)  opens another view                 app.busy(promise, words)  a progress bar after half a
-// second
+//       with {unasked: true}, only in copied links: changing the URL while the user goes back would cancel going back
+//   app.go(view, state)  opens another view
+//   app.busy(promise, words)   shows a progress bar if the promise takes longer than half a second
 import {data} from './data/view.mjs';
 import {h} from './dom.mjs';
 import {startEngine} from './engine.mjs';

@@ -3,7 +3,7 @@
 import {h} from './dom.mjs';
 import {css, GROUPS, inkOn, numberColor, weightColor} from './paint.mjs';
 
-/** Formats a number: 1.20, −inf, and × for a masked score. */
+/** Formats a number: 1.20, −∞ (a masked score), ∞ or NaN. */
 export function written(value, decimals = 2) {
   if (value === null || value === '-inf' || value === -Infinity) return '−∞';
   if (value === 'inf' || value === Infinity) return '∞';
@@ -26,8 +26,8 @@ function colors(value, {paint, largest, group}) {
 
 /**
  * {title, rows, columns, values: [[…]], paint: 'weight' | 'number' | 'group' | 'none', groups?: [[…]], legend?,
- *  decimals?, largest?, read(i, j) → sentence, point?(i, j) with i undefined when no cell is pointed at, mood?,
- * every?: a gap after that many columns}
+ *  decimals?, largest?, read?(i, j) → sentence, point?(i, j), announce?(sentence), mood?,
+ *  every?: the number of columns between two gaps}
  */
 export function matrix(options) {
   const {title, rows, columns, values, paint = 'number', decimals = 2, read, point, mood, every} = options;

@@ -19,7 +19,7 @@ export function weightColor(weight) {
   return mix(WEIGHT[below], WEIGHT[below + 1], place - below);
 }
 
-/** [red, green, blue] of a number; `largest` is the magnitude of the darkest colour. */
+/** [red, green, blue] of a number; magnitudes of `largest` and above have the darkest colour. */
 export function numberColor(number, largest) {
   const part = largest > 0 ? Math.min(1, Math.abs(number) / largest) : 0;
   return mix([247, 247, 247], number < 0 ? BELOW : ABOVE, part);
@@ -34,7 +34,7 @@ function luminance(color) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-/** Black or white, whichever has more contrast on it. */
+/** Black or white, whichever has more contrast on `color`. */
 export function inkOn(color) {
   return luminance(color) > 0.179 ? '#000' : '#fff';
 }
@@ -43,7 +43,7 @@ export function css(color) {
   return `rgb(${color.join(',')})`;
 }
 
-/** Paints values on a canvas, one pixel each; `logarithmic` makes small weights visible. */
+/** Paints values into an ImageData, one pixel each; `logarithmic` makes small weights visible. */
 export function paintWeights(image, values, logarithmic = false) {
   const pixels = image.data;
   for (let n = 0; n < values.length; ++n) {

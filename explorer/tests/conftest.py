@@ -1,4 +1,4 @@
-"""The page in a browser. A test fails if the page makes a request to the network, or logs an error to its console.
+"""The page in a browser. A test fails if the page makes a network request, or logs an error or a warning.
 
     RAPT_PAGE   the file that `make explorer` builds       RAPT   the command, for results of the native engine
 """
@@ -29,7 +29,7 @@ def browser():
         browser.close()
 
 
-# Delays every message to the engine by that many milliseconds.
+# Delays every message to a worker by %d milliseconds.
 SLOW = """
     const post = Worker.prototype.postMessage;
     Worker.prototype.postMessage = function(...message) { setTimeout(() => post.apply(this, message), %d); };
@@ -37,7 +37,7 @@ SLOW = """
 
 
 class Opened:
-    """Pages that a test opened, and their errors. `slow`: additional delay of the engine in milliseconds."""
+    """Pages that a test opened, and their errors. `slow`: the delay of each message to a worker, in milliseconds."""
 
     def __init__(self, browser):
         self.browser = browser
@@ -64,7 +64,7 @@ class Opened:
 
 
 def until(page, expression, seconds=30):
-    """Waits for JavaScript to be true. (Playwright's own wait evaluates a string, which the page forbids.)"""
+    """Waits until a JavaScript expression is true. (The page forbids eval, which wait_for_function uses.)"""
     deadline = time.monotonic() + seconds
     while not page.evaluate(expression):
         assert time.monotonic() < deadline, f"never true: {expression}"

@@ -55,7 +55,7 @@ def npz(compressed=True, **arrays):
 
 
 def drop(page, **files):
-    """Drops files on the page: drop(page, weights_npy=…) is weights.npy."""
+    """Loads files in the page; the keyword weights_npy stands for the name weights.npy."""
     page.set_input_files("#data-files", [
         {"name": re.sub(r"_(npy|npz|safetensors|txt)$", r".\1", name), "mimeType": "", "buffer": content}
         for name, content in files.items()])
@@ -77,7 +77,7 @@ def select(page, head):
 
 
 def read(page, query, key):
-    """The exact weight that the view reports, selected with the keyboard."""
+    """The exact weight that the view reports for a cell, which is selected with the keyboard."""
     page.focus(".data-canvas")
     for press in ["0", "Home", "PageUp", "PageUp", "PageUp", *["ArrowDown"] * query, *["ArrowRight"] * key]:
         page.keyboard.press(press)
@@ -86,7 +86,7 @@ def read(page, query, key):
 
 
 def check(page, weights, places=((0, 0, 0), (-1, 3, 1), (-1, -1, -1)), within=2e-6):
-    """Cells of (H, L, L), as the view shows them."""
+    """Compares cells of `weights`, (H, Lq, Lk), with what the view shows."""
     shown(page)
     assert page.inner_text(".data-alerts") == ""
     for head, query, key in places:
@@ -102,7 +102,7 @@ EMBED, LENGTH = 24, 11
 
 
 def layer_of(family):
-    """Tensors of a layer, and its q and k of (width, EMBED) with their biases."""
+    """The tensors of a layer, its query weight and bias, and its key weight and bias. Weights are (width, EMBED)."""
     wq, wk, wv, wo = (numbers(EMBED, EMBED, seed=n) / 3 for n in range(4))
     bq, bk, bv = (numbers(EMBED, seed=n) / 2 for n in range(4, 7))
     none = np.zeros(EMBED, np.float32)
@@ -135,7 +135,7 @@ def table(content):
     return rows[0][1:], [row[0] for row in rows[1:]], np.array([[float(each) for each in row[1:]] for row in rows[1:]])
 
 
-# The renderers' memory in MB: current and peak.
+# The peak and the current memory, in MB, of the renderer with the highest peak.
 def memory():
     largest = (0, 0)
     for status in pathlib.Path("/proc").glob("[0-9]*/status"):

@@ -1,4 +1,4 @@
-"""Your data: files of every kind, against weights that NumPy computes."""
+"""Tests Your data with files of every kind, against weights that NumPy computes."""
 
 import base64
 import json

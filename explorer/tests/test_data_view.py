@@ -1,4 +1,4 @@
-"""Your data: how the view shows heads, what it saves, its accessibility, and its speed."""
+"""Tests Your data: how the view shows heads, what it saves, its accessibility, and its speed."""
 
 import json
 import re
@@ -20,7 +20,7 @@ def test_labels_lines_and_a_locked_row(page_at):
     drop(page, weights_npy=npy(WEIGHTS[0]), labels_txt=" ".join(words).encode())
     shown(page)
     read(page, 2, 5)
-    assert page.inner_text(".data-reading").startswith("query 2 “w5” → key 5 “w5”")  # the last nine are queries
+    assert page.inner_text(".data-reading").startswith("query 2 “w5” → key 5 “w5”")  # the last nine are of queries
     page.keyboard.press("Enter")
     page.wait_for_selector(".data-top li")
     best = np.argsort(-WEIGHTS[0, 0, 2])[:10]

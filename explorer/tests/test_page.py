@@ -1,4 +1,4 @@
-"""The page as a whole: its size, how it starts, languages, themes, links."""
+"""Tests the page as a whole: its size, how it starts, languages, themes, links."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Questions: every exhibit, in both languages, with each setting of its switches, against the native engine."""
+"""Compares every exhibit of Questions with the native engine, in both languages and with each of its settings."""
 
 import pytest
 from accessibility import serious_violations
@@ -26,7 +26,7 @@ def expect_the_same(page, exhibit):
             if isinstance(value, str):
                 assert shown == value
             else:
-                # Half a unit of the last digit for rounding, and a little for a different libm.
+                # Allows half a unit of the last digit, for rounding, and a small relative error, for another libm.
                 assert abs(shown - value) <= 0.5001 * 10 ** -block["decimals"] + 1e-4 * abs(value)
     tables = [block for block in exhibit["blocks"] if block["kind"] == "table"]
     drawn = page.evaluate("""[...document.querySelectorAll('article > .scroll > table.plain')].map((table) =>

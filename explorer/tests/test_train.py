@@ -55,7 +55,7 @@ def test_one_step_pause_and_the_rate(page_at):
     assert page.inner_text(".status") == before
     page.locator("#rate").focus()
     page.keyboard.press("ArrowRight")
-    assert "rate=0.00355" in page.evaluate("location.hash")  # a step of a scale of powers of ten
+    assert "rate=0.00355" in page.evaluate("location.hash")  # one step of the logarithmic scale
     page.get_by_role("button", name="Start over").click()
     until(page, "document.querySelector('.status').textContent.startsWith('Step 0 ')")
 

@@ -27,7 +27,7 @@ def shown(values, decimals):
 
 
 def near(page_values, values, decimals):
-    """Equal as text, except for a last digit that may be rounded differently."""
+    """Checks that each number on the page is the value, rounded to `decimals` digits."""
     for page_row, row in zip(page_values, values, strict=True):
         for text, value in zip(page_row, row, strict=True):
             if value is None:
@@ -78,7 +78,7 @@ def test_a_number_says_what_made_it(page_at, rapt):
     assert abs(float(how.split("=")[-1].replace("−", "-")) - scores[2][4]) <= 0.0051
     assert page.locator("table[aria-label='q[0]'] .marked").count() == 6
     assert page.locator("table[aria-label='k[0]'] .marked").count() == 6
-    # The displayed sum is the sum of the marked products.
+    # The displayed products add up to the score.
     terms = how.split("=")[1].split("+")
     total = sum(float(a) * float(b) for a, b in (term.replace("−", "-").split("×") for term in terms))
     assert abs(total - scores[2][4]) < 0.1

@@ -1,8 +1,8 @@
-// The loss curve so far: each pixel column shows the mean over its steps.
+// The loss curve so far, drawn with at most 200 points: each is the mean over a range of steps.
 import {svg} from '../dom.mjs';
 
 const WIDTH = 420, HEIGHT = 260, LEFT = 34, BOTTOM = 34, TOP = 8, RIGHT = 8;
-const MOST = 4.5;  // slightly above the loss of a uniform guess among 64 letters
+const MOST = 4.5;  // slightly above log 64, the loss of a uniform guess among 64 letters
 
 export function lossChart(app) {
   const line = svg('polyline', {class: 'line line-0'});

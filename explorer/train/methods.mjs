@@ -4,7 +4,7 @@ const LOOK_EVERY = 80;  // milliseconds
 
 let run;  // {training, running, row, losses: of the steps since the last snapshot}
 
-// Positions at which the next token is predictable: the current token appeared before, followed by the same token.
+// Positions at which the next token is predictable: the current token appeared before, and the same token followed it.
 function knowable(tokens) {
   const places = [];
   for (let i = 1; i + 1 < tokens.length; ++i) {

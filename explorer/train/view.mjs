@@ -74,7 +74,7 @@ class TrainView {
     this.rateField.setAttribute('aria-valuetext', this.rate.toPrecision(2));
   }
 
-  // Start and step wait for this promise.
+  // Starting, stepping and changing a setting wait for the promise `begun`.
   begin() {
     this.begun = this.beginNow();
     this.heed(this.begun);

@@ -70,7 +70,7 @@ class Loop {
   std::vector<std::byte> workspace_;
 };
 
-// From 500 to 530 keys: crosses the edge of a chunk, and the point from which a second thread is used.
+// Counts allocations for 500 to 530 and for 1000 to 1030 keys: both ranges cross the edge of a chunk (512 and 1024).
 template <class Decode>
 std::int64_t allocations_of(const Decode& decode) {
   for (const std::int64_t length : {500, 530, 1030}) decode(length);  // threads start on first use
@@ -171,7 +171,8 @@ TEST_P(DecodeLoop, AllocatesNothingForAPromptWithMeanWeights) {
   EXPECT_EQ(allocation_count() - before, 0);
 }
 
-// Backward with all options, in every type, with and without forward's results.
+// Backward with a causal mask, softcap, sinks, a float mask and dropout, in every type, with and without forward's
+// results.
 TEST_P(DecodeLoop, AllocatesNothingInBackward) {
   constexpr std::int64_t kQueries = 300;
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {

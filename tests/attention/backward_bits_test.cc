@@ -20,7 +20,7 @@ using cases::CaseSpec;
 class BackwardBits : public EveryInstructionSet {};
 RAPT_ON_EVERY_INSTRUCTION_SET(BackwardBits);
 
-// Three chunks of keys, several tiles of rows, groups of heads, and each option combined with others.
+// Calls that cover several chunks of keys, several tiles of rows, groups of heads, and combinations of options.
 std::vector<CaseSpec> settings(std::int64_t batch, std::int64_t queries, std::int64_t keys) {
   return settings_of_many_heads(
       batch, queries, keys,
@@ -166,8 +166,8 @@ TEST_P(BackwardBits, ForARowAloneAndInsideABatchOfEight) {
   }
 }
 
-// Gradients that are summed over the batch have the same bits if eight calls of one row, as with micro-batches, are
-// added up in order.
+// Gradients that are summed over the batch have the same bits as the sum, in order, of the gradients of eight calls
+// with one row each, as with micro-batches.
 TEST_P(BackwardBits, ForABatchOfEightAndItsRowsAddedUpInOrder) {
   for (const CaseSpec& spec : settings(8, 60, 290)) {
     const Case test(spec);

@@ -26,7 +26,7 @@ class Concurrency : public EveryInstructionSet {
 };
 RAPT_ON_EVERY_INSTRUCTION_SET(Concurrency);
 
-// A call whose work fills several blocks for several threads.
+// A call with several blocks of work, enough for several threads.
 class Call {
  public:
   explicit Call(std::uint64_t seed) : test_(spec(seed)), wanted_(cases::run(test_)) {}

@@ -31,8 +31,8 @@ constexpr Types kTypes[] = {{DType::f32, DType::f32},
 constexpr std::int64_t kGroups[] = {1, 4, 8};
 
 // Every option with every pair of types, in groups of 1, 4 and 8 in turn. Where all of them would take minutes (without
-// vectors, or under a sanitizer), only one combination in four runs; each type, group and option is still covered. From
-// 512 keys on, the engine uses more than one thread for one query of 16 heads.
+// vectors, or under a sanitizer), only every fourth case runs: each pair of types, without an option and with ALiBi.
+// From 257 keys (two chunks) on, one query of 16 heads is enough work for more than one thread.
 std::vector<CaseSpec> decodings(std::int64_t length, const std::string& instruction_set) {
   const std::function<void(CaseSpec&)> changes[] = {
       [](CaseSpec&) {},
@@ -194,7 +194,7 @@ TEST_P(Decoding, ALongCacheHasTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-// Compares with the same calls without captures, which are computed in a separate pass.
+// Compares with the same calls without captures: captures are computed in a separate pass.
 TEST_P(Decoding, ALongCacheHasTheSameBitsWithAndWithoutWeights) {
   for (CaseSpec& spec : long_caches()) {
     const cases::Answer with = cases::run(cases::Case(spec));

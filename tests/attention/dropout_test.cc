@@ -1,5 +1,5 @@
-// Dropout: the rate and the independence of neighbours, over ten million draws; and that forward, backward and partial
-// calls drop the same weights.
+// Dropout: the rate and the independence of neighbours are tested over ten million draws. Forward, backward and partial
+// calls must drop the same weights.
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -34,7 +34,8 @@ struct Draws {
   }
 };
 
-// Correlation between positions n and n + distance, in standard deviations of the correlation of random numbers.
+// Correlation between position n of `a` and position n + distance of `b`, in standard deviations of the correlation of
+// random numbers.
 // `within`: the size of the row, plane or batch that both positions must be in.
 double deviations(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b, std::int64_t distance,
                   std::int64_t within, double rate) {
@@ -92,7 +93,7 @@ TEST(DropoutStatistics, SeeWhatIsNotIndependent) {
 constexpr std::int64_t kBatch = 4, kHeads = 6, kKvHeads = 2, kGroup = kHeads / kKvHeads, kQueries = 40, kKeys = 300;
 constexpr double kRate = 0.3;
 
-// A 1 in column `column(i)` of row i, for each of (B, H).
+// A tensor with a 1 in column `column(h, i)` of row i of each head h, and zeros elsewhere.
 template <class Column>
 Tensor one_hot(std::int64_t heads, std::int64_t rows, std::int64_t columns, const Column& column) {
   Tensor tensor({kBatch, heads, rows, columns});
@@ -115,7 +116,7 @@ struct Kept {
 
 Kept kept_in(const Part& part) {
   // k and v are one-hot, so that row i of out, and of dq, has an element for each key. dout is one-hot in column (h in
-  // its group, i), so that column (h, i) of dv has one too.
+  // its group, i), so that column (h, i) of dv holds the dropped weights of row i of head h.
   const auto own = [](std::int64_t, std::int64_t j) { return j; };
   const Tensor query = random({kBatch, kHeads, kQueries, kKeys}), key = one_hot(kKvHeads, kKeys, kKeys, own);
   const Tensor dout =
@@ -154,8 +155,8 @@ Kept kept_in(const Part& part) {
       }
     }
   }
-  // With values of 1, g is 1 / (1 − rate) for a kept weight and 0 for a dropped one, and delta is their weighted mean.
-  // So g − delta is positive for kept weights and negative for dropped ones.
+  // With values of 1, the gradient g of a weight is 1 / (1 − rate) if the weight is kept and 0 if it is dropped, and
+  // delta is the weighted mean of g. So g − delta is positive for kept weights and negative for dropped ones.
   attention_backward({.dquery = kept.by_dquery}, {.dout = above}, q, k, of_keys(ones), options);
   for (Tensor* each : {&kept.by_weights, &kept.by_out, &kept.by_dvalue, &kept.by_dquery}) {
     for (float& x : each->values<float>()) x = x > 0.0F ? 1.0F : 0.0F;

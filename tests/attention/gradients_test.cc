@@ -1,4 +1,4 @@
-// Every gradient against central finite differences of forward.
+// Compares every gradient with central finite differences of forward.
 #include <cmath>
 #include <deque>
 
@@ -20,7 +20,8 @@ std::vector<CaseSpec> small_cases() {
     spec.query_type = spec.kv_type = DType::f64;
     spec.page_size = 0;
     for (auto& mask : spec.masks) {
-      // Next to 1e9 a step of 1e-6 is rounded away, and at infinity there is no derivative.
+      // A step of 1e-5 has too few digits next to −1e9, so finite special values are left out. −inf stays: its gradient
+      // must be 0.
       if (mask.kind == Mask::Kind::add)
         mask.dtype = DType::f64, mask.special = std::isinf(mask.special) ? mask.special : 0;
     }
@@ -108,7 +109,7 @@ class Loss {
     Tensor values;
   };
 
-  // With an lse of −1e9 the loss has no digits left for anything else, and at −inf it has no derivative.
+  // With an lse of −1e9 the loss has no digits left for other terms, and at −inf the lse has no derivative.
   void leave_out_huge_lse() {
     Tensor out(dout_.shape(), DType::f64), lse(dlse_.shape(), DType::f64);
     attention({.out = out, .lse = lse}, query_, key_, value_, options_);

@@ -1,4 +1,4 @@
-// A row that sees no key: output 0, weights 0, lse −inf, gradients 0, with every way to mask keys.
+// A row that sees no key has output 0, weights 0, lse −inf and gradients 0, with every way to mask keys.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -24,7 +24,7 @@ std::vector<std::string> ways_to_compute() {
   return ways;
 }
 
-// (1, 2, 3, 4) inputs whose query 1 must see no key; the others see all keys, or some.
+// (1, 2, 3, 4) inputs whose query 1 must see no key. WayToHide::blind lists it and the others that see none.
 struct Setting {
   Tensor query{{1, 2, 3, 4}, DType::f64}, key{{1, 2, 3, 4}, DType::f64}, value{{1, 2, 3, 4}, DType::f64};
   Tensor hide_row{{3, 3}, DType::boolean}, see_row{{3, 3}, DType::boolean}, add_row{{3, 3}, DType::f64};

@@ -27,7 +27,7 @@ std::int64_t work(const CaseSpec& spec) {
   return spec.batch * spec.query_heads * spec.queries * spec.keys * (spec.head_size + spec.value_size);
 }
 
-// Which ways to hide a case uses.
+// The ways to hide keys that a case uses.
 std::vector<std::string> ways_to_hide(const CaseSpec& spec) {
   std::vector<std::string> ways;
   const auto add = [&](bool used, const char* name) {

@@ -1,4 +1,4 @@
-// Memory beyond inputs and outputs: O(L) for any mask; for 131072 queries and keys of one head, a few megabytes.
+// Memory beyond inputs and outputs is O(L) for any mask. The tests use up to 131072 queries and keys of one head.
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -50,7 +50,7 @@ TEST_P(Memory, OfALongCallIsWithinHalfOfItsBound) {
   }
 }
 
-// With split-KV there is a partial for each row and chunk, which would be large for many rows.
+// With split-KV there is a partial for each row and chunk; for many rows, all partials together would be large.
 TEST_P(Memory, OfSomeQueriesOnManyKeysIsWithinItsBound) {
   const LongCall call;
   for (const std::int64_t queries : {1, 40, 300, 700, 5000}) {
@@ -75,7 +75,8 @@ TEST_P(Memory, GrowsNoFasterThanTheLength) {
   EXPECT_LE(bytes_for(16384), 4 * bytes_for(4096) + kMiB);
 }
 
-// Backward: besides the memory of each thread, three numbers per row, and dq in f32 if its tensor has a narrower type.
+// Backward takes, besides the memory of each thread, three numbers per row, and dq in f32 if its tensor has a narrower
+// type.
 TEST_P(Memory, OfALongBackwardIsWithinItsBound) {
   for (const DType type : {DType::f32, DType::bf16}) {
     const Tensor query({1, 1, kLength, kSize}, type), key({1, 1, kLength, kSize}, type);
@@ -107,7 +108,7 @@ std::size_t status(const std::string& field) {
   return 0;
 }
 
-// The peak memory of the process, measured during a call with a window, which visits every row quickly.
+// The peak memory of the process, measured during a call with a window, because such a call is fast.
 TEST_P(Memory, AtItsPeakIsWithinHalfOfItsBound) {
   if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "a sanitizer's own memory would be counted";
   LongCall call;

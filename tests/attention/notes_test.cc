@@ -1,6 +1,6 @@
 // The five notes on attention that this library started from. The code of each note was run in PyTorch
-// (tests/data/make_notes.py lists the repairs that this required); here is the equivalent call: same output, same
-// weights.
+// (tests/data/make_notes.py lists the repairs that this required). The equivalent calls here must give the same output
+// and the same weights.
 
 #include <cmath>
 #include <string>

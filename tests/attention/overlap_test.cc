@@ -1,4 +1,4 @@
-// Whether two tensors share memory, compared with a list of all their bytes; and which overlaps a call allows.
+// Whether two tensors overlap is compared with lists of all their bytes. Calls accept slices of one tensor.
 #include "attention/overlap.h"
 
 #include <bit>
@@ -33,7 +33,7 @@ std::set<std::uintptr_t> all_bytes(const ConstTensorView& tensor) {
   return bytes;
 }
 
-// Strides that nest, that do not nest, that are negative, and that are 0, in all types, at any byte.
+// Tries strides that nest, do not nest, are negative or are 0, in several types, starting at any byte.
 TEST(Overlap, IsWhatAListOfAllBytesSays) {
   constexpr DType kTypes[] = {DType::f32, DType::f64, DType::bf16, DType::boolean};
   std::vector<std::byte> memory(1 << 15);
@@ -68,7 +68,7 @@ TEST(Overlap, IsWhatAListOfAllBytesSays) {
   EXPECT_GT(meet - overlapping, 300);  // interleaved
 }
 
-// q, k, v and the output as four slices of one tensor, in every order of tokens and heads.
+// q, k, v and the output are four slices of one (B, L, 4, H, D) tensor.
 TEST(Overlap, IsNoneBetweenSlicesOfOneTensor) {
   Tensor all({2, 7, 4, 3, 8});  // (B, L, 4, H, D)
   const Tensor numbers = random({2, 7, 4, 3, 8});
@@ -78,7 +78,7 @@ TEST(Overlap, IsNoneBetweenSlicesOfOneTensor) {
   attention({.out = part(3)}, part(0), part(1), part(2));
   EXPECT_TRUE(same_bits(part(3), apart));
 
-  // Gradients in the slices of another one.
+  // The gradients are slices of another tensor.
   Tensor gradients({2, 7, 3, 3, 8});
   const auto gradient = [&](std::int64_t n) { return gradients.view().select(2, n).transpose(1, 2); };
   attention_backward({.dquery = gradient(0), .dkey = gradient(1), .dvalue = gradient(2)}, {.dout = apart}, part(0),
@@ -86,7 +86,7 @@ TEST(Overlap, IsNoneBetweenSlicesOfOneTensor) {
   EXPECT_NE(gradient(2).at<float>(1, 2, 6, 7), 0.0F);
 }
 
-// Large adjacent tensors are recognized as disjoint at once, and so are tensors that interleave element by element.
+// Whether large tensors overlap is found at once, also if their elements interleave.
 TEST(Overlap, IsFoundQuicklyInLargeTensors) {
   auto* memory = std::bit_cast<float*>(std::uintptr_t{1} << 30);  // not read
   const Dims shape{64, 4096, 32, 64};

@@ -1,5 +1,5 @@
-// Keys and values in pages, and in i8: the same bits as contiguous, for any page size, the order of pages, the number
-// of queries and of threads.
+// Attention on keys and values in pages, also in i8, has the same bits as on contiguous ones, for any page size, order
+// of pages, number of queries and number of threads.
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -1,5 +1,5 @@
-// The packed matrix product: close to the reference for any shape, type and stride, and with the same bits whatever
-// surrounds a row.
+// The packed matrix product is close to the reference for any shape, type and stride, and a row has the same bits
+// whatever surrounds it.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -129,8 +129,8 @@ void expect_near_the_reference(const Spec& spec) {
     const double error = std::abs(got.values<double>()[n] - wanted.values<double>()[n]);
     ASSERT_LE(error, sums + absolute + relative * (std::abs(wanted.values<double>()[n]) + sums)) << spec.name();
   }
-  // Checks that nothing was written around y: once y is filled with the same numbers in both copies, all memory is
-  // equal.
+  // Checks that nothing was written around y: the memory from before the call, with y's results copied in, must equal
+  // the memory after the call.
   Tensor after = before.clone();
   const auto* start = static_cast<const std::byte*>(call.y.memory.view().data());
   const auto offset = static_cast<const std::byte*>(call.y.view.data()) - start;
@@ -172,7 +172,7 @@ TEST_P(Product, IsNearTheReferenceForEveryMixOfTypes) {
   }
 }
 
-// So many inputs that sums are kept in memory between parts of k.
+// With this many inputs, sums are kept in memory between parts of k.
 TEST_P(Product, IsNearTheReferenceForManyInputs) {
   for (const DType type : kTypes) {
     for (const std::int64_t rows : {1, 9, 20}) {
@@ -245,7 +245,7 @@ TEST_P(Product, RoundsWeightsOnceFromF64) {
 
 // ---------------------------------------------------------------- same bits
 
-// Several parts of k, several panels and a narrow one, several blocks of rows.
+// A product with several parts of k, several panels and a narrow one, and several blocks of rows.
 Spec large(DType type) { return {1000, 1030, 58, type, type, type, type, type}; }
 
 TEST_P(Product, OfARowAloneHasTheBitsOfThatRowAmongAThousand) {

@@ -17,7 +17,7 @@ using cases::CaseSpec;
 class SameBits : public EveryInstructionSet {};
 RAPT_ON_EVERY_INSTRUCTION_SET(SameBits);
 
-// Calls that cover three chunks of keys, several tiles of rows, groups of heads, and combinations of options.
+// Calls that cover several chunks of keys, several tiles of rows, groups of heads, and combinations of options.
 std::vector<CaseSpec> settings(std::int64_t batch, std::int64_t queries, std::int64_t keys) {
   return settings_of_many_heads(
       batch, queries, keys,
@@ -188,7 +188,7 @@ TEST_P(SameBits, WhateverElseIsAskedFor) {
   }
 }
 
-// Packed sequences, each against the same one as a row of a padded batch.
+// Each packed sequence is compared with the same sequence as a row of a padded batch.
 TEST_P(SameBits, ForPackedSequencesAndAPaddedBatch) {
   const std::vector<std::int64_t> query_starts = {0, 5, 5, 80, 200}, key_starts = {0, 5, 300, 300, 900};
   for (CaseSpec& spec : settings(1, 200, 900)) {
@@ -227,7 +227,7 @@ TEST_P(SameBits, ForPackedSequencesAndAPaddedBatch) {
   }
 }
 
-// Every case of the list and some random ones, split in two at the middle query.
+// The cases of the list, and random cases, whose queries can be split: each is split in two at the middle query.
 TEST_P(SameBits, ForEveryCaseCutInTwo) {
   std::vector<CaseSpec> list = cases::all_cases();
   for (std::uint64_t seed = 0; seed < 150; ++seed) list.push_back(cases::random_case(seed));

@@ -1,4 +1,4 @@
-// Every option alone, every pair of options, and edge cases, against results computed by PyTorch
+// Compares every option alone, every pair of options, and edge cases with results computed by PyTorch
 // (tests/data/make_vectors.py).
 
 #include <map>

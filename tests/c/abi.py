@@ -6,9 +6,9 @@
     abi.py symbols INCLUDE LIBRARY                whether a library exports what the headers declare, and nothing else
     abi.py used INCLUDE OBJECT                    whether an object file calls every function
 
-A compiled program runs with a newer library only if abi.txt changed in nothing but new fields at the end of a struct
-and new functions. After such a change, `abi.py layout … --update` updates the file; after any other change, the soname
-must change too.
+A compiled program runs with a newer library only if all changes of abi.txt are new functions or new fields at the end
+of a struct. After such a change, `abi.py layout … --update` updates the file; after any other change, the soname must
+change too.
 """
 
 import pathlib
@@ -104,7 +104,7 @@ def layout(include, compiler, scratch, update):
 
 
 def dlpack(include, compiler, scratch):
-    """Compiles rapt.h after <dlpack/dlpack.h>: its tensors must have the layout of ours."""
+    """Compiles rapt.h after <dlpack/dlpack.h>, whose tensors must have the layout of rapt.h's own."""
     found = subprocess.run([compiler, "-E", "-x", "c", "-"], input="#include <dlpack/dlpack.h>\n", capture_output=True,
                            text=True)
     if found.returncode != 0:

@@ -1,4 +1,4 @@
-// Every function of rapt.h, called from C99, with inputs whose results can be computed by hand. Scores are equal
+// Calls every function of rapt.h from C99, with inputs whose results can be computed by hand. Scores are equal
 // wherever possible, so that outputs are means.
 //   every_function FOLDER     writes its files there
 #include <math.h>
@@ -104,7 +104,7 @@ static void attention(void) {
   EXPECT(near(lse_memory[0], 0) && near(lse_memory[2], log(3.0)));
   EXPECT(near(weights_memory[1], 0) && near(weights_memory[3], 0.5) && near(weights_memory[8], 1.0 / 3));
 
-  // A key that a mask drops, with the caller's memory and the caller's pool.
+  // The next call has a mask that drops key 1, the caller's workspace and the caller's pool.
   unsigned char hidden[3] = {0, 1, 0};
   int64_t of_keys[4] = {1, 1, 1, 3};
   const DLTensor drop = {hidden, {kDLCPU, 0}, 4, {kDLBool, 8, 1}, of_keys, NULL, 0};
@@ -210,8 +210,8 @@ static void cache(void) {
 
 // ---------------------------------------------------------------- layer
 
-// The projections of q and k are zeros, and those of v and the output are ones, so out is the mean of the tokens plus
-// the bias.
+// The projections of q and k are zero, and those of v and the output are the identity, so out is the mean of the tokens
+// plus the bias.
 static rapt_layer* layer_of_means(void) {
   rapt_rotary_options rotary;
   GOOD(rapt_rotary_options_init(&rotary, sizeof rotary));

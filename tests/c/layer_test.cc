@@ -1,4 +1,4 @@
-// The layer and files through C: the same bits as the C++ call, for all options.
+// The layer and files through C have the same bits as through C++.
 #include <span>
 #include <string>
 #include <vector>
@@ -213,7 +213,7 @@ TEST(LayerInC, LoadsWhatCppLoadsAndSaysWhatItFound) {
   rapt_layer_destroy(layer);
 }
 
-// Token by token through a cache, with the second sequence first.
+// Decodes two tokens per call through a cache, with the second sequence first.
 TEST(LayerInC, DecodesThroughACacheWithTheBitsOfCpp) {
   const MultiHeadAttentionConfig config{.embed_size = 12, .heads = 4, .kv_heads = 2, .batch_first = true};
   const MultiHeadAttention layer(config, 3);

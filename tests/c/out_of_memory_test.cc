@@ -1,4 +1,4 @@
-// Out of memory at every allocation of a call: returns a status, never throws or aborts.
+// Every allocation of a call fails in turn: the call returns a status, and never throws or aborts.
 #include <functional>
 #include <string>
 

@@ -1,4 +1,4 @@
-// Every bad call through C: a status, the message of C++, and nothing written. Also errors that only C can make.
+// Every bad call through C returns a status with the message of C++, and writes nothing. Some errors exist only in C.
 #include <cstring>
 #include <string>
 

@@ -118,7 +118,7 @@ TEST(GradientsInC, HaveTheBitsOfCppOnEveryCase) {
   }
 }
 
-// Options that no case covers: engine, threads and workspace.
+// Options that no case covers: engine, threads, thread pool and workspace.
 TEST(AttentionInC, TakesItsEnginePoolAndWorkspaceFromTheOptions) {
   const Tensor q = drawn("q", {1, 2, 70, 16}).to(DType::f32), k = drawn("k", {1, 2, 300, 16}).to(DType::f32);
   Tensor out({1, 2, 70, 16});

@@ -1,5 +1,5 @@
-// The case list and random cases on every instruction set of this machine. The expected result, which the slow
-// reference engine computes, is computed once per case and compared with every set.
+// Runs the case list and random cases on every instruction set of this machine. The slow reference engine computes the
+// expected result once per case; every set is compared with it.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -57,7 +57,7 @@ TEST_P(CasesOnEverySet, AreNearTheTruthInTheListInEveryType) {
   expect_near_the_truth(cases::all_cases_in_every_type(), kAddressSanitizer || kThreadSanitizer ? 4 : 1);
 }
 
-// RAPT_RANDOM_CASES and RAPT_RANDOM_SEED give a longer run, or a different one.
+// RAPT_RANDOM_CASES and RAPT_RANDOM_SEED set the number of random cases and the first seed.
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);

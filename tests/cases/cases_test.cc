@@ -245,7 +245,7 @@ bool is_decoding(const CaseSpec& spec) {
 
 using Option = std::pair<const char*, std::function<bool(const CaseSpec&)>>;
 
-// The options of every kind of call, and those of one kind.
+// The options that every kind of call has, after those of one kind.
 std::vector<Option> common_options_and(std::vector<Option> more) {
   more.insert(more.end(), {
                               {"causal", [](const CaseSpec& s) { return s.causal; }},

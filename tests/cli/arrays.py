@@ -33,7 +33,7 @@ def read_npy(data):
 
 
 def safetensors(tensors, metadata=None):
-    """The bytes of a file of {name: (type, shape, values)}."""
+    """The bytes of a .safetensors file with the tensors {name: (type, shape, values)}."""
     header, body = ({"__metadata__": metadata} if metadata else {}), b""
     for name, (kind, shape, values) in tensors.items():
         data = struct.pack(f"<{len(values)}{SAFETENSORS[kind]}", *values)

@@ -139,7 +139,7 @@ class Sweeps(unittest.TestCase):
 
 
 class Baseline(unittest.TestCase):
-    """One run serves all of these tests, because it times a large matrix product."""
+    """One run serves most of these tests, because it times a large matrix product."""
 
     @classmethod
     def setUpClass(cls):

@@ -45,7 +45,7 @@ class Inspect(file_case.Files):
         self.assertEqual((layer["names"], layer["context_length"], layer["prefix"]), ("c_attn", 7, file_case.PREFIX))
         self.assertIn(4, layer["possible_heads"])
         self.assertIn(layer["run"], self.good("inspect", "gpt2.safetensors").stdout)
-        self.assertIn(" --heads N ", layer["run"])  # no shape determines it, and no common head size divides 12
+        self.assertIn(" --heads N ", layer["run"])  # no shape determines the number, and no common head size divides 12
         words = layer["run"].replace("--heads N", "--heads 4").split()
         self.assertEqual(words[0], "rapt")
         self.good(*words[1:])

@@ -75,7 +75,7 @@ class Run(file_case.Files):
 
     def test_keys_may_have_fewer_heads(self):
         self.write("k.npy", arrays.npy((2, 5, 6), self.values[:60]))
-        twice = [x for n in range(0, 60, 3) for x in self.values[n : n + 3] * 2]  # each head for two of the queries
+        twice = [x for n in range(0, 60, 3) for x in self.values[n : n + 3] * 2]  # each kv head, once per query head
         self.write("k2.npy", arrays.npy((2, 5, 12), twice))
         self.good("run", "--query", "x.npy", "--key", "k.npy", "--heads", "4", "--kv-heads", "2", "--out", "y.npy")
         self.assertIn("--kv-heads sets", self.rapt("run", "--query", "x.npy", "--key", "k.npy", "--heads", "4").stderr)
@@ -142,7 +142,7 @@ class Run(file_case.Files):
         self.assertEqual(weights[2 * 5 : 2 * 5 + 1], [0.0])
 
     def test_a_mask_may_fill_instead_of_hiding(self):
-        # masked_fill(mask == 0, -1e9): a row that is filled completely attends uniformly, one that is masked gives 0.
+        # masked_fill(mask == 0, -1e9): a filled row attends uniformly; a masked row has weights of 0.
         keep = [False] * 5 + [j < 2 for _ in range(4) for j in range(5)]
         self.write("keep.npy", arrays.npy((5, 5), keep, "b1"))
         self.write("drop.npy", arrays.npy((5, 5), [not seen for seen in keep], "b1"))
@@ -225,7 +225,7 @@ class Run(file_case.Files):
             ("--rotary-scaling", "ntk:4"), ("--rotary-scaling", "yarn:4,64"), ("--rotary-scaling", "llama3:8,16"),
             ("--rotary-scaling", "llama3:8,16,1,2"))}
         self.assertEqual(len(others), 8, list(others.values()))
-        # dynamic is ntk by 2 · 5 / 2 − (2 − 1) = 4.
+        # dynamic:2,2,5 equals ntk with a factor of 2 · 5 / 2 − (2 − 1) = 4.
         self.assertEqual(others[tuple(answer(*half, "--rotary-scaling", "dynamic:2,2,5"))], ("--rotary-scaling", "ntk:4"))
 
     def test_a_layer_may_have_a_key_of_zeros(self):

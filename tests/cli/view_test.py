@@ -86,7 +86,7 @@ class View(unittest.TestCase):
 
     def test_mistakes_say_what_to_do(self):
         self.environment["RAPT_EXPLORER"] = ""
-        copy = self.folder / "bin" / "rapt"  # there is no page in the folders where it searches
+        copy = self.folder / "bin" / "rapt"  # a copy that finds no page in the folders where it searches
         copy.parent.mkdir()
         shutil.copy(COMMAND, copy)
         for arguments in (["view", "--out", "out.html"], ["run", "--html", "out.html"]):
@@ -120,7 +120,7 @@ class View(unittest.TestCase):
         programs = self.folder / "programs"
         programs.mkdir()
         opener = programs / "xdg-open"
-        # A name that appears atomically, which the test waits for.
+        # The test waits for the file `opened`, which the script creates atomically.
         opener.write_text('#!/bin/sh\nprintf %s "$1" >opened.part && mv opened.part opened\n', encoding="utf-8")
         opener.chmod(0o755)
         self.environment |= {"DISPLAY": ":0", "PATH": f"{programs}:{os.environ['PATH']}"}

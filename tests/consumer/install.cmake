@@ -1,4 +1,4 @@
-# Installs BUILD into an empty PREFIX, so that a file from an earlier install cannot hide that one is missing.
+# Installs BUILD into an empty PREFIX, so that a file of an earlier install cannot hide a missing one.
 file(REMOVE_RECURSE ${PREFIX})
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --config ${CONFIG} --prefix ${PREFIX}
   COMMAND_ERROR_IS_FATAL ANY)

@@ -8,7 +8,7 @@ shift 5
 here=$(dirname "$0")
 
 mkdir -p "$scratch"
-# LIBDIR rather than PATH, so that only this package is found, never one installed on the machine.
+# Sets PKG_CONFIG_LIBDIR, not PKG_CONFIG_PATH, so that no package installed on the machine is found.
 export PKG_CONFIG_LIBDIR=$prefix/$libdir/pkgconfig
 pkg-config --exists --print-errors 'rapt >= 0.1'
 read -ra cflags <<<"$(pkg-config --cflags rapt)"

@@ -94,7 +94,7 @@ bool is_nan_bits(std::uint32_t bits) {
 template <class T>
 constexpr std::uint16_t kQuietBit = 1 << (Format<T>::kMantissaBits - 1);
 
-// One conversion from `wide`, against the oracle. A plain bool, because millions of EXPECT checks are slow.
+// Whether a conversion from `wide` agrees with the oracle. Returns a bool, because millions of EXPECT checks are slow.
 template <class T, class Wide>
 bool is_correctly_rounded(Wide wide) {
   const std::uint16_t bits = T(wide).bits;
@@ -308,7 +308,7 @@ TEST(Float16, AgreesWithTheCompilersOwnType) {
     for (const std::uint32_t word : words) {
       const auto single = std::bit_cast<float>(word);
       if (!std::isnan(single)) wrong += float16(single).bits == bits_of(static_cast<Native>(single)) ? 0 : 1;
-      // Exponents of 991 to 1054 span the range; the low bits decide ties.
+      // Biased exponents of 991 to 1054 span the range; the low bits decide ties.
       const std::uint64_t wide =
           ((991ULL + (word >> 26)) << 52) | (std::uint64_t{word & 0x3FFFFFFU} << 26) | (word % 3);
       const auto twice = std::bit_cast<double>(wide);

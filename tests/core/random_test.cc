@@ -53,7 +53,7 @@ TEST(Random, TheSameCounterAndKeyGiveTheSameBits) {
   EXPECT_EQ(philox4x32_10({1, 2, 3, 4}, philox_key(5)), philox4x32_10({1, 2, 3, 4}, philox_key(5)));
 }
 
-// For a fixed key Philox is a bijection of counters, so no two of these may give the same 128 bits.
+// For a fixed key Philox is a bijection: different counters give different bits. Different keys almost surely do, too.
 TEST(Random, EveryCounterWordAndKeyWordMatters) {
   std::set<PhiloxCounter> seen;
   for (std::uint32_t value = 0; value < 1000; ++value) {

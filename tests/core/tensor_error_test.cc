@@ -1,4 +1,4 @@
-// Errors of tensors, with their exact messages.
+// Tests errors of tensors and their exact messages.
 #include <cstdint>
 #include <limits>
 #include <locale>

@@ -1,4 +1,4 @@
-// Every instruction set of this machine: PyTorch's results, and non-finite inputs.
+// Tests every instruction set of this machine with PyTorch's results and with non-finite inputs.
 #include <cmath>
 #include <limits>
 
@@ -208,8 +208,8 @@ TEST_P(InstructionSets, InfinitiesInTheInputsDoWhatTheReferenceSays) {
   }
 }
 
-// A non-finite key that is hidden from most rows: the gradients of these rows, and of all other keys that only they
-// see, have the same bits as without it.
+// Keys that are hidden from all rows may hold non-finite numbers: all gradients are as with finite ones, and those of
+// the hidden keys are 0. The upstream gradient of the weights is NaN at one of these keys.
 TEST_P(InstructionSets, AHiddenKeyMayHoldAnythingInBackwardToo) {
   Tensor hidden({Inputs::kQueries, Inputs::kKeys}, DType::boolean);
   for (const std::int64_t key : {3, 256, 511}) {

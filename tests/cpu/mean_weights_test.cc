@@ -19,7 +19,7 @@ using cases::CaseSpec;
 class MeanWeights : public EveryInstructionSet {};
 RAPT_ON_EVERY_INSTRUCTION_SET(MeanWeights);
 
-// Calls on three chunks of keys and several tiles of queries, with each option in some combination.
+// Calls that cover several chunks of keys, several tiles of queries, and combinations of options.
 std::vector<CaseSpec> settings(std::int64_t batch, std::int64_t queries, std::int64_t keys) {
   return settings_of(
       {.name = "Plain", .batch = batch, .query_heads = 4, .queries = queries, .keys = keys, .seed = 900},
@@ -126,14 +126,14 @@ TEST_P(MeanWeights, KeptAndComputedAgainHaveTheSameBitsForChosenHeads) {
   }
 }
 
-// Weights are recomputed for parts with few queries, and kept for the whole.
+// Weights are recomputed for parts with few queries, and kept for the whole call.
 TEST_P(MeanWeights, HaveTheSameBitsForQueriesCutIntoSeveralCalls) {
   for (const CaseSpec& spec : settings(1, 300, 700)) {
     const cases::Case test(spec);
     const Result whole = call_part(test, whole_of(spec), {{.stage = Stage::weights, .mean = true}});
     for (const std::int64_t step : {7, 48, 129}) {
       for (std::int64_t first = 0; first < spec.queries; first += step) {
-        if (step == 7 && first % 5 != 0) continue;  // a sample of them
+        if (step == 7 && first % 5 != 0) continue;  // a sample of these parts
         Part part = whole_of(spec);
         part.queries = {first, std::min(first + step, spec.queries)};
         expect_part_has_bits_of(whole, test, part);

@@ -68,8 +68,8 @@ TEST(OrderedDq, APartWaitsUntilThoseBeforeItAreAdded) {
   EXPECT_EQ(tiles.next_chunks[0].load(), 3);
 }
 
-// Sums whose bits depend on their order, computed by workers that are at different chunks and tiles, have small
-// buffers, and take one chunk at a time or several.
+// The bits of these sums depend on their order. The workers are at different chunks and tiles, have small buffers, and
+// take one or several chunks at a time.
 TEST(OrderedDq, ManyWorkersAddInAscendingOrder) {
   constexpr std::size_t kTiles = 7;
   constexpr std::int64_t kChunks = 60;

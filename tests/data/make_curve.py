@@ -57,7 +57,7 @@ class Transformer(torch.nn.Module):
 
 
 def batch_of(step):
-    """Rows that count up, each by its own step, which can be known only from earlier tokens: (B, L + 1)."""
+    """Rows that count up, each by its own increment, which only earlier tokens reveal: (B, L + 1)."""
     row, place = torch.arange(BATCH)[:, None], torch.arange(CONTEXT + 1)[None, :]
     return (7 * step + 5 * row + place * (1 + (3 * step + row) % 7)) % VOCABULARY
 

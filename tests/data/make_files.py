@@ -5,7 +5,7 @@ Made with numpy 2.4.6, ml_dtypes 0.6.0 and safetensors 0.8.0:
     python3 tests/data/make_files.py
 
 Every array holds (i mod 7) - 2 + i / 4 at row-major index i, rounded to its type; integers hold (i mod 7) - 2 (unsigned
-ones: i mod 7), bools whether that is positive.
+ones: i mod 7), bools hold whether (i mod 7) - 2 is positive.
 """
 
 import pathlib

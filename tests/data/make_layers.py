@@ -4,9 +4,10 @@ Made with PyTorch 2.15.0 on the CPU. Running it again with that version gives th
 
     python3 tests/data/make_layers.py
 
-Each file has one layer under `model.layers.0.attn.`, in f32, an `input` (B, L, E) and an `answer`, which PyTorch
-computed in f64 and which is stored in f64. `several.safetensors` has two layers, and no answer. All layers have four
-heads. The files have no metadata, because the order of its entries in a file is not fixed.
+Each file has one layer under `model.layers.0.attn.`, a norm's weight and an `input` (B, L, E), all in f32, and an
+`answer`, which PyTorch computed in f64 and which is stored in f64. `several.safetensors` has two layers and nothing
+else. All layers have four heads. The files have no metadata, because the writer does not keep the order of metadata
+entries.
 """
 
 import math

@@ -37,7 +37,7 @@ def draw(name, *shape):
 
 
 def bool_mask(name, *shape, rate):
-    """True where a key is hidden, at the given rate; the first key of each row is not."""
+    """True where a key is hidden, at the given rate; the first key of each row is never hidden."""
     mask = draw(name, *shape) < 2 * rate - 1
     mask[..., 0] = False
     return mask
@@ -49,7 +49,7 @@ def float_mask(name, *shape, rate):
 
 
 class Case:
-    """One call. All its settings are drawn from its number."""
+    """One call with random settings; its number is the seed."""
 
     def __init__(self, number):
         rng = np.random.default_rng(number)
@@ -77,8 +77,8 @@ class Case:
             call["keys"] = call["queries"]
             call["is_causal"] = pick(True, False)
         if (self.args["add_bias_kv"] or self.args["add_zero_attn"]) and not call["need_weights"]:
-            # With the hint and without weights, PyTorch ignores the mask, and its own causal mask hides the added keys
-            # too; with weights, or without the hint, every query sees them. We follow the latter.
+            # With is_causal and without weights, PyTorch ignores the mask, and its own causal mask also hides the added
+            # keys. In all other calls, and always in rapt, every query sees the added keys.
             call["is_causal"] = False
         kinds = {call["attn_mask"].split("_")[0], call["key_padding_mask"]} - {"none", "causal"}
         if len(kinds) == 2:  # PyTorch requires both to be of one kind

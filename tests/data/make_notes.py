@@ -4,27 +4,28 @@ Made with PyTorch 2.15.0 on the CPU. Running it again with that version gives th
 
     python3 tests/data/make_notes.py
 
-There are five notes on attention; tests/attention/notes_test.cc has the equivalent call of rapt for each. One file per
-note. Tensors are named `<run>/<input or parameter>` (f32 or bool) and `<run>/f64/<answer>`, `<run>/f32/<answer>`. Every
+There are five notes on attention, and a file for each; tests/attention/notes_test.cc has the equivalent calls of rapt.
+Tensors are named `<run>/<input or parameter>` (f32 or bool) and `<run>/f64/<answer>`, `<run>/f32/<answer>`. Every
 module is in eval mode: dropout is off.
 
 Some of the code does not run as printed. All repairs:
 
-  all notes   forward returns the attention weights beside the output: they are what the tests compare
+  all notes   forward also returns the attention weights, because the tests compare them
   note 1      only the lines `qkv.permute(2, 0, 3, 1, 4)` and `queries, keys, values = qkv` are printed; the module
               around them (one linear layer, a causal buffer, an output layer) is written here
-  note 1      MHAPyTorchClass is used and never defined; it is written here from the arguments it is given
-  note 1      the note says that need_weights=True gives weights (B, H, L, L); that takes average_attn_weights=False,
-              and without it they are the mean over heads, (B, L, L). Both are made
+  note 1      MHAPyTorchClass is used and never defined; it is written here from the arguments that it is given
+  note 1      the note says that need_weights=True gives weights (B, H, L, L). That requires average_attn_weights=False;
+              otherwise PyTorch gives the mean over heads, (B, L, L). There are runs of both
   note 2      the class is quoted line by line; it is put together here
-  note 2      `mask_fill` is not a tensor method: `masked_fill`
-  note 2      `farward`: `forward`
+  note 2      `mask_fill` is not a tensor method; it becomes `masked_fill`
+  note 2      `farward` becomes `forward`
   note 3      `from tkinter import NO` is left out
-  note 3      a mask of (B, L, L), as its comment says, does not broadcast against (B, H, L, L): the caller unsqueezes
-              it to (B, 1, L, L). Where B = H it does run, and means (1, H, L, L): made as well, as `mask_of_heads`
+  note 3      a mask of (B, L, L), as the note's comment describes it, does not broadcast against (B, H, L, L); the
+              caller unsqueezes it to (B, 1, L, L). If B = H, the note's code runs with the mask as it is, and reads it
+              as (1, H, L, L): the run `mask_of_heads`
   note 5      `import math` and `import torch.nn.functional as F` are missing; ModelArgs is written here
-  note 5      `self.is_causal` is read and never set: set in the constructor
-  note 5      `scores.float()` would round an f64 run to f32: there it is left out
+  note 5      `self.is_causal` is read and never set; the constructor sets it here
+  note 5      `scores.float()` would round an f64 run to f32; f64 runs leave it out
   note 5      `model_parallel_size = 1` becomes an argument, so that slices can be made
 """
 
@@ -190,7 +191,7 @@ def attention(query, key, value, dropout=None):
     return torch.matmul(p_attn, value), p_attn
 
 
-def masked_attention(xq, xk, xv, mask):  # the section's fragment, around `mask` of (1, max_seq_len, max_seq_len)
+def masked_attention(xq, xk, xv, mask):  # the note's fragment; `mask` is (1, max_seq_len, max_seq_len)
     seqlen = xq.shape[1]
     scores = torch.matmul(xq, xk.transpose(-2, -1)) / math.sqrt(xq.size(-1))
     scores = scores + mask[:, :seqlen, :seqlen]

@@ -87,7 +87,7 @@ ROTATED = [
 
 @contextlib.contextmanager
 def f32_stands_for_f64():
-    """transformers names torch.float and torch.float32; inside, both are f64."""
+    """transformers uses torch.float and torch.float32; inside this context, both are f64."""
     before = torch.float, torch.float32
     torch.float = torch.float32 = torch.float64
     try:
@@ -105,7 +105,7 @@ def rope_function(case):
     for name in ("factor", "original", "low", "high", "beta_fast", "beta_slow", "attention_factor", "truncate"):
         if name in case and (case["type"], name) != ("dynamic", "original"):
             parameters[renamed.get(name, name)] = case[name]
-    # For "dynamic" this is the original length; the others only compare it with their own value, and warn.
+    # "dynamic" takes this as the original length; the other types only compare it with their own value, and may warn.
     longest = int(case.get("original", 2048) * (1 if case["type"] == "dynamic" else case.get("factor", 1)))
     config = LlamaConfig(hidden_size=head_size, num_attention_heads=1, head_dim=head_size, rope_parameters=parameters,
                          max_position_embeddings=longest)

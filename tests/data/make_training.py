@@ -1,4 +1,4 @@
-"""Makes tests/data/training/steps.safetensors: the steps of a small transformer and their gradients, computed by
+"""Makes tests/data/training/steps.safetensors: the operations of a small transformer and their gradients, computed by
 PyTorch.
 
 Made with PyTorch 2.15.0 on the CPU, everything in f64:

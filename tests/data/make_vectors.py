@@ -133,7 +133,7 @@ class Maker:
             self.agree(own, answers, dtype)
             c["torch"] = "sdpa"
             answers.update(own)
-        # lse is f32 except for f64 inputs, with any function; results are contiguous tensors.
+        # All results, lse included, have the type of the inputs and are contiguous.
         return {n: x.detach().to(dtype).contiguous().clone() for n, x in answers.items()}
 
     def agree(self, own, plain, dtype):

@@ -42,7 +42,7 @@ assert [int(w) for w in philox4x32_10([0x243F6A88, 0x85A308D3, 0x13198A2E, 0x037
 
 
 class Plane:
-    """Positions in the plane. Treats batch rows and packed sequences alike: `row` n, with positions i and j in it."""
+    """Positions in the plane. Each batch row or packed sequence is a `row`, where i and j start at 0."""
 
     def __init__(self, options, batch, queries, keys):
         starts_q, starts_k = options.get("query_starts"), options.get("key_starts")

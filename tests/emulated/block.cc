@@ -167,7 +167,7 @@ class Block {
       spare_stacks().pop_back();
     }
 #if defined(RAPT_TEST_ASAN)
-    __asan_unpoison_memory_region(fiber.stack.get(), kStackBytes);  // of frames that never returned
+    __asan_unpoison_memory_region(fiber.stack.get(), kStackBytes);  // poisoned by frames that never returned
 #endif
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack.get();

@@ -1,4 +1,4 @@
-// The tensor core of the emulated block: the products of a warp by the model of its arithmetic.
+// The tensor core of the emulated block: computes the products of a warp by the model of the tensor core's arithmetic.
 
 #include <array>
 #include <cstring>
@@ -23,7 +23,7 @@ std::uint16_t shared_element(std::uint32_t address) {
   return bits;
 }
 
-// The address of a descriptor, and the distance between panels of 64 columns of an MN-major tile.
+// The address in a descriptor, and the distance between panels of 64 columns of an MN-major tile.
 std::uint32_t begin_of(std::uint32_t descriptor) { return (descriptor & 0x3FFF) << 4; }
 std::uint32_t leading_of(std::uint32_t descriptor) { return descriptor >> 16 << 4; }
 
@@ -174,7 +174,7 @@ std::uint64_t operands_of(const EmulatedProduct& product) {
 
 bool is_first_lane() { return test::block_thread() % test::kWarpSize == 0; }
 
-// All lanes of a warp together.
+// Computes a product; all lanes of a warp call this together.
 void run(const EmulatedProduct& product) {
   const auto& values = test::exchange(reinterpret_cast<std::uint64_t>(&product));
   if (is_first_lane()) {

@@ -16,7 +16,7 @@ namespace rapt::test {
 
 namespace {
 
-// Memory of the exact size, so that a sanitizer detects accesses past it, filled with NaN in every type.
+// Memory of the exact size, so that a sanitizer detects accesses past it, filled with NaN in every float type.
 class Memory {
  public:
   explicit Memory(std::size_t bytes) : size_(bytes), bytes_(bytes + kAlignment, std::byte{0xFF}) {}

@@ -1,5 +1,5 @@
-// What the launch of the rows kernel (cuda/rows.cc) uses: the CUDA runtime, the maps of the copy engine, and the small
-// kernels that prepare the workspace.
+// The functions that the launch of the rows kernel (cuda/rows.cc) calls: those of the CUDA runtime, those that map
+// tensors for the copy engine, and the small kernels that prepare the workspace.
 
 #include <algorithm>
 #include <cuda_runtime_api.h>
@@ -25,7 +25,8 @@ cudaError_t cudaFuncSetAttribute(const void* /*kernel*/, cudaFuncAttribute /*att
   return cudaSuccess;
 }
 
-// Runs one block after another; for the distribution of tiles, it is as if the other blocks were slow.
+// Runs one block after another. So the first block takes every tile that the counter hands out, as if the other blocks
+// were slow.
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 blocks, dim3 threads, void** parameters, std::size_t shared_bytes,
                              cudaStream_t /*stream*/) {
   namespace cuda = rapt::cuda;

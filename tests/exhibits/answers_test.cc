@@ -1,4 +1,4 @@
-// The numbers of the exhibits, against known results.
+// Compares the numbers of the exhibits with known results.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -1,4 +1,4 @@
-// The exhibits: complete in both languages and with every setting.
+// The exhibits are complete in both languages and with every setting.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -162,7 +162,7 @@ TEST_P(ExhibitsQuestion, WeightsSumToOneWhereNothingIsWrong) {
       if (matrix->paint != Paint::weight || matrix->mood == Mood::wrong) continue;
       for (std::size_t i = 0; i < matrix->rows.size(); ++i) {
         const double sum = sum_of(row_of(*matrix, i));
-        if (GetParam() == 13 && settings.at("dropout") == "on") continue;  // it shows that sums differ from 1
+        if (GetParam() == 13 && settings.at("dropout") == "on") continue;  // question 13 shows that sums differ from 1
         // Question 5 has a row that sees no key.
         const bool sees_nothing = GetParam() == 5 && i + 1 == matrix->rows.size();
         EXPECT_NEAR(sum, sees_nothing ? 0.0 : 1.0, 1e-6) << matrix->title << ", row " << i;

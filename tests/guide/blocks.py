@@ -1,21 +1,21 @@
 """Reads the code blocks of README.md and docs/guide for the tests that run them.
 
-A page is Markdown. In it:
+A page is Markdown with these elements:
 
-    ```cpp …```             is run: cpp, c, python or sh. Blocks of one language on one page are continued, so that a
-                            later one can use the names of an earlier one. A cmake block is a file for the shell.
-    ```text …```            directly below a block is what it prints. A line that is … stands for any lines, and …
-                            within a line for anything.
-    <!-- cpp                at the beginning of a line opens a block that is run but not shown: what the reader has.
-    …
+    ```cpp …```             A block in cpp, c, python or sh is run. Later blocks of the same language on the page can
+                            use the names of earlier ones. A cmake block is a file for the shell.
+    ```text …```            Directly below a block: the expected output. A line of only … stands for any number of
+                            lines, and … within a line for any text.
+    <!-- cpp                At the beginning of a line: a block that is run but not shown, such as definitions that the
+    …                       reader already has.
     -->
-    <!-- file first.cc -->  above a block: it is also the file of that name, in the folder where the page's shell runs.
-    <!-- ratios, by make bench -->   and <!-- end of ratios -->: bench/peers/face.py writes what is between them.
-    *Not run by the tests: why.*   above a block: it is not run. check_test.py limits the number of such
-                            blocks.
+    <!-- file first.cc -->  Above a block: the block is also stored as a file of this name, in the folder where the
+                            page's shell runs.
+    <!-- ratios, by make bench -->   and <!-- end of ratios -->: bench/peers/face.py writes the text between them.
+    *Not run by the tests: why.*   Above a block: the block is not run. check_test.py fixes the number of such blocks.
 
-A block that contains main() is a program of its own. Other cpp and c blocks are the body of a function; a heading of
-the second level begins a new scope in it, on top of what came before the first such heading.
+A block that contains main() is a separate program. The other cpp or c blocks of a page form the body of one function;
+each heading of the second level opens a new scope, which sees the names from before the first such heading.
 """
 
 import dataclasses

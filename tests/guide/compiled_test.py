@@ -3,8 +3,8 @@
 
     compiled_test.py ROOT cpp|c COMPILER [FLAG …] -- [LINK FLAG …]
 
-The fragments of all pages form one program with a function for each page, to keep this cheap; a block with main() is a
-separate program, compiled unchanged.
+To save compile time, the fragments of all pages form one program with a function for each page. A block with main() is
+a separate program, compiled unchanged.
 """
 
 import collections
@@ -32,7 +32,7 @@ def lines_of(block, number):
 
 
 def function_of(page, fragments, numbers):
-    """A page's fragments in one function: each section is a scope on top of the fragments before the first section."""
+    """A page's fragments in one function. Each section is a scope that sees the fragments before the first section."""
     name = re.sub(r"\W", "_", page)
     text, section = f"static void {name}(void) {{\n", 0
     for block in fragments:

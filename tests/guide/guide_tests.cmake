@@ -1,5 +1,5 @@
-# Every block of code in README.md and docs/guide runs: tests/guide/blocks.py describes the format of a page. Python's
-# run with the package's own tests (bindings/python/tests/test_guide.py).
+# Every block of code in README.md and docs/guide runs: tests/guide/blocks.py describes the format of a page. The
+# Python blocks run with the package's own tests (bindings/python/tests/test_guide.py).
 set(guide ${CMAKE_CURRENT_LIST_DIR})
 add_test(NAME GuidePages COMMAND Python3::Interpreter -B ${guide}/check_test.py ${PROJECT_SOURCE_DIR})
 
@@ -22,6 +22,6 @@ if(TARGET rapt_cli AND RAPT_INSTALL AND NOT RAPT_SANITIZE AND guide_library STRE
   add_test(NAME GuideShell
     COMMAND Python3::Interpreter -B ${guide}/shell_test.py ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}
             $<TARGET_FILE:rapt_cli>)
-  # Both install from the one build folder.
+  # GuideShell and PackageInstalls install from the same build folder.
   set_tests_properties(GuideShell PROPERTIES RESOURCE_LOCK installing)
 endif()

@@ -4,9 +4,9 @@
     shell_test.py ROOT BUILD COMMAND
 
 The blocks of a page run one after the other in one shell, in a temporary folder that is also HOME; a line that fails
-ends it. Blocks with a name for their file (<!-- file first.cc -->) are stored there. The built command is on PATH;
-build/release is the build under test, so that a page can install it and use the result. `make` is a dry run: it only
-checks that a target exists. A page that would install a system package fails, also if it does so through make. The
+ends the shell. Blocks with a name for their file (<!-- file first.cc -->) are stored there. The built command is on
+PATH; build/release is the build under test, so that a page can install it and use the result. `make` is a dry run: it
+only checks that a target exists. A page that would install a system package fails, also if it does so through make. The
 output shown below a block must be everything that it prints to stdout and stderr.
 """
 

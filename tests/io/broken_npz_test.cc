@@ -24,7 +24,7 @@ std::string good(bool compress = false) {
   return string_of(npz_bytes({{"a", ones()}, {"b", ones()}}, {.compress = compress}));
 }
 
-// The same with every number in zip64's long form.
+// An archive with one member, "a.npy", and every number in zip64's long form.
 std::string good_long() {
   io::MemorySink sink;
   io::ZipWriter zip(sink, true);

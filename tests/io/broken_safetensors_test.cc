@@ -122,7 +122,7 @@ TEST_P(BrokenSafetensors, IsRefused) {
   expect_refusal("safetensors", GetParam(), [](const auto&... file) { (void)SafetensorsFile(file...); });
 }
 
-// Truncated anywhere, or with any byte of its header changed, a file is either read completely or rejected.
+// A file that is cut anywhere is rejected. A file with a changed byte is either rejected or read completely.
 TEST(BrokenSafetensors, EveryCutAndEveryChangedByteIsSurvived) {
   const std::string good = read_raw(test_file("types.safetensors"));
   for (std::size_t size = 0; size < good.size(); ++size) {

@@ -1,4 +1,4 @@
-// Runs every file of fuzz/corpus, which the fuzzers found interesting, through the same checks, in every build.
+// Runs the fuzzers' checks on every file of fuzz/corpus, in every build.
 #include <filesystem>
 #include <functional>
 #include <string>

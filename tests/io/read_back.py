@@ -3,8 +3,8 @@
 
     read_back.py WRITE_FILES     WRITE_FILES is the program made from write_files.cc
 
-Python's own zipfile, json and ast are always used; NumPy, ml_dtypes and safetensors are used if installed, and the last
-line of the output lists them.
+Python's own zipfile, json and ast are always used; NumPy, ml_dtypes and safetensors are used if installed. The last
+line of the output says which.
 """
 
 import ast

@@ -5,7 +5,7 @@
 //   rapt_check CASE [INSTRUCTION_SET]                one case by name, such as Random17
 //   rapt_check --digest …                            digests of the bits of all results instead: rapt check --digest
 //
-// Exit code: 0 all good, 2 wrong usage, 3 numbers differ.
+// Exit code: 0 all good, 2 wrong usage or another error, 3 numbers differ.
 #include <charconv>
 #include <cstdio>
 #include <exception>

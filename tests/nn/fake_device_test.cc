@@ -172,7 +172,7 @@ void PrintTo(const LayerCase& test, std::ostream* to) { *to << test.name; }
 
 class LayerOnFakeDevice : public testing::TestWithParam<LayerCase> {};
 
-// Three steps of training, and what each of them computed.
+// Trains a layer for three steps. Returns the results and gradients of each step, then the parameters.
 std::vector<Tensor> train(const LayerCase& test, Device device) {
   MultiHeadAttention layer = MultiHeadAttention(test.config, 3).to(device);
   const MultiHeadAttentionConfig& config = layer.config();

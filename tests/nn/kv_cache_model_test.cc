@@ -22,7 +22,7 @@ constexpr std::int64_t kHeads = 2, kSize = 3, kValueSize = 2;
 float key_of(int token, std::int64_t h, std::int64_t d) { return static_cast<float>(token * 8 + h * 4 + d); }
 float value_of(int token, std::int64_t h, std::int64_t d) { return -key_of(token, h, d) - 0.5F; }
 
-// The same cache with a vector for each sequence. Pages have no contents here and are only counted.
+// A model of the cache, with a vector for each sequence. Pages have no contents here and are only counted.
 class Model {
  public:
   explicit Model(const KvCacheConfig& config) : config_(config) {}
@@ -237,7 +237,7 @@ void expect_same_as_model(const KvCacheConfig& config, int steps, std::uint64_t 
   EXPECT_GT(pair.appended(), steps / 5);
 }
 
-// Small steps of every kind, 100,000 in total.
+// The tests below run 4.5 · kSteps random operations in total.
 constexpr int kSteps = kAddressSanitizer || kThreadSanitizer ? 5000 : 25000;
 
 TEST(KvCacheModel, HoldsForPagesOfEverySize) {

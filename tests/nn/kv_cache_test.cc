@@ -145,7 +145,7 @@ TEST(KvCache, InI8KeepsZerosAndTheLargestNumber) {
   CacheView seen;
   cache.view(ids, seen);
   EXPECT_EQ(seen.key_scales.at<float>(0, 0, 0), 0.0F);
-  EXPECT_EQ(seen.key_scales.at<float>(0, 0, 1), 0.0F);  // too small for a scale
+  EXPECT_EQ(seen.key_scales.at<float>(0, 0, 1), 0.0F);  // its scale would underflow
   EXPECT_EQ(seen.key_scales.at<float>(0, 0, 2), 2.0F);
   for (std::int64_t d = 0; d < 4; ++d) EXPECT_EQ(seen.key.at<std::int8_t>(0, 0, 0, d), 0);
   const std::int8_t wanted[] = {127, -127, 0, 2};  // ties: 0.5 and 1.5 are rounded to even
@@ -319,7 +319,7 @@ TEST(KvCache, InI8RefusesWhatIsNotFinite) {
     }
     EXPECT_EQ(cache.length(0), 20);
     EXPECT_EQ(cache.length(1), 0);
-    cache.append(Ids{0, 1}, key, value, Ids{3, 2});  // past the number of tokens given
+    cache.append(Ids{0, 1}, key, value, Ids{3, 2});  // the bad token is past its row's count
     EXPECT_EQ(cache.length(1), 2);
   }
 }

@@ -1,5 +1,5 @@
-// The steps of a small transformer and their gradients: compared with PyTorch's results, and with the same bits however
-// a call is split.
+// The operations of a small transformer and their gradients are compared with PyTorch's results, and must have the same
+// bits however a call is split.
 #include "rapt/layers.h"
 
 #include <cmath>
@@ -22,7 +22,7 @@ const Tensor& answer(const std::string& name) {
   return kFile.at(name);
 }
 
-// In f32 and in f64, each compared with PyTorch's f64.
+// Runs in f32 and in f64; both are compared with PyTorch's f64.
 class Steps : public testing::TestWithParam<DType> {
  protected:
   Tensor given(const std::string& name) const { return answer(name).to(GetParam()); }
@@ -59,7 +59,7 @@ TEST_P(Steps, LayerNormIsPyTorchs) {
   Tensor y = like("layer_norm/y"), dweight = like("layer_norm/dweight"), dbias = like("layer_norm/dbias");
   layer_norm(y, x, weight, given("layer_norm/bias"));
   expect_answer(y, "layer_norm/y");
-  Tensor in_place = dy.clone();  // dx over dy
+  Tensor in_place = dy.clone();  // dx overwrites dy
   layer_norm_backward({in_place, dweight, dbias}, in_place, x, weight);
   expect_answer(in_place, "layer_norm/dx");
   expect_answer(dweight, "layer_norm/dweight");

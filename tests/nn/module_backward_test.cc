@@ -1,5 +1,5 @@
-// The gradients of the layer: compared with finite differences of forward in f64, and with the same bits however a call
-// is split.
+// The gradients of the layer are compared with finite differences of forward in f64, and must have the same bits
+// however a call is split.
 #include <cmath>
 #include <functional>
 #include <span>

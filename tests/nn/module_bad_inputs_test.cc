@@ -1,4 +1,4 @@
-// Every error of a layer, with its exact message; nothing may be written.
+// Tests every error of a layer and its exact message; a failing call must write nothing.
 #include <set>
 #include <string>
 

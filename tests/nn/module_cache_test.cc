@@ -46,7 +46,7 @@ KvCache cache_with(const KvCacheConfig& config, int sequences) {
 
 Tensor tokens(const Dims& shape) { return drawn("tokens", shape).to(DType::f32); }
 
-// The call split into chunks of the given lengths, one after the other, through the cache.
+// The output of the call split into chunks of the given lengths, which run one after the other through the cache.
 Tensor in_pieces(const MultiHeadAttention& layer, const ConstTensorView& x, KvCache& cache,
                  const std::vector<std::int64_t>& lengths, LayerOptions options) {
   Tensor all({x.size(0), x.size(1), layer.config().output_size});
@@ -281,7 +281,7 @@ TEST_P(BadForwardWithCache, IsRefusedAndChangesNothing) {
   GetParam().spoil(layer_config, cache_settings, options);
   const MultiHeadAttention layer(layer_config, 1);
   KvCache cache = cache_with(cache_settings, 2);
-  // Four tokens are already in the cache, if that is possible.
+  // Sequence 0 already has four tokens.
   const Tensor k({1, cache_settings.kv_heads, 4, cache_settings.head_size});
   const Tensor v({1, cache_settings.kv_heads, 4, cache.config().value_size});
   cache.append(kOneId, k, v);

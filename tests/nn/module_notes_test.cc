@@ -20,7 +20,7 @@ class NotesModule : public ::testing::TestWithParam<DType> {
 INSTANTIATE_TEST_SUITE_P(In, NotesModule, ::testing::Values(DType::f64, DType::f32),
                          [](const auto& run) { return std::string(name_of(run.param)); });
 
-// One parameter of ours from one or several of a note's, concatenated along the rows.
+// Sets a parameter of the layer from one or several parameters of a note, concatenated along the rows.
 void set_from(MultiHeadAttention& layer, const NoteRun& run, const char* name, const std::vector<std::string>& parts) {
   std::vector<Tensor> tensors;
   std::int64_t rows = 0;
@@ -40,7 +40,7 @@ void set_from(MultiHeadAttention& layer, const NoteRun& run, const char* name, c
   layer.set_parameter(name, joined);
 }
 
-// A note's class with linear layers named q, k, v and o.
+// A layer with the parameters of a note's linear layers, whose names are q, k, v and o.
 MultiHeadAttention layer_from(const NoteRun& run, const MultiHeadAttentionConfig& config, const std::string& q,
                               const std::string& k, const std::string& v, const std::string& o) {
   MultiHeadAttentionConfig complete = config;
@@ -68,7 +68,7 @@ void expect(const NoteRun& run, const LayerResult& result) {
 TEST_P(NotesModule, Note1PackedQkvWithItsOwnSizes) {
   for (const char* name : {"packed", "packed_with_bias"}) {
     const NoteRun run = note("note1_packed_qkv", name);
-    MultiHeadAttention layer({.embed_size = 8,  // the notebook's d_in
+    MultiHeadAttention layer({.embed_size = 8,  // the note's d_in
                               .heads = 2,
                               .head_size = 4,  // d_out / heads
                               .output_size = 8,
@@ -157,14 +157,14 @@ TEST_P(NotesModule, Note3MaskOfThreeDimensionsIsTakenByName) {
   };
   EXPECT_THROW(forward(zero), Error);
   expect(as_batch, forward(mask_of_batch(zero)));
-  expect(as_heads, forward(mask_of_heads(zero, 2)));  // (1·2, L, L): one batch row's heads, for every batch row
+  expect(as_heads, forward(mask_of_heads(zero, 2)));  // (1·2, L, L): every batch row has the same masks of the heads
 }
 
 TEST_P(NotesModule, Note4AddsItsMaskTimesMinus1e9) {
   for (const char* name : {"no_mask", "mask_times_minus_1e9", "all_masked"}) {
     SCOPED_TRACE(name);
     const NoteRun run = note("note4_split_head", name);
-    if (name == std::string("all_masked") && GetParam() == DType::f64) continue;  // it depends on rounding only
+    if (name == std::string("all_masked") && GetParam() == DType::f64) continue;  // has no f64 result
     const MultiHeadAttention layer =
         layer_from(run, {.embed_size = 8, .heads = 2}, "q_linear", "k_linear", "v_linear", "o_linear");
     AttentionOptions options;

@@ -27,7 +27,7 @@ Tensor tokens(DType dtype = DType::f32) { return drawn("x", {kBatch, kTokens, kE
 
 LayerOptions capped_and_causal() { return {.attention = {.softcap = 2.0, .causal = true}}; }
 
-// All outputs of attention, as the layer returns them.
+// Memory for the lse and three captures of a call.
 struct Written {
   explicit Written(DType dtype = DType::f32, std::int64_t keys = kTokens)
       : lse({kBatch, kHeads, kTokens}, dtype),

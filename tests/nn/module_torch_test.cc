@@ -81,8 +81,8 @@ TEST(TorchModule, EveryPairOfArgumentsOccurs) {
   }
   const auto impossible = [](const std::string& pair) {
     const auto has = [&](const char* part) { return pair.find(part) != std::string::npos; };
-    // A hint about a causal mask requires that mask; separate key and value sizes require separate inputs; PyTorch
-    // requires both masks to be of one kind.
+    // is_causal requires a causal mask; separate key and value sizes require separate inputs; PyTorch requires both
+    // masks to be of one kind.
     return (has("is_causal=true") && has("attn_mask=") && !has("\"causal\"")) ||
            ((has("kdim=5") || has("vdim=7")) && (has("\"self\"") || has("\"memory\""))) ||
            (has("key_padding_mask=\"bool\"") && has("attn_mask=\"float")) ||

@@ -64,7 +64,7 @@ TEST(MultiHeadAttention, SelfAttentionIsTheSameTensorThreeTimes) {
   const Tensor x = numbers("x", {3, 37, 24}), copy_of_x = x.clone(), another = x.clone();
   const Tensor out = layer.forward(x, causal()).out;
   EXPECT_TRUE(same_bits(layer.forward(x, x, x, causal()).out, out));
-  EXPECT_TRUE(same_bits(layer.forward(x, copy_of_x, {}, causal()).out, out));       // key and value are one
+  EXPECT_TRUE(same_bits(layer.forward(x, copy_of_x, {}, causal()).out, out));       // key and value are one tensor
   EXPECT_TRUE(same_bits(layer.forward(x, copy_of_x, another, causal()).out, out));  // three products
 }
 
@@ -94,7 +94,7 @@ TEST(MultiHeadAttention, OrderOfDimensionsDoesNotShow) {
   const LayerResult b = tokens_first.forward(transposed, options);
   EXPECT_TRUE(same_bits(b.out.view().transpose(0, 1), a.out));
   EXPECT_TRUE(same_bits(b.weights, a.weights));
-  // A view of one may be passed for the other.
+  // The tokens-first tensor, viewed as batch-first, may be passed to the batch-first layer.
   EXPECT_TRUE(same_bits(batch_first.forward(transposed.view().transpose(0, 1), options).out, a.out));
 }
 
@@ -435,7 +435,7 @@ TEST(MultiHeadAttention, OutputDropoutZeroesAndScales) {
   }
   EXPECT_NEAR(static_cast<double>(zeros) / static_cast<double>(whole.count()), 0.25, 0.03);
 
-  // A micro-batch and a chunk of tokens drop the same weights as the whole call.
+  // A micro-batch drops the same outputs as the whole call.
   options.training = true;
   options.attention.dropout.batch_start = 2;
   EXPECT_TRUE(same_bits(layer.forward(x.view().slice(0, 2, 4), options).out, dropped.view().slice(0, 2, 4)));

@@ -1,5 +1,5 @@
-// The rotary embedding against other implementations: frequencies and rotations of transformers, and ONNX's operator.
-// tests/data/make_rotary.py describes how their results were computed.
+// Compares the rotary embedding with other implementations: frequencies and rotations of transformers, and ONNX's
+// operator. tests/data/make_rotary.py describes how their results were computed.
 #include <cmath>
 #include <map>
 #include <string>
@@ -101,7 +101,7 @@ TEST_P(RotatedByOthers, IsWhatWeComputeToo) {
       positions.push_back(static_cast<std::int64_t>(position));
     }
     const Tensor& answer = file("rotated").at(name + "/y");
-    for (const std::int64_t max_positions : {0, 2500}) {  // half of the positions are past the table
+    for (const std::int64_t max_positions : {0, 2500}) {  // with 2500, about half of the positions are past the table
       const Rotary rotary = rotary_of(frequencies.at(spec.at("frequencies")), pairs, max_positions);
       // Rotates from f32 to the tested type, so that only the result is rounded to 16 bits.
       Tensor y(answer.shape(), GetParam());

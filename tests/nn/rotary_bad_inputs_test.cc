@@ -1,4 +1,4 @@
-// Errors of the rotary embedding, with their exact messages; nothing may be written.
+// Tests errors of the rotary embedding and their exact messages; a failing call must write nothing.
 #include <cmath>
 #include <functional>
 #include <string>

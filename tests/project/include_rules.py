@@ -31,7 +31,7 @@ STANDARD = set(
 SYSTEM = re.compile(r"^(unistd|sched|pthread|fcntl|dlfcn|signal|spawn)\.h$|^(sys|linux)/[a-z]+\.h$")
 
 # Layer -> (layers it may include besides itself, package prefixes it may include, may it include SYSTEM headers).
-# A layer "x:engine.h" is that one header of x, which holds the engine's row of the table.
+# A layer "x:name.h" is that one header of x; the engine.h of an engine declares its row of the engine table.
 RULES = {
     "include": ([], [], False),
     "core": (["include"], [], True),
@@ -52,7 +52,7 @@ RULES = {
     "bench": (["include"], [], False),
 }
 
-# The location of each folder that is checked; each folder under src/ is a layer with the folder's name.
+# The folders that are checked; each folder under src/ is a layer with the folder's name.
 TOP_FOLDERS = ["include", "src", "cli", "bindings", "examples", "bench", "fuzz"]
 SUFFIXES = {".h", ".hpp", ".c", ".cc", ".cpp", ".inc", ".cu", ".cuh"}
 DIRECTIVE = re.compile(r"^\s*#\s*include\b\s*(.*)$")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/kernel_report.py on made-up logs of ptxas: what it reads, and what it refuses.
+"""Tests scripts/kernel_report.py on made-up logs of ptxas: what it reads, and what it reports as a problem.
 
     kernel_report_test.py ROOT
 """

@@ -5,7 +5,10 @@ import tempfile
 
 
 def self_test(tree, mark, breaches, suffix="", also=(), cleaned=str):
-    """The exit status: 0 if breaches(root) begin with NAME:LINE of the marked lines of {name: [line, …]} and `also`."""
+    """The exit status: 0 if `breaches(root)` finds the marked lines of `tree`, and those in `also`, and no others.
+
+    `tree` is {name: [line, …]}; each breach found, and each entry of `also`, begins with NAME:LINE.
+    """
     expected = set(also)
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder).resolve()

@@ -1,6 +1,6 @@
 """Checks the table of options against headers, stubs, a help text and a page, each read as text.
 
-Every wrong_in_… takes the table, as `rapt options --json` prints it, and such a text, and returns its errors.
+Every wrong_in_… takes the table, as `rapt options --json` prints it, and one such text, and returns the errors.
 tests/project/options_test.py runs them.
 """
 
@@ -10,7 +10,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
-import options_page  # set by the line above
+import options_page  # in the folder that the line above adds
 
 # The C++ header of each struct of the table.
 HEADERS = {
@@ -258,7 +258,8 @@ def wrong_in_c(table, header):
 def signatures_of(files):
     """The arguments of functions and the fields of classes: {"attention": [[…], …], "KvCache.__init__": …}.
 
-    One list per definition: a stub, its overloads, and the module. Inherited fields are included.
+    There is one list for each definition: in a stub, for each overload, and in the module. Inherited functions are
+    included.
     """
     found, bases = {}, {}
 

@@ -28,7 +28,7 @@ ROOT = pathlib.Path(".")
 
 
 def python_files():
-    """By name. The bridges are left out: their functions have the arguments of other libraries."""
+    """Each Python file's text, by name. The bridges are left out: their functions have other libraries' arguments."""
     package = ROOT / "bindings" / "python" / "rapt"
     paths = [*package.glob("*.pyi"), *package.glob("*.py")]
     bridges = ("onnx", "torch", "transformers")

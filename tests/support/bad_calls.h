@@ -1,4 +1,4 @@
-// Every bad call of attention with its exact error message: one table, for C++ and every binding.
+// Every bad call of attention with its exact error message, for the tests of C++ and of C.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Every bad layer and layer call with its exact error message: one table, for C++ and every binding.
+// Every bad layer and layer call with its exact error message, for the tests of C++ and of C.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ inline void PrintTo(const BadLayerCall& bad, std::ostream* stream) { *stream << 
 
 const std::vector<BadLayerCall>& bad_layer_calls();
 
-// As expect_refusal of support/bad_calls.h.
+// Like expect_refusal in support/bad_calls.h.
 void expect_refusal(const BadLayerCall& bad, const std::function<std::string(LayerCall&)>& attempt);
 
 }  // namespace rapt::test

@@ -14,7 +14,7 @@ namespace rapt::test {
 struct BrokenFile {
   const char* name;
   std::function<std::string()> bytes;
-  const char* message;  // after the format and the file
+  const char* message;  // without the format and the file name in front
 };
 
 inline void PrintTo(const BrokenFile& broken, std::ostream* stream) { *stream << broken.name; }

@@ -1,5 +1,5 @@
-// C++ arguments as a C program would represent them. Written independently of bindings/c, so that an error there is not
-// repeated here.
+// C++ arguments as a C program would represent them. Written independently of bindings/c (except for windows), so that
+// an error there is not repeated here.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class CArguments {
 
   const rapt_rotary_options* rotary(const std::optional<RotaryOptions>& from);
   const rapt_layer_config* config(const MultiHeadAttentionConfig& from);
-  // Without cache, workspace and activations, which C has as handles.
+  // The result has no cache, workspace or activations, which are handles in C.
   rapt_layer_options* options(const LayerOptions& from);
   const rapt_layer_outputs* outputs(const LayerOutputs& from);
   const rapt_layer_upstream* upstream(const LayerUpstream& from);

@@ -12,7 +12,7 @@
 
 namespace rapt::test {
 
-// Under ThreadSanitizer, which is slow, only the best one: all sets use the same synchronisation.
+// Under ThreadSanitizer, which is slow, only the best one is used: all sets have the same synchronisation.
 inline std::vector<std::string> instruction_sets_here() {
   std::vector<std::string> names;
   for (const InstructionSetInfo& set : instruction_sets()) {

@@ -122,7 +122,7 @@ constexpr MemoryOps kMemory = {
     .wait = [](int /*device*/) {},
 };
 
-// ---------------------------------------------------------------- what its functions are given
+// ---------------------------------------------------------------- the memory that functions are given
 
 void require_own(const void* data) {
   if (data != nullptr && !memory().holds(data)) throw std::logic_error("fake device: memory that is not its own");
@@ -159,7 +159,7 @@ void require_own(const AttentionProblem& p) {
 template <class Other>
 void require_own(const Other& /*not memory*/) {}
 
-// ---------------------------------------------------------------- its engine
+// ---------------------------------------------------------------- the engine
 
 const EngineRow& cpu() { return device_row(Device{}); }
 

@@ -65,7 +65,7 @@ std::string refusal_of(const Attempt& attempt) {
   return "";
 }
 
-// Like refusal_of, and the attempt must not allocate more than a little memory in total.
+// Like refusal_of; the attempt must also allocate less than 1 MiB in total.
 template <class Attempt>
 std::string cheap_refusal_of(const Attempt& attempt) {
   const std::int64_t before = allocated_bytes();

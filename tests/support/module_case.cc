@@ -22,7 +22,7 @@ std::uint32_t crc32(const std::string& text) {
   return ~crc;
 }
 
-// True where a key is hidden, at the given rate; the first key of each row is not.
+// True where a key is hidden, at the given rate; the first key of each row is never hidden.
 Tensor bool_mask(const std::string& name, const Dims& shape, double rate) {
   const Tensor numbers = drawn(name, shape);
   Tensor mask(shape, DType::boolean);

@@ -1,4 +1,4 @@
-// One call of torch.nn.MultiheadAttention from tests/data/modules, and the same call of ours.
+// One call of torch.nn.MultiheadAttention from tests/data/modules, and the same call of rapt.
 #pragma once
 
 #include <string>

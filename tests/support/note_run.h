@@ -10,7 +10,7 @@
 
 namespace rapt::test {
 
-// The result of a note's forward.
+// The results of a note's attention: the combined heads, before the output projection, and the weights.
 struct Attended {
   Tensor memory;   // (B, Lq, E)
   Tensor weights;  // (B, H, Lq, Lk)
@@ -39,7 +39,7 @@ class NoteRun {
   DType dtype_;
 };
 
-// split_heads(out), attention, and combine_heads back, on q, k and v of (B, H, L, D).
+// Attention on q, k and v of (B, H, L, D). The output is written to (B, L, E) memory, through split_heads.
 Attended attend(const ConstTensorView& q, const ConstTensorView& k, const ConstTensorView& v,
                 const AttentionOptions& options = {});
 

@@ -8,9 +8,9 @@
 namespace rapt::test {
 
 // The error over the finite part of the expected result, in double. Infinite if non-finite elements differ (-inf must
-// match -inf, NaN must match NaN), if an all-zero result is not matched exactly, or if shapes differ. Huge numbers,
-// such as common fill values for hidden keys (1e8 and more), are measured separately, so that they do not dominate the
-// error.
+// match -inf, NaN must match NaN), if an expected result of zeros is not matched exactly, or if shapes differ. Huge
+// numbers (1e8 and more), such as common fill values for hidden keys, are measured separately, so that they do not
+// dominate the error.
 double relative_error(const ConstTensorView& result, const ConstTensorView& answer);
 
 // Succeeds if relative_error is at most `bound`; otherwise reports the error, the bound and the worst element.

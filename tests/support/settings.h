@@ -1,4 +1,4 @@
-// Cases for tests of exact bits: a plain call and each change of it, with every option in some combination.
+// Cases for tests of exact bits: a plain call and changes of it, which cover combinations of options.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace rapt::test {
 
 using Change = std::function<void(cases::CaseSpec&)>;
 
-// One case for each change of `plain`, which needs only its batch and lengths.
+// One case for each change of `plain`, after its kv heads, head sizes and alignment are set here.
 inline std::vector<cases::CaseSpec> settings_of(cases::CaseSpec plain, const std::vector<Change>& changes) {
   plain.kv_heads = 2, plain.head_size = plain.value_size = 20, plain.alignment = Alignment::top_left();
   std::vector<cases::CaseSpec> list;

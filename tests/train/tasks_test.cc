@@ -59,7 +59,7 @@ TEST(TrainTasks, ATokenIsOfTheVocabularyAndATargetIsTheNextToken) {
       ASSERT_LT(batch.tokens[at], task->characters().size());
       if (batch.targets[at] == kNoTarget) continue;
       ++targets;
-      const bool padded = task->name() == "dates";  // their rows may be shorter than the batch
+      const bool padded = task->name() == "dates";  // a date may be shorter than its row
       if ((n + 1) % length != 0 && !padded) {
         EXPECT_EQ(batch.targets[at], batch.tokens[at + 1]) << task->name();
       }

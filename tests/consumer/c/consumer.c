@@ -28,7 +28,7 @@ int main(void) {
     return 1;
   }
 
-  // An exception inside the library ends there.
+  // An exception inside the library becomes a status.
   options.softcap = -1.0;
   if (rapt_attention(&outputs, &q, &q, &v, &options) != RAPT_BAD_ARGUMENT ||
       strcmp(rapt_last_error(), "attention: softcap is -1; it must be positive, or 0 for none") != 0) {

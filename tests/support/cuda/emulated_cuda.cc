@@ -21,7 +21,7 @@ namespace {
 
 namespace emulated = cuda::emulated;
 
-// Memory of the exact size, so that a sanitizer detects accesses past it, filled with NaN in every type.
+// Memory of the exact size, so that a sanitizer detects accesses past it, filled with NaN in every float type.
 class Memory {
  public:
   explicit Memory(std::size_t bytes) : bytes_(bytes, std::byte{0xFF}) {}
@@ -31,7 +31,7 @@ class Memory {
   std::vector<std::byte> bytes_;
 };
 
-// Runs `launch` with a workspace of `bytes`.
+// Calls run(launch) with a workspace of `bytes`.
 template <class Run>
 void with_workspace(std::size_t bytes, const std::byte* host_lists, const Run& run) {
   Memory workspace(bytes);
