@@ -133,7 +133,7 @@ class Mistakes(file_case.Files):
         self.refused(1, "run", "--query", "q.npy", "--key", "k.npy", "--causal",
                      says=["rapt: --causal", "5 queries and 3 keys", "--align top-left", "--align bottom-right"])
         self.good("run", "--query", "q.npy", "--key", "k.npy", "--window", "1,1", "--align", "bottom-right")
-        self.refused(1, "run", "--input", "q.npy", "--key-lengths", "9", says=["rapt: --key-lengths[0] is 9", "5 keys"])
+        self.refused(1, "run", "--input", "q.npy", "--key-lengths", "9", says=["rapt: --key-lengths[0] is 9, more than the number of keys, 5"])
         self.refused(1, "run", "--input", "key_lengths.npy", says=["no such file: key_lengths.npy"])
         self.refused(2, "run", "--heads", "5", says=["embedding size, 24", "not divisible by 5"])
 

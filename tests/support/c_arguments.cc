@@ -115,9 +115,7 @@ const rapt_attention_options* CArguments::options(const AttentionOptions& from) 
   to.dropout_rate = from.dropout.rate, to.dropout_seed = from.dropout.seed;
   to.dropout_batch_start = from.dropout.batch_start, to.dropout_head_start = from.dropout.head_start;
   to.dropout_query_start = from.dropout.query_start;
-  to.engine = from.engine == Engine::cpu         ? RAPT_ENGINE_CPU
-              : from.engine == Engine::reference ? RAPT_ENGINE_REFERENCE
-                                                 : RAPT_ENGINE_AUTOMATIC;
+  to.engine = static_cast<std::int32_t>(from.engine);  // the same numbers: bindings/c/attention_options.cc asserts it
   to.threads = from.threads;
   if (from.parallel_for) {
     to.parallel_for = run_pool;
