@@ -31,9 +31,8 @@ constexpr Types kTypes[] = {{DType::f32, DType::f32},
 constexpr std::int64_t kGroups[] = {1, 4, 8};
 
 // Every option with every pair of types, in groups of 1, 4 and 8 in turn. Where all of them would take minutes (without
-// vectors, or under a sanitizer), only every fifth case runs: among them are every option, every pair of types and every
-// size of group.
-// From 257 keys (two chunks) on, one query of 16 heads is enough work for more than one thread.
+// vectors, or under a sanitizer), only every fifth case runs: among them are every option, every pair of types and
+// every size of group. From 257 keys (two chunks) on, one query of 16 heads is enough work for more than one thread.
 std::vector<CaseSpec> decodings(std::int64_t length, const std::string& instruction_set) {
   const std::function<void(CaseSpec&)> changes[] = {
       [](CaseSpec&) {},
