@@ -482,11 +482,11 @@ TEST(MultiHeadAttention, AWorkspaceCountsTheMemoryOfBackwardToo) {
   const Tensor x = numbers("x", {2, 33, 24});
   LayerWorkspace workspace;
   LayerActivations kept;
-  const LayerOptions options = {.training = true, .keep = &kept, .workspace = &workspace};
+  const LayerOptions options = {.training = true, .workspace = &workspace, .keep = &kept};
   const LayerResult result = layer.forward(x, options);
   const std::size_t forward = workspace.bytes();
-  const Tensor dx(x.shape());
-  layer.backward({.dquery = dx.view()}, {.dout = result.out}, kept, x, {}, {}, options);
+  Tensor dx(x.shape());
+  layer.backward({.dquery = dx}, {.dout = result.out}, kept, x, {}, {}, options);
   EXPECT_GT(workspace.bytes(), forward);
 }
 
