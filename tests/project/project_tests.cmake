@@ -16,6 +16,10 @@ add_test(NAME ReferenceHasEveryDeclaration
   COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/reference_test.py ${PROJECT_SOURCE_DIR})
 add_test(NAME FoldersAreSmall
   COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/folders_test.py ${PROJECT_SOURCE_DIR})
+if(NOT RAPT_SANITIZE)  # no sanitizer sees it
+  add_test(NAME CiWaitsForEveryStep
+    COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/ci_test.py ${PROJECT_SOURCE_DIR})
+endif()
 add_test(NAME ReadmesSayTheSame
   COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/readme_test.py ${PROJECT_SOURCE_DIR})
 add_test(NAME KernelReportReadsWhatPtxasSays
