@@ -14,13 +14,12 @@
 #include "cases/list.h"
 #include "support/every_instruction_set.h"
 #include "support/random_tensor.h"
+#include "support/sanitizers.h"
 
 namespace rapt::test {
 namespace {
 
 using cases::CaseSpec;
-
-constexpr bool kSlow = kAddressSanitizer || kThreadSanitizer;
 
 // The multiply-adds of a case. Slow cases test little more than fast ones, so they are skipped.
 std::int64_t work(const CaseSpec& spec) {

@@ -20,8 +20,6 @@ using cases::Answer;
 using cases::Case;
 using cases::CaseSpec;
 
-constexpr bool kSlow = kAddressSanitizer || kThreadSanitizer;
-
 std::vector<CaseSpec> cases_in_f32() {
   std::vector<CaseSpec> list = cases::all_cases();
   std::erase_if(list, [](const CaseSpec& spec) { return spec.query_type == DType::f64; });

@@ -25,8 +25,6 @@ using cases::Answer;
 using cases::Case;
 using cases::CaseSpec;
 
-constexpr bool kSlow = kAddressSanitizer || kThreadSanitizer;
-
 // Multiply-adds of a case.
 std::int64_t work(const CaseSpec& spec) {
   return spec.batch * spec.query_heads * spec.queries * spec.keys * (spec.head_size + spec.value_size);

@@ -24,6 +24,9 @@ inline constexpr bool kAddressSanitizer = true;
 inline constexpr bool kAddressSanitizer = false;
 #endif
 
+// Under a sanitizer, code takes many times as long. Tests that repeat one computation for many cases take fewer there.
+inline constexpr bool kSlow = kAddressSanitizer || kThreadSanitizer;
+
 }  // namespace rapt::test
 
 // ThreadSanitizer ends a child of a fork that starts threads. AddressSanitizer's heap may stay locked in the child by a
