@@ -35,8 +35,7 @@ def expect_the_same(page, exhibit):
     drawn = page.evaluate("""[...document.querySelectorAll('article > .scroll > table.plain')].map((table) =>
         [...table.querySelectorAll('tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent)))""")
     for rows, block in zip(drawn, tables, strict=True):
-        if not block["measured"]:
-            assert rows == [[text.replace("`", "") for text in row] for row in block["rows"]]
+        assert rows == [[text.replace("`", "") for text in row] for row in block["rows"]]
     assert page.locator("article figure.chart-figure").count() == sum(
         block["kind"] == "chart" for block in exhibit["blocks"])
 

@@ -164,7 +164,7 @@ TEST_P(ExhibitsQuestion, WeightsSumToOneWhereNothingIsWrong) {
         const double sum = sum_of(row_of(*matrix, i));
         if (GetParam() == 13 && settings.at("dropout") == "on") continue;  // question 13 shows that sums differ from 1
         // Question 7 has a row that sees no key.
-        const bool sees_nothing = GetParam() == 7 && i + 1 == matrix->rows.size();
+        const bool sees_nothing = GetParam() == 7 && i + 1 == matrix->rows.size() && matrix->title == "weights";
         EXPECT_NEAR(sum, sees_nothing ? 0.0 : 1.0, 1e-6) << matrix->title << ", row " << i;
       }
     }
@@ -172,14 +172,8 @@ TEST_P(ExhibitsQuestion, WeightsSumToOneWhereNothingIsWrong) {
 }
 
 TEST_P(ExhibitsQuestion, IsTheSameEveryTime) {
-  Exhibit first = exhibits::exhibit(GetParam(), Lang::en), second = exhibits::exhibit(GetParam(), Lang::en);
-  for (Exhibit* each : {&first, &second}) {
-    for (exhibits::Block& block : each->blocks) {
-      Table* table = std::get_if<Table>(&block);
-      if (table != nullptr && table->measured) table->rows.clear();
-    }
-  }
-  EXPECT_EQ(exhibits::as_json(first), exhibits::as_json(second));
+  EXPECT_EQ(exhibits::as_json(exhibits::exhibit(GetParam(), Lang::en)),
+            exhibits::as_json(exhibits::exhibit(GetParam(), Lang::en)));
 }
 
 TEST_P(ExhibitsQuestion, IsJsonWithEveryBlock) {
