@@ -70,6 +70,9 @@ class QuestionsView {
         this.place.querySelector(`input[name="${key}"]:checked`)?.focus();
       },
     }));
+    const set = exhibit.switches.filter(({choices, chosen}) => chosen !== choices[0].value)
+      .map(({key, chosen}) => `--set ${key}=${chosen}`);
+    if (app.lang === 'zh') set.push('--lang zh');
     const turn = (number, words, name) => h('button', {
       type: 'button', class: name, disabled: number === undefined, onclick: async () => {
         await this.open(number, {});
@@ -83,7 +86,7 @@ class QuestionsView {
       switches.length ? h('form', {class: 'switches', onsubmit: (event) => event.preventDefault()}, switches) : '',
       ...drawBlocks(exhibit.blocks, app),
       h('p', {class: 'twin'}, app.say('questions.twin'), ' ',
-        h('code', {}, `rapt explain --question ${exhibit.number}${app.lang === 'zh' ? ' --lang zh' : ''}`)),
+        h('code', {}, ['rapt explain --question', exhibit.number, ...set].join(' '))),
       h('div', {class: 'turn'}, turn(this.all[at - 1]?.number, 'questions.back', 'back'),
         turn(this.all[at + 1]?.number, 'questions.forward', 'forward primary')));
   }

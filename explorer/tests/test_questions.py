@@ -62,6 +62,9 @@ def test_an_exhibit_shows_what_the_native_engine_says(page_at, rapt, number, lan
                             if each.startswith("s."))
             if len(settings) == 1:
                 expect_the_same(page, chosen)
+                set_to = f" --set {switch['key']}={choice['value']}" if choice != switch["choices"][0] else ""
+                command = f"rapt explain --question {number}{set_to}{' --lang zh' if lang == 'zh' else ''}"
+                assert page.inner_text("article .twin code") == command
         assert serious_violations(page) == []
 
 
