@@ -40,13 +40,12 @@ TEST(ExhibitsStatements, AHeadOwnsRowsOfItsProjection) {
     const Matrix shown = titled(exhibit, "W_q (out, in)");
     const MultiHeadAttention layer(
         {.embed_size = 8, .heads = heads, .separate_projections = true, .batch_first = true, .dtype = DType::f64}, 7);
-    for (int out = 0; out < 8; ++out) {
-      EXPECT_EQ(shown.rows[static_cast<std::size_t>(out)], "q" + std::to_string(out));
-      EXPECT_EQ(shown.columns[static_cast<std::size_t>(out)], "x" + std::to_string(out));
-      for (int in = 0; in < 8; ++in) {
-        const auto n = static_cast<std::size_t>(out * 8 + in);
-        EXPECT_EQ(shown.groups[n], out / (8 / heads));
-        EXPECT_EQ(shown.values[n], layer.parameters()[0].value.at<double>(out, in));
+    for (std::size_t out = 0; out < 8; ++out) {
+      EXPECT_EQ(shown.rows[out], "q" + std::to_string(out));
+      EXPECT_EQ(shown.columns[out], "x" + std::to_string(out));
+      for (std::size_t in = 0; in < 8; ++in) {
+        EXPECT_EQ(shown.groups[out * 8 + in], static_cast<int>(out) / (8 / heads));
+        EXPECT_EQ(shown.values[out * 8 + in], layer.parameters()[0].value.at<double>(out, in));
       }
     }
     EXPECT_THAT(exhibit.answer, HasSubstr("block of rows of W_q"));
