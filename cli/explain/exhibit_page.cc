@@ -58,7 +58,7 @@ class ExhibitPage {
 
   void operator()(const Table& table) {
     flush();
-    heading(table.title + (table.measured ? Both{", on this machine", "（本机）"}.in(lang_) : ""));
+    heading(table.title);
     page_.lines(table_lines(terminal_, table, page_.room()));
   }
 

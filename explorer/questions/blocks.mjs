@@ -14,8 +14,8 @@ const DRAW = {
   prose: ({text, mood}, app) => h('p', {class: `prose mood-${mood}`},
     mood === 'plain' ? undefined : h('b', {class: 'mark'}, app.say(`questions.${mood}`), ' '), rich(text)),
   code: ({text}) => h('pre', {tabindex: 0}, h('code', {}, text)),
-  table: ({title, header, rows, measured}, app) => h('div', {class: 'scroll'}, h('table', {class: 'plain'},
-    h('caption', {}, title, measured ? h('small', {}, ` ${app.say('questions.measured')}`) : undefined),
+  table: ({title, header, rows}) => h('div', {class: 'scroll'}, h('table', {class: 'plain'},
+    h('caption', {}, title),
     h('thead', {}, h('tr', {}, header.map((text) => h('th', {scope: 'col'}, rich(text))))),
     h('tbody', {}, rows.map((row) => h('tr', {}, row.map((text, n) =>
       (n === 0 ? h('th', {scope: 'row'}, rich(text)) : h('td', {}, rich(text))))))))),

@@ -1,9 +1,7 @@
-// Questions, from easy to hard, each answered by a small exhibit with settings.
+// Questions, each answered by a small exhibit with settings. They have the order and the numbers of
+// `rapt explain --questions`.
 import {chooser, h, rich} from '../dom.mjs';
 import {drawBlocks} from './blocks.mjs';
-
-// Prerequisites come first. The numbers are those of `rapt explain --question`.
-const EASY_TO_HARD = [7, 8, 18, 3, 16, 2, 5, 4, 9, 10, 1, 6, 13, 12, 11, 15, 14, 17];
 
 class QuestionsView {
   constructor(root, app) {
@@ -27,14 +25,13 @@ class QuestionsView {
     const {app} = this;
     this.all = await app.engine.call('questions', {lang: app.lang});
     if (this.gone) return;
-    if (!EASY_TO_HARD.includes(this.number)) this.number = EASY_TO_HARD[0];
+    if (!this.all.some(({number}) => number === this.number)) this.number = this.all[0].number;
     this.drawList();
     await this.open(this.number, this.settings, {unasked: true});
   }
   drawList() {
     const {app} = this;
-    const byNumber = new Map(this.all.map((each) => [each.number, each]));
-    this.list.replaceChildren(h('ol', {}, EASY_TO_HARD.map((number) => h('li', {}, h('a', {
+    this.list.replaceChildren(h('ol', {}, this.all.map(({number, question}) => h('li', {value: number}, h('a', {
       href: `#questions?q=${number}&lang=${app.lang}`, 'aria-current': number === this.number ? 'true' : undefined,
       onclick: async (event) => {
         event.preventDefault();
@@ -42,7 +39,7 @@ class QuestionsView {
         this.drawList();
         this.place.querySelector('h2')?.focus();
       },
-    }, rich(byNumber.get(number).question))))));
+    }, rich(question))))));
   }
 
   async open(number, settings, {unasked = false} = {}) {
@@ -66,13 +63,16 @@ class QuestionsView {
 
   draw(exhibit) {
     const {app} = this;
-    const at = EASY_TO_HARD.indexOf(exhibit.number);
+    const at = this.all.findIndex(({number}) => number === exhibit.number);
     const switches = exhibit.switches.map(({key, label, choices, chosen}) => chooser({
       name: key, label, choices, chosen, change: async (value) => {
         await this.open(exhibit.number, {...this.settings, [key]: value});
         this.place.querySelector(`input[name="${key}"]:checked`)?.focus();
       },
     }));
+    const set = exhibit.switches.filter(({choices, chosen}) => chosen !== choices[0].value)
+      .map(({key, chosen}) => `--set ${key}=${chosen}`);
+    if (app.lang === 'zh') set.push('--lang zh');
     const turn = (number, words, name) => h('button', {
       type: 'button', class: name, disabled: number === undefined, onclick: async () => {
         await this.open(number, {});
@@ -81,14 +81,14 @@ class QuestionsView {
       },
     }, app.say(words));
     this.place.replaceChildren(
-      h('p', {class: 'count'}, app.say('questions.count', at + 1, EASY_TO_HARD.length)),
+      h('p', {class: 'count'}, app.say('questions.count', exhibit.number, this.all.length)),
       h('h2', {tabindex: -1}, rich(exhibit.question)), h('p', {class: 'answer'}, rich(exhibit.answer)),
       switches.length ? h('form', {class: 'switches', onsubmit: (event) => event.preventDefault()}, switches) : '',
       ...drawBlocks(exhibit.blocks, app),
       h('p', {class: 'twin'}, app.say('questions.twin'), ' ',
-        h('code', {}, `rapt explain --question ${exhibit.number}${app.lang === 'zh' ? ' --lang zh' : ''}`)),
-      h('div', {class: 'turn'}, turn(EASY_TO_HARD[at - 1], 'questions.back', 'back'),
-        turn(EASY_TO_HARD[at + 1], 'questions.forward', 'forward primary')));
+        h('code', {}, ['rapt explain --question', exhibit.number, ...set].join(' '))),
+      h('div', {class: 'turn'}, turn(this.all[at - 1]?.number, 'questions.back', 'back'),
+        turn(this.all[at + 1]?.number, 'questions.forward', 'forward primary')));
   }
 }
 

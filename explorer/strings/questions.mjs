@@ -9,7 +9,6 @@ export const questions = {
   'questions.count': {en: 'Question {0} of {1}', zh: '第 {0} 个问题，共 {1} 个'},
   'questions.right': {en: '✓ right:', zh: '✓ 正确：'},
   'questions.wrong': {en: '✗ wrong:', zh: '✗ 错误：'},
-  'questions.measured': {en: '(measured just now, on this machine)', zh: '（刚刚在本机测得）'},
   'questions.asTable': {en: 'As a table', zh: '以表格显示'},
   'questions.twin': {en: 'In a terminal:', zh: '在终端里：'},
   'questions.back': {en: '← Previous question', zh: '← 上一题'},

@@ -103,7 +103,7 @@ def test_what_a_view_shows_unasked_is_in_a_copied_link_alone(page_at, view, show
     page.get_by_role("button", name="Copy link").click()
     until(page, "document.querySelector('#announcer').textContent !== ''")
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert {"walk": "step=embedding", "questions": "q=7"}[view] in copied
+    assert {"walk": "step=embedding", "questions": "q=1"}[view] in copied
 
 
 @pytest.mark.parametrize("touched", ["nothing", "#train-start", "#future", "#rate"])

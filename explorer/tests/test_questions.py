@@ -1,5 +1,8 @@
 """Compares every exhibit of Questions with the native engine, in both languages and with each of its settings."""
 
+import json
+import re
+
 import pytest
 from accessibility import serious_violations
 from conftest import LANGUAGES, until
@@ -32,8 +35,7 @@ def expect_the_same(page, exhibit):
     drawn = page.evaluate("""[...document.querySelectorAll('article > .scroll > table.plain')].map((table) =>
         [...table.querySelectorAll('tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent)))""")
     for rows, block in zip(drawn, tables, strict=True):
-        if not block["measured"]:
-            assert rows == [[text.replace("`", "") for text in row] for row in block["rows"]]
+        assert rows == [[text.replace("`", "") for text in row] for row in block["rows"]]
     assert page.locator("article figure.chart-figure").count() == sum(
         block["kind"] == "chart" for block in exhibit["blocks"])
 
@@ -60,7 +62,28 @@ def test_an_exhibit_shows_what_the_native_engine_says(page_at, rapt, number, lan
                             if each.startswith("s."))
             if len(settings) == 1:
                 expect_the_same(page, chosen)
+                set_to = f" --set {switch['key']}={choice['value']}" if choice != switch["choices"][0] else ""
+                command = f"rapt explain --question {number}{set_to}{' --lang zh' if lang == 'zh' else ''}"
+                assert page.inner_text("article .twin code") == command
         assert serious_violations(page) == []
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_question_has_the_number_and_the_place_that_the_command_gives_it(page_at, rapt, lang):
+    page = page_at(f"#questions?lang={lang}")
+    page.wait_for_selector("article h2")
+    expected = [(each["number"], each["question"].replace("`", ""))
+                for each in rapt("explain", "--questions", "--lang", lang, "--json")]
+    assert [number for number, _ in expected] == NUMBERS
+    links = page.evaluate("""[...document.querySelectorAll('.questions nav li')].map((item) =>
+        [item.value, item.textContent, item.querySelector('a').getAttribute('href')])""")
+    assert [(number, text) for number, text, _ in links] == expected
+    for number, text, address in links:
+        assert f"q={number}&" in address
+        page.locator(".questions nav li a").nth(number - 1).click()
+        until(page, f"document.querySelector('article h2').textContent === {json.dumps(text)}")
+        assert re.findall(r"\d+", page.inner_text("article .count")) == [str(number), str(len(NUMBERS))]
+        assert f"--question {number}" in page.inner_text("article .twin")
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)

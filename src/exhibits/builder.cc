@@ -31,7 +31,9 @@ std::string fixed(double number, int decimals) {
 
 std::string whole(std::int64_t number) { return std::to_string(number); }
 
-std::string brief(double number) { return std::isfinite(number) ? printed("%.*g", 2, number) : not_finite(number); }
+std::string brief(double number, int digits) {
+  return std::isfinite(number) ? printed("%.*g", digits, number) : not_finite(number);
+}
 
 std::string fill(std::string text, const Texts& values) {
   for (std::size_t n = 0; n < values.size(); ++n) {

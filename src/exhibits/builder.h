@@ -36,7 +36,7 @@ using Texts = std::vector<std::string>;
 // The number, rounded; "-inf", "inf" or "NaN" if it is not finite.
 std::string fixed(double number, int decimals);
 std::string whole(std::int64_t number);
-std::string brief(double number);  // two significant digits: "3.1e-17"
+std::string brief(double number, int digits = 2);  // significant digits: "3.1e-17"
 // {0}, {1}, … become the values; other braces stay.
 std::string fill(std::string text, const Texts& values);
 Texts counted(std::int64_t count, std::string_view prefix = "");  // "k0", "k1", …
@@ -46,6 +46,12 @@ Texts counted(std::int64_t count, std::string_view prefix = "");  // "k0", "k1",
 inline constexpr Both kThreeWords{"I love you", "我爱你"};
 inline constexpr Both kFourWords{"I love you too", "我也爱你"};
 inline constexpr Both kFiveWords{"the cat and the dog", "有猫也有狗"};
+
+// What the rows and columns of a weight are, said alike wherever it matters.
+inline constexpr Both kWeightAxes{
+    "`nn.Linear` computes y = x Wᵀ + b, and W is (out, in): a row of W computes one number of y, a column of W belongs "
+    "to one number of x.",
+    "`nn.Linear` 计算 y = x Wᵀ + b，W 的形状是 (out, in)：W 的一行算出 y 的一个数，W 的一列对应 x 的一个数。"};
 
 class Builder {
  public:

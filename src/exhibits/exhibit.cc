@@ -10,11 +10,12 @@
 namespace rapt::exhibits {
 namespace {
 
+// From easy to hard: prerequisites come first. A question's place is its number, in the command and on the page.
 constexpr std::array<Question (*)(), kQuestions> kAll{
-    question_view,      question_mask_meaning, question_projection,    question_scale,         question_hiding,
-    question_segments,  question_axis,         question_qkv,           question_all_positions, question_alignment,
-    question_permute,   question_batch_first,  question_need_weights,  question_buffer,        question_cache,
-    question_divisible, question_parallel,     question_several_heads,
+    question_axis,         question_qkv,      question_several_heads, question_projection,    question_divisible,
+    question_mask_meaning, question_hiding,   question_scale,         question_all_positions, question_alignment,
+    question_view,         question_segments, question_need_weights,  question_batch_first,   question_permute,
+    question_cache,        question_buffer,   question_parallel,
 };
 
 // `a`, `a or b`, `a, b or c`, each in quotation marks.

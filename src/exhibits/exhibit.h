@@ -53,7 +53,6 @@ struct Table {
   std::string title;
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
-  bool measured = false;  // contains times or sizes of this machine, which vary between runs
 };
 
 struct Series {

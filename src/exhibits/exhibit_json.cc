@@ -54,11 +54,7 @@ Json as_data(const Matrix& matrix) {
 }
 
 Json as_data(const Table& table) {
-  return {{"kind", "table"},
-          {"title", table.title},
-          {"header", table.header},
-          {"rows", table.rows},
-          {"measured", table.measured}};
+  return {{"kind", "table"}, {"title", table.title}, {"header", table.header}, {"rows", table.rows}};
 }
 
 Json as_data(const Chart& chart) {

@@ -50,7 +50,7 @@ void build_permute(Builder& b) {
   b.prose(
       {"`view(B, L, 3, H, D)` gives the five axes. `permute(2, 0, 3, 1, 4)` puts them in a new order: the 3 comes "
        "first, and H comes before L. No data moves; only the strides change.",
-       "`view(B, L, 3, H, D)` 给五个轴命名。`permute(2, 0, 3, 1, 4)` 按新的顺序排列它们：3 移到最前面，H 移到 L "
+       "`view(B, L, 3, H, D)` 得到五个轴。`permute(2, 0, 3, 1, 4)` 按新的顺序排列它们：3 移到最前面，H 移到 L "
        "前面。数据没有移动，只是改了步长。"});
   b.add(std::move(moving));
 
@@ -62,6 +62,8 @@ void build_permute(Builder& b) {
            "第一个轴现在有三个切片，`queries, keys, values = qkv` 把它们分别取出。这是 `{0}`，形状是 (B, H, L, D)："},
           {name});
   std::int64_t strangers = 0;
+  Texts numbered;
+  for (std::int64_t i = 0; i < kLength; ++i) numbered.push_back(b.say({"row {0}", "第 {0} 行"}, {whole(i)}));
   for (std::int64_t h = 0; h < kHeads; ++h) {
     groups.clear();
     for (std::int64_t i = 0; i < kLength; ++i) {
@@ -71,7 +73,9 @@ void build_permute(Builder& b) {
         strangers += from != part ? 1 : 0;
       }
     }
-    Matrix held = b.places(name + ", " + b.head(h), one.select(0, h), words, counted(kHeadSize), groups, parts);
+    // The wrong view puts other words' numbers into a row.
+    Matrix held = b.places(name + ", " + b.head(h), one.select(0, h), wrongly ? numbered : words, counted(kHeadSize),
+                           groups, parts);
     held.mood = wrongly ? Mood::wrong : Mood::right;
     b.add(std::move(held));
   }
@@ -81,9 +85,9 @@ void build_permute(Builder& b) {
              "`view(3, B, H, L, D)` 形状一样，却按旧的顺序切分内存：这个“{0}”的 {2} 个数里有 {1} 个根本不是 {0}。"},
             {name, whole(strangers), whole(one.count())});
   } else {
-    b.right({"All {1} numbers belong to {0}, and each row is one word. Still no copy: attention reads them with the "
+    b.right({"All {1} numbers belong to {0}, and each row is one word. Still no copy: `rapt` reads them with the "
              "strides {2}.",
-             "这 {1} 个数全部属于 {0}，每行一个词。仍然没有复制：注意力按步长 {2} 直接读。"},
+             "这 {1} 个数全部属于 {0}，每行一个词。仍然没有复制：`rapt` 按步长 {2} 直接读。"},
             {name, whole(one.count()), to_string(all.select(0, part).strides())});
   }
 }
@@ -161,7 +165,7 @@ Question question_permute() {
       {"It moves the axis of size 3 to the front, so that q, k and v are slices along it, and the heads before the "
        "words, as attention expects. Only strides change.",
        "它把大小为 3 的轴移到最前面，q、k、v 就成了三个切片；又把头移到词前面，这正是注意力要求的顺序。变的只有步长。"},
-      {{"part", {"show", "看"}, {{"q", {"q", "q，查询"}}, {"k", {"k", "k，键"}}, {"v", {"v", "v，值"}}}},
+      {{"part", {"show", "查看"}, {{"q", {"q", "q，查询"}}, {"k", {"k", "k，键"}}, {"v", {"v", "v，值"}}}},
        {"order",
         {"how", "做法"},
         {{"permute", {"permute(2, 0, 3, 1, 4)", "permute(2, 0, 3, 1, 4)"}},

@@ -59,10 +59,13 @@ void build_cache(Builder& b) {
   }
 
   const std::string& word = words[static_cast<std::size_t>(step - 1)];
-  b.prose({"Step {0}: the word “{1}” arrives. Its q is used once. It needs the k and v of every earlier word, and "
-           "those have not changed since they were computed.",
-           "第 {0} 步：新词“{1}”。它的 q 只用一次。它还需要前面每个词的 k 和 v，而它们算出来之后就不再变化。"},
-          {whole(step), word});
+  b.prose(
+      {"Step {0}: the word “{1}” arrives. Its q is used once. It needs the k and v of every earlier word. Those "
+       "have not changed since they were computed, because of the causal mask: an earlier word does not see the new "
+       "one, so nothing about it changes, in any layer.",
+       "第 {0} 步：新词“{1}”。它的 q 只用一次。它还需要前面每个词的 k 和 "
+       "v，而它们算出来之后就不再变化。这靠的是因果掩码：前面的词看不到新词，所以在任何一层都不受影响。"},
+      {whole(step), word});
   Matrix query =
       b.numbers(b.say({"q, head 0: one row", "q，头 0：只有一行"}),
                 projected(layer, x.view().select(0, 0).slice(0, step - 1, step), 0), {word}, counted(kHeadSize));
@@ -97,9 +100,9 @@ void build_cache(Builder& b) {
 
 Question question_cache() {
   return {{"Why are K and V cached and Q not?", "为什么缓存 K 和 V，却不缓存 Q？"},
-          {"Every later word needs the k and v of an earlier one, and they never change. Its q was needed only for its "
-           "own row, which is already finished.",
-           "后面每个词都要用前面词的 k 和 v，而它们不会变。q 只用于它自己那一行，而那一行已经算完了。"},
+          {"Every later word needs the k and v of an earlier one, and with a causal mask they never change. Its q was "
+           "needed only for its own row, which is already finished.",
+           "后面每个词都要用前面词的 k 和 v，而有因果掩码时它们不会变。q 只用于它自己那一行，而那一行已经算完了。"},
           {{"step",
             {"step", "步"},
             {{"3", {"3rd word", "第 3 个词"}},

@@ -59,10 +59,13 @@ void build_divisible(Builder& b) {
 
   constexpr std::int64_t kOdd = 5, kOwn = 4;
   const MultiHeadAttention own({.embed_size = kSize, .heads = kOdd, .head_size = kOwn, .batch_first = true}, 1);
-  b.prose({"This is a convention, not a law. The projections may change the width: {0} heads of {1} numbers are {2} "
-           "numbers, and W_o maps them back to {3}.",
-           "这只是惯例，不是硬性规定。投影可以改变宽度：{0} 个头，每个 {1} 个数，一共 {2} 个，W_o 再映射回 {3} 个。"},
-          {whole(kOdd), whole(kOwn), whole(kOdd * kOwn), whole(kSize)});
+  b.prose(
+      {"This is a convention, not a law. The projections may change the width: {0} heads of {1} numbers are {2} "
+       "numbers, and W_o maps them back to {3}. `rapt` has `head_size` for this; PyTorch's `nn.MultiheadAttention` "
+       "has no such argument, and always requires that E is divisible by the number of heads.",
+       "这只是惯例，不是硬性规定。投影可以改变宽度：{0} 个头，每个 {1} 个数，一共 {2} 个，W_o 再映射回 {3} "
+       "个。`rapt` 用 `head_size` 指定；PyTorch 的 `nn.MultiheadAttention` 没有这个参数，始终要求 E 能被头数整除。"},
+      {whole(kOdd), whole(kOwn), whole(kOdd * kOwn), whole(kSize)});
   Table shapes{b.say({"heads = {0}, head_size = {1}", "heads = {0}，head_size = {1}"}, {whole(kOdd), whole(kOwn)}),
                {b.say({"parameter", "参数"}), b.say({"shape", "形状"})},
                {}};
@@ -82,11 +85,13 @@ void build_parallel(Builder& b) {
   const Tensor x = noise({1, std::ssize(words), kSize}, 92);
   const Tensor whole_out = layer.forward(x).out;
 
-  b.prose({"`n_local_heads = n_heads / model_parallel_size`: {0} heads, {1} ranks, {2} heads per rank. Each rank holds "
-           "its own rows of W_q, W_k and W_v and its own columns of W_o, and never sees the heads of other ranks.",
-           "`n_local_heads = n_heads / model_parallel_size`：{0} 个头，{1} 个 rank，每个 rank {2} 个头。每个 rank "
-           "只存自己那几行 W_q、W_k、W_v 和自己那几列 W_o，看不到其他 rank 的头。"},
+  b.prose({"`n_local_heads = n_heads // model_parallel_size`: {0} // {1} = {2}. Each rank holds the rows of W_q, W_k "
+           "and W_v that compute its own heads, and the columns of W_o that read them. It never sees the heads of "
+           "other ranks.",
+           "`n_local_heads = n_heads // model_parallel_size`：{0} // {1} = {2}。每个 rank 只存 W_q、W_k、W_v "
+           "中算出自己那几个头的行，以及 W_o 中读取这些头的列，看不到其他 rank 的头。"},
           {whole(kHeads), whole(ranks), whole(kHeads / ranks)});
+  b.prose(kWeightAxes);
   Table dealt{b.say({"what each rank holds", "各 rank 持有的参数"}),
               {"rank", b.say({"heads", "头"}), "W_q, W_k, W_v", "W_o", b.say({"numbers", "参数个数"})},
               {}};
@@ -99,7 +104,7 @@ void build_parallel(Builder& b) {
     std::int64_t count = 0;
     std::string input, output;
     for (const NamedTensor& each : own.parameters()) {
-      if (r > 0 && each.name == "out_proj.bias") continue;  // only rank 0 adds it
+      if (r > 0 && !wrongly && each.name == "out_proj.bias") continue;  // only rank 0 adds it
       count += each.value.count();
       if (each.name == "in_proj_weight") input = to_string(each.value.shape());
       if (each.name == "out_proj.weight") output = to_string(each.value.shape());
@@ -127,13 +132,19 @@ void build_parallel(Builder& b) {
           {words[0]});
   Matrix matrix = b.numbers(b.say({"partial outputs, their sum, and the whole", "各部分的输出、它们的和，以及整层"}),
                             partial, rows, counted(kSize));
-  matrix.mood = wrongly ? Mood::wrong : Mood::right;
-  b.add(std::move(matrix));
   const double difference = largest_difference(sum, whole_out.view().select(0, 0).select(0, 0));
-  if (wrongly) {
+  const bool agree = difference < 1e-12;
+  matrix.mood = agree ? Mood::right : Mood::wrong;
+  b.add(std::move(matrix));
+  if (!agree) {
     b.wrong({"Every rank added the output bias, so it is counted {0} times. The sum is off by up to {1}.",
-             "每个 rank 都加了输出偏置，偏置被算了 {0} 次。结果最多差 {1}。"},
+             "每个 rank 都加了输出偏置，偏置被加了 {0} 次。结果最多差 {1}。"},
             {whole(ranks), fixed(difference, 2)});
+  } else if (ranks == 1) {
+    b.right({"There is one rank: it holds the whole layer, adds the output bias once, and no sum is needed (off by at "
+             "most {0}).",
+             "只有一个 rank：它持有整层，输出偏置自然只加一次，也不需要求和（最多差 {0}）。"},
+            {brief(difference)});
   } else {
     b.right({"The sum equals the output of the whole layer (off by at most {0}). It works because W_o times the "
              "concatenated heads is a sum over heads. Only rank 0 adds the output bias.",
@@ -157,7 +168,7 @@ Question question_divisible() {
 }
 
 Question question_parallel() {
-  return {{"What does the model parallel size do to the heads?", "model parallel size 对头做了什么？"},
+  return {{"What does the model parallel size do to the heads?", "model parallel size 对注意力头有什么影响？"},
           {"It distributes the heads: each rank computes some of them and a partial output, and the sum of the partial "
            "outputs is the output of the layer.",
            "它把头分给各个 rank：每个 rank 计算其中几个头，得到部分输出，相加就是整层的输出。"},

@@ -35,17 +35,20 @@ void build_projection(Builder& b) {
   const MultiHeadAttention layer = layer_of(heads);
   const ConstTensorView weight = layer.parameters()[0].value;  // (E out, E in)
 
-  b.prose({"W_q has {0} inputs and {0} outputs. Below, each column computes one number of q. Each head owns {1} "
-           "adjacent columns: splitting q into heads means splitting W_q into column blocks.",
-           "W_q 输入 {0} 个数，输出 {0} 个数。下面每一列算出 q 的一个数。每个头对应相邻的 {1} 列：把 q "
-           "拆成多个头，就是把 W_q 按列分块。"},
-          {whole(kSize), whole(size)});
-  Matrix matrix = b.numbers(b.say({"W_q, coloured by head", "W_q，按头着色"}), weight.transpose(0, 1),
-                            counted(kSize, "x"), counted(kSize, "q"));
+  b.prose(kWeightAxes);
+  b.prose(
+      {"W_q has {0} inputs and {0} outputs: {0} columns, {0} rows. Each head owns {1} adjacent rows: splitting q into "
+       "heads means splitting W_q into blocks of rows. With W_o it is the other way round: its inputs are the "
+       "numbers of the heads, so a head owns columns.",
+       "W_q 输入 {0} 个数，输出 {0} 个数，即 {0} 列、{0} 行。每个头对应相邻的 {1} 行：把 q 拆成多个头，就是把 W_q "
+       "按行分块。W_o 正相反：它的输入是各个头的数，所以每个头对应它的若干列。"},
+      {whole(kSize), whole(size)});
+  Matrix matrix = b.numbers(b.say({"W_q (out, in), coloured by head", "W_q (out, in)，按头着色"}), weight,
+                            counted(kSize, "q"), counted(kSize, "x"));
   matrix.paint = Paint::group;
-  for (std::int64_t n = 0; n < kSize * kSize; ++n) matrix.groups.push_back(static_cast<int>(n % kSize / size));
+  for (std::int64_t n = 0; n < kSize * kSize; ++n) matrix.groups.push_back(static_cast<int>(n / kSize / size));
   for (std::int64_t h = 0; h < heads; ++h) matrix.legend.push_back(b.head(h));
-  matrix.reading = b.say({"{row} has the factor {value} in {column}", "{column} 中 {row} 的系数是 {value}"});
+  matrix.reading = b.say({"{row}: the factor of {column} is {value}", "{row} 中 {column} 的系数是 {value}"});
   b.add(std::move(matrix));
 
   // Separate small matrices, compared with the split large one.
@@ -113,12 +116,15 @@ void build_segments(Builder& b) {
          "sentence. One softmax gives one set of weights, which all 24 numbers of v share.",
          "只有一张表，它的列是词，不是维度。对它分段，分的是句子。一次 softmax 只给出一组权重，v 的 24 个数共用。"});
     Matrix matrix =
-        b.weights(b.say({"softmax of the one table", "这一张表的 softmax"}), of_head(one.weights, 0), words, words);
+        b.weights(b.say({"softmax of the one table / √{0}", "这一张表除以 √{0}，再做 softmax"}, {whole(one.head_size)}),
+                  of_head(one.weights, 0), words, words);
     matrix.mood = Mood::wrong;
     b.add(std::move(matrix));
   } else {
-    b.right({"Split q and k first: four tables, four softmaxes, four ways to attend to the sentence.",
-             "先拆分 q 和 k：四张表，四次 softmax，四种关注这句话的方式。"});
+    b.right({"Split q and k first: four tables, each divided by √{0}, four softmaxes, four ways to attend to the "
+             "sentence.",
+             "先拆分 q 和 k：四张表各自除以 √{0}，四次 softmax，四种关注这句话的方式。"},
+            {whole(four.head_size)});
     for (std::int64_t h = 0; h < four.heads; ++h) {
       Matrix matrix =
           b.weights(b.say({"weights, {0}", "权重，{0}"}, {b.head(h)}), of_head(four.weights, h), words, words);
@@ -134,60 +140,112 @@ void build_segments(Builder& b) {
 
 // ---------------------------------------------------------------- why several
 
+// The head that gives a relation the most weight.
+struct Best {
+  std::int64_t head = 0;
+  double weight = -1;
+  bool is_own() const { return weight > 0.5; }  // most of a row: two relations cannot both have most of one
+};
+
+// A word's weights on the keys that stand in a relation to it, in each head.
+std::vector<double> shares(const Walk& walk, std::int64_t query, const std::vector<std::int64_t>& keys) {
+  std::vector<double> found;
+  for (std::int64_t h = 0; h < walk.heads; ++h) {
+    double sum = 0;
+    for (const std::int64_t key : keys) sum += of_head(walk.weights, h).at<double>(query, key);
+    found.push_back(sum);
+  }
+  return found;
+}
+
+Best best_of(const std::vector<double>& found) {
+  Best best;
+  for (std::size_t h = 0; h < found.size(); ++h) {
+    if (found[h] > best.weight) best = {static_cast<std::int64_t>(h), found[h]};
+  }
+  return best;
+}
+
 void build_several_heads(Builder& b) {
   const std::int64_t heads = b.number("heads");
   const Texts words = b.tokens(kFiveWords);
   const Sentence sentence = tokenize(kFiveWords.en);
   const Walk walk = take_walk(sentence, heads, false), one = take_walk(sentence, 1, false),
              four = take_walk(sentence, 4, false);
-  constexpr std::int64_t kAsks = 3, kSame = 0, kBefore = 2;  // the second "the", the first "the", and "and"
+  constexpr std::int64_t kAsks = 3, kBefore = 2;                    // the second "the", and "and"
+  const std::vector<std::int64_t> before{kBefore}, same{0, kAsks};  // both "the"
+  const auto percent = [](double share) { return fixed(100 * share, 0); };
 
-  b.prose(
-      {"The second “{0}” has two relations at once: the word before it is “{1}”, and the same word appears at the "
-       "start. Of the four heads, head 0 is built to attend to the previous word, head 1 to the same word.",
-       "第二个“{0}”同时有两种关系：它前面是“{1}”，句首还有同一个词。四个头里，头 0 专看前一个词，头 1 专看相同的词。"},
-      {words[kAsks], words[kBefore]});
+  b.prose({"The second “{0}” has two relations at once: the word before it is “{1}”, and the same word appears at the "
+           "start. The matrices of this model are made for four heads of {2} numbers: head 0 attends to the previous "
+           "word, head 1 to the same word.",
+           "第二个“{0}”同时有两种关系：它前面是“{1}”，句首还有同一个词。这个模型的矩阵是按四个头、每个头 {2} "
+           "个数设计的：头 0 专看前一个词，头 1 专看相同的词。"},
+          {words[kAsks], words[kBefore], whole(four.head_size)});
+  if (heads != four.heads) {
+    b.prose({"Here the same {0} numbers are cut for another number of heads: {1} of {2} numbers each.",
+             "这里把同样的 {0} 个数换一种切法：{1} 个头，每个头 {2} 个数。"},
+            {whole(kEmbedding), whole(heads), whole(walk.head_size)});
+  }
+  const std::vector<double> to_before = shares(walk, kAsks, before), to_same = shares(walk, kAsks, same);
+  const Best previous = best_of(to_before), repeated = best_of(to_same);
+  const bool apart = previous.is_own() && repeated.is_own();
   const std::int64_t shown = std::min<std::int64_t>(walk.heads, 4);
   for (std::int64_t h = 0; h < shown; ++h) {
     Matrix matrix = b.weights(b.say({"weights, {0} of {1}", "权重，{0}（共 {1} 个）"}, {b.head(h), whole(heads)}),
                               of_head(walk.weights, h), words, words);
-    matrix.mood = heads == 1 ? Mood::wrong : Mood::plain;
+    matrix.mood = apart ? Mood::plain : Mood::wrong;
     b.add(std::move(matrix));
   }
   if (shown < heads) {
     b.prose({"(The first {0} of {1} heads are shown.)", "（只显示 {1} 个头里的前 {0} 个。）"},
             {whole(shown), whole(heads)});
   }
-  const auto weight = [&](const Walk& of, std::int64_t h, std::int64_t key) {
-    return fixed(of_head(of.weights, h).at<double>(kAsks, key), 2);
-  };
-  b.add(Table{b.say({"the second “{0}” attends to", "第二个“{0}”关注"}, {words[kAsks]}),
-              {"", b.say({"“{0}”, the word before", "“{0}”，前一个词"}, {words[kBefore]}),
-               b.say({"“{0}”, the same word", "“{0}”，相同的词"}, {words[kSame]})},
-              {{b.say({"1 head", "1 个头"}), weight(one, 0, kBefore), weight(one, 0, kSame)},
-               {b.say({"4 heads, head 0", "4 个头，头 0"}), weight(four, 0, kBefore), weight(four, 0, kSame)},
-               {b.say({"4 heads, head 1", "4 个头，头 1"}), weight(four, 1, kBefore), weight(four, 1, kSame)}}});
-  b.prose({"One head has one row of weights for “{0}”, and all relations share it: the previous word gets only {1}. "
-           "Several heads keep the relations apart, in different parts of the output.",
-           "一个头对“{0}”只有一行权重，所有关系都挤在里面：前一个词只剩 {1}。多个头把它们分开，放在输出的不同位置。"},
-          {words[kAsks], weight(one, 0, kBefore)}, heads == 1 ? Mood::wrong : Mood::right);
+  Table table{b.say({"weights of the second “{0}”", "第二个“{0}”的权重"}, {words[kAsks]}),
+              {b.say({"head", "头"}), b.say({"“{0}”, the word before", "“{0}”，前一个词"}, {words[kBefore]}),
+               b.say({"“{0}”, the same word (both)", "“{0}”，相同的词（两处之和）"}, {words[kAsks]})},
+              {}};
+  for (std::size_t h = 0; h < to_before.size(); ++h) {
+    table.rows.push_back({whole(static_cast<std::int64_t>(h)), fixed(to_before[h], 2), fixed(to_same[h], 2)});
+  }
+  b.add(std::move(table));
+  if (apart) {
+    b.right(
+        {"Each relation has a head of its own: head {0} gives {1}% of its weight to the word before, head {2} gives "
+         "{3}% to the same word. They end up in different parts of the output. A single head has one row for both: "
+         "the word before gets {4}%, the same word {5}%.",
+         "每种关系都有自己的头：头 {0} 把 {1}% 的权重给前一个词，头 {2} 把 {3}% "
+         "给相同的词，结果放在输出的不同位置。如果只有一个头，两种关系就挤在同一行里：前一个词得 "
+         "{4}%，相同的词得 {5}%。"},
+        {whole(previous.head), percent(previous.weight), whole(repeated.head), percent(repeated.weight),
+         percent(shares(one, kAsks, before)[0]), percent(shares(one, kAsks, same)[0])});
+  } else {
+    b.wrong(
+        {"The relations are not kept apart: a head has one row of weights for “{0}”, which all relations in that head "
+         "share. Here the word before gets at most {1}% (in head {2}), the same word at most {3}% (in head {4}). "
+         "With four heads it is {5}% and {6}%.",
+         "两种关系没有分开：一个头对“{0}”只有一行权重，落在这个头里的所有关系都挤在这一行。这里前一个词最多得 "
+         "{1}%（头 {2}），相同的词最多得 {3}%（头 {4}）。四个头时分别是 {5}% 和 {6}%。"},
+        {words[kAsks], percent(previous.weight), whole(previous.head), percent(repeated.weight), whole(repeated.head),
+         percent(best_of(shares(four, kAsks, before)).weight), percent(best_of(shares(four, kAsks, same)).weight)});
+  }
 
   b.prose(
       {"Does one head of 1000 dimensions give each dimension 0.001? No. Softmax runs over the keys. The dimensions are "
        "summed within each score, before softmax.",
        "那么一个 1000 维的头，是不是每一维只分到 0.001？不是。softmax 是沿键的方向做的；各个维度早在 softmax "
        "之前，就在分数里加起来了。"});
-  Table shares{b.say({"one query, 5 keys", "一个查询，5 个键"}), {"D"}, {}};
-  for (const std::string& key : counted(5, "k")) shares.header.push_back(key);
-  shares.header.push_back(b.say({"sum", "和"}));
+  Table sums{b.say({"one query, 5 keys", "一个查询，5 个键"}), {"D"}, {}};
+  for (const std::string& key : counted(5, "k")) sums.header.push_back(key);
+  sums.header.push_back(b.say({"sum", "和"}));
   for (const std::int64_t size : {8, 64, 1000}) {
     const Seen seen = see(noise({1, 1, 1, size}, 81), noise({1, 1, 5, size}, 82), noise({1, 1, 5, 1}, 83));
     Texts row{whole(size)};
     for (std::int64_t j = 0; j < 5; ++j) row.push_back(fixed(of_head(seen.weights, 0).at<double>(0, j), 2));
     row.push_back(fixed(row_sums(of_head(seen.weights, 0))[0], 2));
-    shares.rows.push_back(std::move(row));
+    sums.rows.push_back(std::move(row));
   }
-  b.add(std::move(shares));
+  b.add(std::move(sums));
 }
 
 }  // namespace
@@ -195,9 +253,9 @@ void build_several_heads(Builder& b) {
 Question question_projection() {
   return {{"One projection E×E and then split, or one per head? Does splitting add parameters?",
            "是一个 E×E 的投影再拆分，还是每个头一个？拆分会增加参数吗？"},
-          {"They are the same: the projection of a head is a block of columns of W. Splitting adds no parameters; "
-           "their number does not depend on the number of heads.",
-           "是一回事：一个头的投影就是 W 中的若干列。拆分不增加任何参数，参数个数和头数无关。"},
+          {"They are the same: the projection of a head is a block of rows of W_q, W_k or W_v. Splitting adds no "
+           "parameters; their number does not depend on the number of heads.",
+           "是一回事：一个头的投影就是 W_q、W_k、W_v 各自的若干行。拆分不增加任何参数，参数个数和头数无关。"},
           {{"heads", {"heads", "头数"}, {{"2", {"2", "2"}}, {"1", {"1", "1"}}, {"4", {"4", "4"}}, {"8", {"8", "8"}}}}},
           build_projection};
 }
@@ -220,12 +278,7 @@ Question question_several_heads() {
       {"A head has one set of weights, so it can represent one relation, or an average of several. Softmax distributes "
        "1 over the keys, never over the dimensions.",
        "一个头只有一组权重，只能表示一种关系，否则就是几种关系的平均。softmax 是把 1 分给各个键，而不是分给各个维度。"},
-      {{"heads",
-        {"heads", "头数"},
-        {{"4", {"4", "4"}},
-         {"1", {"1: both relations in one", "1：两种关系挤在一起"}},
-         {"2", {"2", "2"}},
-         {"8", {"8", "8"}}}}},
+      {{"heads", {"heads", "头数"}, {{"4", {"4", "4"}}, {"1", {"1", "1"}}, {"2", {"2", "2"}}, {"8", {"8", "8"}}}}},
       build_several_heads};
 }
 

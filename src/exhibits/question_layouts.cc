@@ -122,26 +122,73 @@ void show_outputs(Builder& b, const Texts& words, bool wrongly) {
           {whole(moved), whole(kLength - 1)}, moved == 0 ? Mood::right : Mood::wrong);
 }
 
+// (1, L, H, D) as (1, L, E), in PyTorch's three ways.
+struct Merged {
+  Tensor memory;            // of the copy, if there is one
+  ConstTensorView result;   // undefined after an error
+  std::int64_t copied = 0;  // numbers
+  bool works() const { return result.defined(); }
+};
+
+Merged by_view(const ConstTensorView& x) {
+  try {
+    return {.memory = {}, .result = x.merge(2), .copied = 0};
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+Merged by_copy(const ConstTensorView& x) {
+  Tensor memory = Tensor::copy_of(x);
+  const ConstTensorView result = memory.view().merge(2);
+  return {.memory = std::move(memory), .result = result, .copied = x.count()};
+}
+
+Merged by_reshape(const ConstTensorView& x) {
+  Merged view = by_view(x);
+  return view.works() ? std::move(view) : by_copy(x);
+}
+
+Merged by_contiguous(const ConstTensorView& x) { return x.is_contiguous() ? by_view(x) : by_copy(x); }
+
 void show_way_back(Builder& b) {
   const Seen seen = Inputs().attend(false, false);
   const ConstTensorView turned = seen.out.view().transpose(1, 2);
-  const Tensor copied = Tensor::copy_of(turned);
+  const Tensor stored = Tensor::copy_of(turned);  // the same numbers, contiguous
   b.prose(
-      {"And `contiguous()`? When the heads are combined, `transpose` changes only the strides. `view` cannot merge "
-       "axes that are not contiguous in memory, and reports it:",
-       "那 `contiguous()` 呢？合并时，`transpose` 只改了步长。内存不连续，`view` 无法合并，于是报错："});
-  try {
-    (void)turned.reshape({1, kLength, kSize});
-  } catch (const Error& error) {
-    b.code(error.what());
-  }
-  b.prose({"`contiguous()` is the only copy: it stores the numbers in the new order. Then `view(B, L, E)` works.",
-           "`contiguous()` 是唯一的一次复制：按新的顺序存放数据。之后才能用 `view(B, L, E)`。"});
-  b.add(Table{b.say({"combining the heads", "合并"}),
+      {"And the way back to (B, L, E)? `transpose(1, 2)` restores the order of the axes, but moves no data. `view` "
+       "would have to merge H and D into one axis, which takes a stride of H of {0}, the size of D. It is {1}, so no "
+       "strides describe the result, and `view` raises an error. `reshape` returns a view if one is possible, and a "
+       "copy otherwise. `contiguous()` copies only what is not contiguous yet.",
+       "那怎么变回 (B, L, E)？`transpose(1, 2)` 把轴换回原来的顺序，但没有移动数据。`view` 要把 H 和 D "
+       "合并成一个轴，H 的步长就必须是 {0}，即 D 的大小；而它是 {1}，没有哪组步长能表示合并的结果，于是 `view` "
+       "报错。`reshape` 能用视图就返回视图，否则复制一份。`contiguous()` 只在张量不连续时才复制。"},
+      {whole(kHeadSize), whole(turned.stride(2))});
+  const auto told = [&](const Merged& merged) {
+    return merged.works() ? b.say({"works, {0} numbers copied", "可以，复制 {0} 个数"}, {whole(merged.copied)})
+                          : b.say({"error", "报错"});
+  };
+  const Merged reshaped = by_reshape(turned), copied = by_contiguous(turned);
+  b.add(Table{b.say({"(B, L, H, D) to (B, L, E)", "从 (B, L, H, D) 到 (B, L, E)"}),
+              {"", b.say({"contiguous", "连续的张量"}), b.say({"after transpose(1, 2)", "transpose(1, 2) 之后"})},
+              {{".view(B, L, E)", told(by_view(stored)), told(by_view(turned))},
+               {".reshape(B, L, E)", told(by_reshape(stored)), told(reshaped)},
+               {".contiguous().view(B, L, E)", told(by_contiguous(stored)), told(copied)}}});
+  b.prose(
+      {"So `out.transpose(1, 2).reshape(B, L, E)` and `out.transpose(1, 2).contiguous().view(B, L, E)` are the same "
+       "copy (they differ by at most {0}). The difference: the result of `view` always shares memory with its input; "
+       "that of `reshape` may or may not, so do not write into it. And `x.reshape(B, H, L, D)` is as wrong as "
+       "`x.view(B, H, L, D)`: both keep the order in memory.",
+       "所以 `out.transpose(1, 2).reshape(B, L, E)` 和 `out.transpose(1, 2).contiguous().view(B, L, E)` "
+       "做的是同一次复制（最多差 {0}）。区别在于：`view` 的结果一定与输入共享内存；`reshape` "
+       "的结果可能共享，也可能不共享，所以不要往里写。另外，`x.reshape(B, H, L, D)` 和 `x.view(B, H, L, D)` "
+       "错得一样：都保持内存中的顺序。"},
+      {brief(largest_difference(reshaped.result, copied.result))});
+  b.add(Table{b.say({"combining the heads", "合并各个头"}),
               layout_header(b),
               {layout_row(b, "out (B, H, L, D)", seen.out), layout_row(b, ".transpose(1, 2)", turned),
-               layout_row(b, ".contiguous()", copied),
-               layout_row(b, ".view(B, L, E)", copied.view().reshape({1, kLength, kSize}))}});
+               layout_row(b, ".contiguous()", stored), layout_row(b, ".view(B, L, E)", copied.result),
+               layout_row(b, b.say({"or: .reshape(B, L, E)", "或者：.reshape(B, L, E)"}), reshaped.result)}});
 }
 
 void build_view(Builder& b) {
@@ -174,13 +221,15 @@ void build_view(Builder& b) {
 
 Question question_view() {
   return {
-      {"Why `view(B, L, H, D).transpose(1, 2)` and not `view(B, H, L, D)`? What does `contiguous()` do?",
-       "为什么是 `view(B, L, H, D).transpose(1, 2)`，而不是 `view(B, H, L, D)`？`contiguous()` 又做了什么？"},
+      {"Why `view(B, L, H, D).transpose(1, 2)` and not `view(B, H, L, D)`? `view` or `reshape`, and what does "
+       "`contiguous()` do?",
+       "为什么是 `view(B, L, H, D).transpose(1, 2)`，而不是 `view(B, H, L, D)`？`view`、`reshape` 和 `contiguous()` "
+       "有什么区别？"},
       {"`view` never moves data: it only splits memory in storage order. The numbers of a token are contiguous, so "
-       "split each token first, then move the heads forward. `contiguous()` makes the copy that a later `view` needs.",
-       "`view` "
-       "不移动数据，只按内存顺序切分。一个词元的数是连续存放的，所以先切开每个词元，再把头的维度移到前面。`contiguous()"
-       "` 则完成后面的 `view` 所需的复制。"},
+       "split each token first, then move the heads forward. On the way back `view` fails, because the strides no "
+       "longer fit: `contiguous()` makes the copy that it needs, and `reshape` makes it by itself.",
+       "`view` 不移动数据，只按内存顺序切分。一个词元的数是连续存放的，所以先切开每个词元，再把头的维度移到前面。"
+       "合并时步长已对不上，`view` 会报错：`contiguous()` 完成它所需的复制，`reshape` 则会自己复制。"},
       {{"split",
         {"split", "拆分"},
         {{"right", {"view(B, L, H, D).transpose(1, 2)", "view(B, L, H, D).transpose(1, 2)"}},

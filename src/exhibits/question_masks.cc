@@ -1,4 +1,4 @@
-// Masks: the meaning of true, ways to mask, and the position of the causal triangle.
+// Masks: the meaning of true, and ways to mask.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -57,15 +57,16 @@ void build_mask_meaning(Builder& b) {
   // 1 means keep. With the opposite reading, the keys to keep are filled.
   const Tensor keeps = about_keys({1, 1, 1, 0}), is_zero = about_keys({0, 0, 0, 1});
   b.code("scores.masked_fill(mask == 0, -1e9)");
-  b.add(mask_matrix(b.say({"1 means keep (most tutorials)", "1 表示保留（多数教程的写法）"}), as_row(keeps), one_row));
+  b.add(mask_matrix(b.say({"1 means keep (most PyTorch tutorials)", "1 表示保留（多数 PyTorch 教程的写法）"}),
+                    as_row(keeps), one_row));
   const Tensor fill_where = (wrongly ? keeps : is_zero).to(DType::boolean);
   const Seen filled = inputs.attend({Mask::fill(fill_where, -1e9)});
   b.add(weights_matrix(b.say({"weights", "权重"}), filled, mood));
 
   // 1 means masked: the mask is multiplied by −1e9 and added.
   b.code("scores + mask * -1e9");
-  b.add(
-      mask_matrix(b.say({"1 means ignore (TensorFlow)", "1 表示忽略（TensorFlow 的写法）"}), as_row(is_zero), one_row));
+  b.add(mask_matrix(b.say({"1 means ignore (TensorFlow tutorial)", "1 表示忽略（TensorFlow 教程的写法）"}),
+                    as_row(is_zero), one_row));
   Tensor bias = (wrongly ? keeps : is_zero).clone();
   for (double& value : bias.values<double>()) value *= -1e9;
   const Seen added = inputs.attend({Mask::add(bias)});
@@ -94,12 +95,14 @@ void build_mask_meaning(Builder& b) {
       {"The third convention is an additive mask: −inf excludes a key, 0 leaves it unchanged. This one masks the "
        "future, so it has a row for each query.",
        "第三种约定是加性掩码：−inf 遮住，0 不变。这个掩码遮住未来，所以每个查询一行。"});
-  b.code(wrongly ? "scores + tril(-inf)" : "scores + triu(-inf, diagonal=1)");
+  b.code(std::string("scores + torch.full((L, L), -torch.inf)") + (wrongly ? ".tril()" : ".triu(diagonal=1)"));
   b.add(mask_matrix(b.say({"added to the scores", "加到分数上"}), triangle, words));
   b.add(weights_matrix(b.say({"weights", "权重"}), inputs.attend({Mask::add(triangle)}), mood));
   if (wrongly) {
-    b.wrong({"Inverted, each word sees only the future, and the last one sees nothing.",
-             "反过来，每个词只看得到未来，最后一个词什么也看不到。"});
+    b.wrong(
+        {"Inverted, each word sees only the future, and the last one sees nothing: its weights are 0 in `rapt`, "
+         "NaN by the plain formula.",
+         "反过来，每个词只看得到未来，最后一个词什么也看不到：它的权重在 `rapt` 里是 0，直接套公式则是 NaN。"});
   }
 
   b.prose(
@@ -115,6 +118,8 @@ void build_mask_meaning(Builder& b) {
                {"torch key_padding_mask", ignore(), "(B, Lk)"},
                {"torch attn_mask, bool", ignore(), "(Lq, Lk), (B·H, Lq, Lk)"},
                {"torch scaled_dot_product_attention", keep(), "(…, Lq, Lk)"},
+               {"transformers attention_mask", keep(), "(B, Lk)"},
+               {"Keras attention_mask", keep(), "(B, Lq, Lk)"},
                {"rapt Mask::keep", keep(), "(Lq, Lk), (B, H, Lq, Lk)"},
                {"rapt Mask::drop", ignore(), "(Lq, Lk), (B, H, Lq, Lk)"}}});
   b.prose({"A mask of three axes could be (B, Lq, Lk) or (H, Lq, Lk). `rapt` does not guess, and reports an error:",
@@ -143,20 +148,87 @@ Tensor plain_softmax(const ConstTensorView& scores) {
   return weights;
 }
 
-// The weights (L, L) under each of the four ways to mask.
-Tensor hidden_by(std::string_view how, const Inputs& inputs, const Tensor& hidden) {
-  if (how == "inf") return Tensor::copy_of(of_head(inputs.attend({Mask::drop(hidden)}).weights, 0));
-  if (how == "1e9") return Tensor::copy_of(of_head(inputs.attend({Mask::fill(hidden, -1e9)}).weights, 0));
-  if (how == "book") return plain_softmax(of_head(inputs.attend({Mask::drop(hidden)}).masked, 0));
-  Tensor weights = Tensor::copy_of(of_head(inputs.attend({}).weights, 0));
-  for (std::int64_t n = 0; n < weights.count(); ++n) {
-    if (hidden.values<bool>()[static_cast<std::size_t>(n)]) weights.values<double>()[static_cast<std::size_t>(n)] = 0;
+constexpr double kBillion = 1e9;
+
+// The smallest number of a type with this many bits after the point and this largest exponent: torch.finfo(dtype).min.
+double smallest(int bits, int exponent) { return -std::ldexp(2.0 - std::ldexp(1.0, -bits), exponent); }
+
+// What each way to mask makes of the scores (L, L), and the weights.
+struct Hidden {
+  Tensor scores, weights;
+};
+
+Hidden hidden_by(std::string_view how, const Inputs& inputs, const Tensor& hidden) {
+  std::vector<Mask> masks;
+  if (how == "inf" || how == "book") masks.push_back(Mask::drop(hidden));
+  if (how == "1e9") masks.push_back(Mask::fill(hidden, -kBillion));
+  if (how == "min") masks.push_back(Mask::fill(hidden, smallest(23, 127)));
+  const Seen seen = inputs.attend(masks);
+  Hidden result{Tensor::copy_of(of_head(seen.masked, 0)), Tensor::copy_of(of_head(seen.weights, 0))};
+  if (how == "book") result.weights = plain_softmax(result.scores);
+  if (how != "zero") return result;
+  for (std::size_t n = 0; n < hidden.values<bool>().size(); ++n) {
+    if (hidden.values<bool>()[n]) result.weights.values<double>()[n] = 0;
   }
-  return weights;
+  return result;
+}
+
+// The scores that softmax gets.
+void show_scores(Builder& b, const std::string& how, const Tensor& scores, const Texts& words) {
+  if (how != "1e9") {
+    b.add(b.scores(how == "zero" ? b.say({"scores, nothing masked", "分数，都没有遮住"})
+                                 : b.say({"scores, −inf where masked", "分数，遮住处为 −inf"}),
+                   scores, words, words));
+    return;
+  }
+  // A table, because −1000000000.00 would make the cells of a matrix too wide.
+  Table table{b.say({"scores, −1e9 where masked", "分数，遮住处为 −1e9"}), {""}, {}};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    table.header.push_back(words[i]);
+    Texts row{words[i]};
+    for (std::int64_t j = 0; j < kLength; ++j) {
+      const double score = scores.view().at<double>(static_cast<std::int64_t>(i), j);
+      row.push_back(score == -kBillion ? "-1e9" : fixed(score, 2));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  b.add(std::move(table));
+}
+
+// Whether −1e9 fits into each type, and what fits into every type.
+void show_types(Builder& b) {
+  b.prose(
+      {"−1e9 must also fit the type of the scores. f16 ends at {0}: there `scores.half().masked_fill(mask, -1e9)` "
+       "raises “value cannot be converted to type c10::Half without overflow” (at::Half in older versions). What works "
+       "in every type is −inf, or `torch.finfo(scores.dtype).min`. The latter is an ordinary number like −1e9: no NaN, "
+       "but a fully masked row spreads its weight evenly.",
+       "−1e9 还必须能用分数的数据类型表示。f16 最小只到 {0}，所以 `scores.half().masked_fill(mask, -1e9)` 会报错：“"
+       "value cannot be converted to type c10::Half without overflow”（旧版本里是 "
+       "at::Half）。任何类型都能用的是 −inf，或者 "
+       "`torch.finfo(scores.dtype).min`。后者和 −1e9 一样是普通的数：不会出现 "
+       "NaN，但整行被遮住时，权重会平均分给各个键。"},
+      {brief(smallest(10, 15), 5)});
+  struct Type {
+    const char* name;
+    DType type;
+    int bits, exponent;
+  };
+  constexpr Type kTypes[] = {{"f32", DType::f32, 23, 127}, {"bf16", DType::bf16, 7, 127}, {"f16", DType::f16, 10, 15}};
+  const Tensor big = Tensor::from<double>({1}, {-kBillion});
+  Table table{b.say({"−1e9 in each type", "各类型里的 −1e9"}),
+              {b.say({"type", "类型"}), b.say({"−1e9 rounds to", "−1e9 舍入为"}), "masked_fill(mask, -1e9)",
+               "finfo(dtype).min"},
+              {}};
+  for (const Type& each : kTypes) {
+    const double stored = big.to(each.type).to(DType::f64).values<double>()[0];
+    table.rows.push_back({each.name, fixed(stored, 0),
+                          std::isfinite(stored) ? b.say({"works", "可以"}) : b.say({"error", "报错"}),
+                          brief(smallest(each.bits, each.exponent), 5)});
+  }
+  b.add(std::move(table));
 }
 
 void build_hiding(Builder& b) {
-  constexpr std::string_view kWays[] = {"inf", "book", "1e9", "zero"};
   const Texts words = b.tokens(kFourWords);
   const Inputs inputs;
   // A causal triangle, so that some keys are masked, and a fully masked last row.
@@ -168,11 +240,17 @@ void build_hiding(Builder& b) {
            "a sentence that is all padding.",
            "每个词只看自己和前面的词。再看一个边界情况：最后一个词“{0}”什么也看不到，就像一整句都是填充。"},
           {words.back()});
-  b.add(b.scores(b.say({"scores, −inf where masked", "分数，遮住处为 −inf"}),
-                 of_head(inputs.attend({Mask::drop(hidden)}).masked, 0), words, words));
 
   const std::string how = b.chosen("hide");
-  Matrix matrix = b.weights(b.say({"weights", "权重"}), hidden_by(how, inputs, hidden), words, words);
+  const Hidden shown = hidden_by(how, inputs, hidden);
+  show_scores(b, how, shown.scores, words);
+  if (how == "zero") {
+    b.add(
+        b.weights(b.say({"softmax of these", "它们的 softmax"}), of_head(inputs.attend({}).weights, 0), words, words));
+  }
+  Matrix matrix =
+      b.weights(how == "zero" ? b.say({"weights, × 0 where masked", "权重，遮住处乘 0"}) : b.say({"weights", "权重"}),
+                shown.weights, words, words);
   matrix.mood = how == "inf" ? Mood::right : Mood::wrong;
   b.add(std::move(matrix));
   if (how == "inf") {
@@ -182,15 +260,16 @@ void build_hiding(Builder& b) {
          "exp(−inf) 正好是 0，权重 1 由其余的键分配。什么也看不到的那一行输出 0，因为没有值可以加权。"});
   } else if (how == "book") {
     b.wrong(
-        {"The plain formula: in the last row the sum is 0, and 0 / 0 is NaN. One such row is enough to turn everything "
-         "in the next layer into NaN.",
-         "直接套公式：最后一行的和是 0，0 / 0 就是 NaN。只要有一行这样，下一层就会全变成 NaN。"});
+        {"The plain formula: in the last row the sum is 0, and 0 / 0 is NaN. In the next layer the k and v of that "
+         "word are NaN. 0 × NaN is NaN too, so by this formula even a mask does not keep them out of other outputs.",
+         "直接套公式：最后一行的和是 0，0 / 0 就是 NaN。到了下一层，这个词的 k 和 v 也是 NaN。0 × NaN 仍是 "
+         "NaN，所以即使遮住它，其他词的输出也会变成 NaN。"});
   } else if (how == "1e9") {
-    b.wrong({"−1e9 is an ordinary number. As long as some key is visible, it works: exp(−1e9) is 0. In the last row "
-             "all scores are equal, so every masked key gets {0}.",
-             "−1e9 只是一个普通的数。只要还有看得见的键，它就管用：exp(−1e9) 是 "
+    b.wrong({"−1e9 is an ordinary number. As long as some key is visible, it works: exp(−1e9) rounds to 0. In the last "
+             "row all scores are equal, so every masked key gets {0}.",
+             "−1e9 只是一个普通的数。只要还有看得见的键，它就管用：exp(−1e9) 会舍入为 "
              "0。最后一行分数全都相等，于是每个被遮住的键都分到 {0}。"},
-            {fixed(1.0 / kLength, 2)});
+            {fixed(shown.weights.view().at<double>(kLength - 1, 0), 2)});
   } else {
     b.wrong(
         {"Multiplying by 0 after softmax: the masked keys are already part of the softmax sum, so the rows no longer "
@@ -200,80 +279,18 @@ void build_hiding(Builder& b) {
 
   Table sums{b.say({"what each row sums to", "每行之和"}), {""}, {}};
   for (const std::string& word : words) sums.header.push_back(word);
-  constexpr Both kNames[] = {{"−inf, as rapt does it", "−inf，rapt 的做法"},
-                             {"−inf, the plain formula", "−inf，直接套公式"},
-                             {"−1e9", "−1e9"},
-                             {"× 0 after softmax", "softmax 之后乘 0"}};
-  for (std::size_t n = 0; n < std::size(kWays); ++n) {
-    Texts row{b.say(kNames[n])};
-    for (const double sum : row_sums(hidden_by(kWays[n], inputs, hidden))) row.push_back(fixed(sum, 2));
+  const std::pair<std::string_view, Both> kWays[] = {{"inf", {"−inf, as rapt does it", "−inf，rapt 的做法"}},
+                                                     {"book", {"−inf, the plain formula", "−inf，直接套公式"}},
+                                                     {"1e9", {"−1e9", "−1e9"}},
+                                                     {"min", {"torch.finfo(dtype).min", "torch.finfo(dtype).min"}},
+                                                     {"zero", {"× 0 after softmax", "softmax 之后乘 0"}}};
+  for (const auto& [way, name] : kWays) {
+    Texts row{b.say(name)};
+    for (const double sum : row_sums(hidden_by(way, inputs, hidden).weights)) row.push_back(fixed(sum, 2));
     sums.rows.push_back(std::move(row));
   }
   b.add(std::move(sums));
-
-  b.prose({"−1e9 must also fit the type. 16-bit types represent fewer numbers:",
-           "−1e9 还必须能用该数据类型表示，而 16 位类型能表示的数更少："});
-  const Tensor big = Tensor::from<double>({1}, {-1e9});
-  Table types{
-      b.say({"−1e9, stored", "−1e9 存进去之后"}), {b.say({"type", "类型"}), b.say({"what it becomes", "变成"})}, {}};
-  for (const auto& [name, type] :
-       {std::pair("f32", DType::f32), std::pair("bf16", DType::bf16), std::pair("f16", DType::f16)}) {
-    types.rows.push_back({name, fixed(big.to(type).to(DType::f64).values<double>()[0], 0)});
-  }
-  b.add(std::move(types));
-}
-
-// ---------------------------------------------------------------- where is the triangle?
-
-void build_alignment(Builder& b) {
-  constexpr std::int64_t kQueries = 3, kKeys = 7, kCached = kKeys - kQueries;
-  const bool bottom = b.is("corner", "bottom-right");
-  const Tensor q = noise({1, 1, kKeys, kSize}, 41), k = noise({1, 1, kKeys, kSize}, 42),
-               v = noise({1, 1, kKeys, kSize}, 43);
-  const ConstTensorView last = q.view().slice(2, kCached, kKeys);
-  const Texts keys = counted(kKeys, "k"), all_queries = counted(kKeys, "q");
-  const Texts queries(all_queries.begin() + kCached, all_queries.end());
-
-  b.prose({"{0} tokens are already in the cache, and {1} new ones arrive: {1} queries, {2} keys. The whole triangle "
-           "would be "
-           "{2}×{2}:",
-           "缓存里已有 {0} 个词元，新增 {1} 个：{1} 个查询，{2} 个键。完整的三角是 {2}×{2}："},
-          {whole(kCached), whole(kQueries), whole(kKeys)});
-  const Seen whole_pass = see(q, k, v, {.causal = true});
-  b.add(b.weights(b.say({"all at once", "一次全算"}), of_head(whole_pass.weights, 0), all_queries, keys));
-
-  const auto cut = [&](const Alignment& alignment) {
-    return see(last, k, v, {.causal = true, .alignment = alignment});
-  };
-  const Seen seen = cut(bottom ? Alignment::bottom_right() : Alignment::top_left());
-  Matrix matrix =
-      b.weights(bottom ? b.say({"bottom-right: query i sees key j ≤ i + {0}", "右下对齐：查询 i 看得到键 j ≤ i + {0}"},
-                               {whole(kCached)})
-                       : b.say({"top-left: query i sees key j ≤ i", "左上对齐：查询 i 看得到键 j ≤ i"}),
-                of_head(seen.weights, 0), queries, keys);
-  matrix.mood = bottom ? Mood::right : Mood::wrong;
-  b.add(std::move(matrix));
-  const double difference = largest_difference(seen.out, whole_pass.out.view().slice(2, kCached, kKeys));
-  if (bottom) {
-    b.right(
-        {"The new queries are the last rows of the whole triangle: the output is the same (it differs by at most {0}).",
-         "新的查询就是完整三角的最后几行：输出一样（最多差 {0}）。"},
-        {brief(difference)});
-  } else {
-    b.wrong({"The triangle is in the wrong corner: {0} sees only k0, but it should see k0 to k{1}. The output is "
-             "off by up to {2}.",
-             "三角放错了角：{0} 只能看到 k0，而它本该看到 k0 到 k{1}。输出最多差 {2}。"},
-            {queries[0], whole(kCached), fixed(difference, 2)});
-  }
-  b.prose(
-      {"Top-left is right in other cases: when queries and keys are counted from the same start. Because both exist, "
-       "`rapt` requires a choice when the lengths differ:",
-       "左上对齐适用于查询和键从同一个起点数起的情况。两种都有人用，所以长度不等时 `rapt` 要求明确指定："});
-  try {
-    (void)see(last, k, v, {.causal = true});
-  } catch (const Error& error) {
-    b.code(error.what());
-  }
+  show_types(b);
 }
 
 }  // namespace
@@ -286,7 +303,7 @@ Question question_mask_meaning() {
        "queries; an attention mask has one for each.",
        "两种约定都存在，要看使用掩码的那行代码。填充掩码对所有查询只有一行；注意力掩码每个查询一行。"},
       {{"read",
-        {"the mask is read", "掩码"},
+        {"the mask is read", "掩码的解读"},
         {{"right", {"as it was meant", "按原意读"}}, {"inverted", {"inverted, the wrong way", "读反了，错误的做法"}}}}},
       build_mask_meaning};
 }
@@ -294,10 +311,11 @@ Question question_mask_meaning() {
 Question question_hiding() {
   return {{"−1e9, −inf, or multiply by 0 after softmax? What about a row with everything masked?",
            "用 −1e9、−inf，还是 softmax 之后乘 0？一整行都被遮住怎么办？"},
-          {"Only −inf before softmax masks exactly. A row that sees nothing has to be set to 0 explicitly: the plain "
-           "formula gives NaN, and −1e9 spreads the weight evenly over the masked keys.",
-           "只有在 softmax 之前用 −inf 才能完全遮住。一行什么也看不到时必须专门处理为 0：直接套公式会得到 NaN，用 −1e9 "
-           "则会把权重平均分给本该遮住的键。"},
+          {"−inf before softmax masks exactly, in every type. A row that sees nothing has to be set to 0 explicitly: "
+           "the plain formula gives NaN, and −1e9 spreads the weight evenly over the masked keys. −1e9 does not even "
+           "fit into f16.",
+           "在 softmax 之前用 −inf，任何类型都能完全遮住。一行什么也看不到时必须专门处理为 0：直接套公式会得到 NaN，用 "
+           "−1e9 则会把权重平均分给本该遮住的键。f16 里甚至放不下 −1e9。"},
           {{"hide",
             {"masked with", "遮蔽方式"},
             {{"inf", {"−inf, and 0 for a fully masked row", "−inf，整行被遮住时输出 0"}},
@@ -305,18 +323,6 @@ Question question_hiding() {
              {"1e9", {"−1e9, the wrong way for a fully masked row", "−1e9，整行被遮住时是错误的做法"}},
              {"zero", {"× 0 after softmax, the wrong way", "softmax 之后乘 0，错误的做法"}}}}},
           build_hiding};
-}
-
-Question question_alignment() {
-  return {{"Where is the triangle when Lq ≠ Lk, as with a cache?", "Lq ≠ Lk 时（比如有缓存），三角在哪个角？"},
-          {"In the bottom-right corner if the queries are the newest tokens, as with a cache: query i comes after the "
-           "cached keys.",
-           "查询是最新的词元时（有缓存就是这样），三角在右下角：查询 i 排在缓存的键后面。"},
-          {{"corner",
-            {"triangle", "三角"},
-            {{"bottom-right", {"bottom-right", "右下"}},
-             {"top-left", {"top-left, the wrong way with a cache", "左上，有缓存时是错误的做法"}}}}},
-          build_alignment};
 }
 
 }  // namespace rapt::exhibits

@@ -18,9 +18,10 @@ constexpr std::int64_t kQueries = 16, kKeys = 32, kValueSize = 4;
 
 // The effect of one head size on softmax.
 struct Spread {
-  double variance = 0;       // of the scores
-  double keys_in_sight = 0;  // exp of the mean entropy of a row
-  double gradient = 0;       // the mean norm of the gradient that reaches a row of scores
+  double variance = 0;              // of the scores
+  double keys_in_sight = 0;         // exp of the mean entropy of a row
+  double gradient = 0;              // the mean norm of the gradient that reaches a row of scores
+  std::vector<double> q_gradients;  // the norm of the gradient that reaches each row of q
 };
 
 // q and k are normally distributed, as in a new layer. The gradient of the scores is computed as the gradient of an
@@ -31,8 +32,9 @@ Spread spread(std::int64_t size, double scale) {
   const Tensor nothing({1, 1, kQueries, kKeys}, DType::f64);
   AttentionOptions options{.scale = scale, .masks = {Mask::add(nothing)}};
   const Seen seen = see(q, k, v, options);
-  Tensor dscores({1, 1, kQueries, kKeys}, DType::f64);
-  attention_backward({.dmasks = {{.mask = 0, .to = dscores.view()}}}, {.dout = dout.view()}, q, k, v, options);
+  Tensor dscores({1, 1, kQueries, kKeys}, DType::f64), dq(q.shape(), DType::f64);
+  attention_backward({.dquery = dq.view(), .dmasks = {{.mask = 0, .to = dscores.view()}}}, {.dout = dout.view()}, q, k,
+                     v, options);
 
   Spread result;
   result.variance = variance(seen.raw);
@@ -45,6 +47,9 @@ Spread spread(std::int64_t size, double scale) {
       squares += std::pow(dscores.view().at<double>(0, 0, i, j), 2);
     }
     result.gradient += std::sqrt(squares) / kQueries;
+    double q_squares = 0;
+    for (std::int64_t d = 0; d < size; ++d) q_squares += std::pow(dq.view().at<double>(0, 0, i, d), 2);
+    result.q_gradients.push_back(std::sqrt(q_squares));
   }
   result.keys_in_sight = std::exp(entropy);
   return result;
@@ -52,16 +57,27 @@ Spread spread(std::int64_t size, double scale) {
 
 double default_scale(std::int64_t size) { return 1 / std::sqrt(static_cast<double>(size)); }
 
+// The queries that get less than 1% of the gradient that they get in the other case.
+std::int64_t starved(const Spread& spread, const Spread& other) {
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < spread.q_gradients.size(); ++i) {
+    count += spread.q_gradients[i] < 0.01 * other.q_gradients[i] ? 1 : 0;
+  }
+  return count;
+}
+
 void build_scale(Builder& b) {
   const bool scaled = b.is("scale", "on");
   const std::int64_t size = b.number("d");
 
   b.prose(
-      {"q·k adds up D products. If each number is random with variance 1, the sum has variance D. Dividing by √D makes "
-       "it 1 again.",
-       "q·k 是 D 个乘积之和。每个数都是方差为 1 的随机数时，和的方差就是 D。除以 √D，方差又回到 1。"});
+      {"q·k adds up D products. If the numbers are independent and random, with mean 0 and variance 1, the sum has "
+       "variance D. Dividing by √D makes it 1 again.",
+       "q·k 是 D 个乘积之和。各个数相互独立、均值为 0、方差为 1 时，和的方差就是 D。除以 √D，方差又回到 1。"});
   const Tensor q = noise({1, 1, 4, size}, 51), k = noise({1, 1, 6, size}, 52), v = noise({1, 1, 6, 1}, 53);
+  const double with_scale = mean_largest_weight(see(q, k, v, {.scale = default_scale(size)}).weights);
   const Seen seen = see(q, k, v, {.scale = scaled ? default_scale(size) : 1.0});
+  const double largest = mean_largest_weight(seen.weights);
   const Texts queries = counted(4, "q"), keys = counted(6, "k");
   b.add(b.scores(scaled ? b.say({"q·k / √{0}", "q·k / √{0}"}, {whole(size)})
                         : b.say({"q·k with D = {0}, not scaled", "q·k，D = {0}，不缩放"}, {whole(size)}),
@@ -69,16 +85,22 @@ void build_scale(Builder& b) {
   Matrix matrix = b.weights(b.say({"softmax of these", "它们的 softmax"}), of_head(seen.weights, 0), queries, keys);
   matrix.mood = scaled ? Mood::right : Mood::wrong;
   b.add(std::move(matrix));
-  const double largest = mean_largest_weight(seen.weights);
   if (scaled) {
     b.right({"A row attends to several keys: the largest weight is {0} on average.",
              "一行能兼顾好几个键：最大的权重平均是 {0}。"},
             {fixed(largest, 2)});
-  } else {
+  } else if (largest > 0.8) {
     b.wrong(
-        {"The scores are large, and softmax puts nearly everything on one key: the largest weight is {0} on average.",
-         "分数太大，softmax 几乎把全部权重集中到一个键上：最大的权重平均是 {0}。"},
-        {fixed(largest, 2)});
+        {"The scores are large, and softmax puts most of each row on one key: the largest weight is {0} on average. "
+         "With the scale it is {1}.",
+         "分数太大，softmax 把每行的大部分权重集中到一个键上：最大的权重平均是 {0}。缩放后是 {1}。"},
+        {fixed(largest, 2), fixed(with_scale, 2)});
+  } else {
+    b.wrong({"D = {2} is so small that softmax still mixes several keys, but the rows are already more uneven: the "
+             "largest weight is {0} on average, and {1} with the scale. The larger D is, the worse it gets.",
+             "D = {2} 还很小，softmax 仍能兼顾好几个键，但各行已经更不均匀：最大的权重平均是 {0}，缩放后是 {1}。D "
+             "越大越严重。"},
+            {fixed(largest, 2), fixed(with_scale, 2), whole(size)});
   }
 
   Chart variances{b.say({"variance of the scores", "分数的方差"}), "D", {}, true, true, {}};
@@ -113,24 +135,32 @@ void build_scale(Builder& b) {
            "个键，不缩放只剩 {1} 个。"},
           {fixed(last_on.keys_in_sight, 1), fixed(last_off.keys_in_sight, 1)});
   b.add(std::move(sights));
-  b.prose({"A saturated softmax passes almost no gradient: p·(1 − p) is nearly 0 when p is near 0 or 1. At D = 1024 "
-           "the gradient norm is {0} with the scale and {1} without it, so q and k stop learning.",
-           "softmax 一旦饱和，梯度就几乎传不回去：p 接近 0 或 1 时，p·(1 − p) 几乎是 0。D = 1024 时，梯度范数缩放后是 "
-           "{0}，不缩放是 {1}，q 和 k 就学不动了。"},
-          {fixed(last_on.gradient, 2), fixed(last_off.gradient, 2)});
+  b.prose(
+      {"A saturated softmax passes almost no gradient: p·(1 − p) is nearly 0 when p is near 0 or 1. At D = 1024 "
+       "the gradient of a row of scores has a norm of {0} with the scale and {1} without it, on average. Without the "
+       "scale, {2} of {3} queries get less than 1% of the gradient that they get with it: they stop learning.",
+       "softmax 一旦饱和，梯度就几乎传不回去：p 接近 0 或 1 时，p·(1 − p) 几乎是 0。D = 1024 "
+       "时，一行分数的梯度范数平均是 {0}（缩放）和 {1}（不缩放）。不缩放时，{3} 个查询里有 {2} "
+       "个得到的梯度不到缩放时的 1%，几乎学不动。"},
+      {fixed(last_on.gradient, 2), fixed(last_off.gradient, 2), whole(starved(last_off, last_on)), whole(kQueries)});
   b.add(std::move(gradients));
 
   constexpr std::int64_t kSize = 512, kHeads = 8, kHead = kSize / kHeads;
   b.prose({"Which d? The head size: a score is the sum of that many products. With E = {0} and {1} heads, D = {2}.",
            "d 是哪个维度？是每个头的维度：一个分数就是这么多乘积之和。E = {0}、{1} 个头时，D = {2}。"},
           {whole(kSize), whole(kHeads), whole(kHead)});
-  b.add(Table{
-      b.say({"variance of the scores of one head", "一个头的分数方差"}),
-      {b.say({"divided by", "除以"}), b.say({"variance", "方差"}), ""},
-      {{"√D = √64", fixed(spread(kHead, default_scale(kHead)).variance, 2), b.say({"right", "正确"})},
-       {"√E = √512", fixed(spread(kHead, default_scale(kSize)).variance, 2),
-        b.say({"too small: nearly uniform weights", "太小：权重几乎平均"})},
-       {"1", fixed(spread(kHead, 1.0).variance, 2), b.say({"too large: one key takes all", "太大：一个键独占"})}}});
+  Table divisors{b.say({"the scores of one head", "一个头的分数"}),
+                 {b.say({"divided by", "除以"}), b.say({"variance", "方差"}),
+                  b.say({"effective keys, of {0}", "有效关注的键数（共 {0} 个）"}, {whole(kKeys)}), ""},
+                 {}};
+  const auto divided = [&](const std::string& name, double scale, const Both& verdict) {
+    const Spread at = spread(kHead, scale);
+    divisors.rows.push_back({name, fixed(at.variance, 2), fixed(at.keys_in_sight, 1), b.say(verdict)});
+  };
+  divided("√D = √64", default_scale(kHead), {"right", "正确"});
+  divided("√E = √512", default_scale(kSize), {"too small: nearly uniform weights", "太小：权重几乎平均"});
+  divided("1", 1.0, {"too large: hardly more than one key", "太大：几乎只剩一个键"});
+  b.add(std::move(divisors));
 }
 
 // ---------------------------------------------------------------- rows, columns, axis
@@ -144,8 +174,8 @@ void build_axis(Builder& b) {
 
   b.prose(
       {"A row is a query, with its q. A column is a key, with its k. The score is large when the two vectors point in "
-       "the same direction.",
-       "行对应查询词的 q，列对应键词的 k。两个向量方向越一致，分数越大。"});
+       "the same direction, and when they are long.",
+       "行对应查询词的 q，列对应键词的 k。两个向量方向越一致、长度越大，分数就越大。"});
   b.add(b.scores(b.say({"scores, q·k / √D", "分数，q·k / √D"}), of_head(walk.scaled, 0), words, words));
 
   b.prose({"One of these numbers by hand: query “{0}” (row {1}), key “{2}” (column {3}).",
@@ -188,14 +218,15 @@ void build_axis(Builder& b) {
   }
   b.add(std::move(sums));
   if (wrongly) {
-    b.wrong({"Now the columns sum to 1 and the rows do not: the weights of “{0}” sum to {1}, those of “{2}” only to "
-             "{3}. The output is no longer an average.",
-             "现在列之和是 1，行之和不是：“{0}”的权重之和是 {1}，“{2}”的只有 {3}。输出不再是加权平均。"},
-            {words[1], fixed(rows[1], 2), words[0], fixed(rows[0], 2)});
+    b.wrong(
+        {"Now the columns sum to 1 and the rows do not: the weights of “{0}” sum to {1}, those of “{2}” to {3}. The "
+         "output is no longer an average.",
+         "现在列之和是 1，行之和不是：“{0}”的权重之和是 {1}，“{2}”的之和是 {3}。输出不再是加权平均。"},
+        {words[1], fixed(rows[1], 2), words[0], fixed(rows[0], 2)});
   } else {
     b.right(
-        {"Every row sums to 1: an output is an average of values. A column may have any sum: some words get more "
-         "attention than others.",
+        {"Every row sums to 1: an output is a weighted average of values. A column may have any sum: some words get "
+         "more attention than others.",
          "每一行之和都是 1：输出就是值的加权平均。列之和可以是任何数：有的词受到更多关注。"});
   }
 }

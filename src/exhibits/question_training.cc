@@ -1,4 +1,5 @@
 // Training: all positions at once, and what is trained and what is not.
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -110,9 +111,9 @@ void build_all_positions(Builder& b) {
   }
 
   b.prose({"Now a real training run: a model with one layer, {0} steps, trained just now. Each token is the previous "
-           "one plus 1 or plus 2, at random, so a model that does not cheat cannot get below log 2 = {1}.",
+           "one plus 1 or plus 2, at random, so a model that does not cheat cannot get below log 2 = {1} on average.",
            "现在真的训练一下：一层的模型，刚刚训练了 {0} 步。每个词元等于前一个加 1 或加 "
-           "2，随机决定，所以不作弊的模型，损失不会低于 log 2 = {1}。"},
+           "2，随机决定，所以不作弊的模型，平均损失不会低于 log 2 = {1}。"},
           {whole(kSteps), fixed(std::log(2.0), 2)});
   const Course honest = train(true);
   Chart chart{b.say({"loss", "损失"}), b.say({"step", "步"}), honest.steps, false, false, {}};
@@ -200,8 +201,12 @@ void build_buffer(Builder& b) {
   b.add(std::move(table));
   b.prose(
       {"The mask is in the file, and it moves with the layer to another device. But it is not a parameter: it has no "
-       "gradient, and the optimizer does not change it.",
-       "掩码会存入文件，也会随层一起移到别的设备。但它不是参数：没有梯度，优化器不会更新它。"});
+       "gradient, and the optimizer does not change it. In PyTorch, `register_buffer(name, mask, persistent=False)` "
+       "keeps it out of the file; a plain attribute is not in the file and does not move with `to(device)` either.",
+       "掩码会存入文件，也会随层一起移到别的设备。但它不是参数：没有梯度，优化器不会更新它。在 PyTorch "
+       "里，`register_buffer(name, mask, persistent=False)` 可以不存入文件；普通属性既不存入文件，也不会随 "
+       "`to(device)` "
+       "迁移。"});
 
   if (wrongly) {
     b.prose({"Now the same mask as `nn.Parameter`: it is added to the scores, and Adam takes {0} steps.",
@@ -210,15 +215,16 @@ void build_buffer(Builder& b) {
   }
   Tensor mask({kContext, kContext}, DType::f64);
   for (std::int64_t i = 0; i < kContext; ++i) {
-    for (std::int64_t j = i + 1; j < kContext; ++j) mask.view().at<double>(i, j) = -1e9;
+    for (std::int64_t j = i + 1; j < kContext; ++j) mask.view().at<double>(i, j) = -INFINITY;
   }
   const Tensor now = wrongly ? trained_mask(mask) : mask.clone();
-  Tensor shown = now.clone();  // −1e9 is shown as −inf, because it would make the cells wide
-  for (double& value : shown.values<double>()) value = value < -1e8 ? -INFINITY : value;
+  double moved = 0;  // of the zeros; −inf has a gradient of 0 and stays
+  for (const double value : now.values<double>())
+    moved = std::isfinite(value) ? std::max(moved, std::abs(value)) : moved;
   Matrix matrix =
       b.scores(wrongly ? b.say({"as a parameter, after {0} steps", "存成参数，训练 {0} 步后"}, {whole(kMaskSteps)})
                        : b.say({"as a buffer, after any steps", "存成 buffer，训练多少步都一样"}),
-               shown, words, words);
+               now, words, words);
   matrix.reading = b.say(
       {"the mask adds {value} to the score of “{row}” and “{column}”", "掩码给“{row}”和“{column}”的分数加 {value}"});
   matrix.mood = wrongly ? Mood::wrong : Mood::right;
@@ -228,7 +234,7 @@ void build_buffer(Builder& b) {
              "a positional bias, and weight decay or a reset would treat it as any other parameter.",
              "存成参数，掩码也会被训练：本该是 0 的地方最多变了 "
              "{0}。它变成了一种位置偏置，权重衰减和重新初始化也会把它当作普通参数。"},
-            {fixed(largest_difference(now, mask), 2)});
+            {fixed(moved, 2)});
   } else {
     b.right({"The mask is 0 where a word may attend, −inf where it may not; training never changes it.",
              "掩码在能看的地方是 0，不能看的地方是 −inf，训练不会改变它。"});

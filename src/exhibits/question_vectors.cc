@@ -1,6 +1,5 @@
 // What q, k and v are, and the weights that a layer returns.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -52,10 +51,12 @@ void build_qkv(Builder& b) {
   const Walk walk = take_walk(tokenize(kFiveWords.en), 4, false);
   const std::int64_t asks = b.number("word");
   const std::string& word = words[static_cast<std::size_t>(asks)];
-  const auto head = [&](const Tensor& each) { return split_heads(each.view(), walk.heads).slice(1, 0, 1); };
-  const Seen seen = see(head(walk.q), head(walk.k), head(walk.v), {.scale = hard ? 100.0 : 1 / std::sqrt(6.0)});
-  const ConstTensorView q = head(walk.q).select(0, 0).select(0, 0), k = head(walk.k).select(0, 0).select(0, 0),
-                        v = head(walk.v).select(0, 0).select(0, 0);
+  const auto split = [&](const Tensor& each) { return split_heads(each.view(), walk.heads); };
+  const double root = std::sqrt(static_cast<double>(walk.head_size));
+  const Seen seen = see(split(walk.q), split(walk.k), split(walk.v), {.scale = hard ? 100.0 : 1 / root});
+  const Tensor out = linear(combine_heads_copy(seen.out), walk.weight.w_o);  // (1, L, E)
+  const auto first_head = [&](const Tensor& each) { return split(each).select(0, 0).select(0, 0); };
+  const ConstTensorView q = first_head(walk.q), k = first_head(walk.k), v = first_head(walk.v);
   const Texts places = counted(walk.head_size);
 
   b.prose({"Every word produces three vectors: the query q (what it looks for), the key k (what others match against) "
@@ -67,7 +68,7 @@ void build_qkv(Builder& b) {
   b.add(b.numbers(b.say({"2. the keys of all words", "2. 所有词的键"}), k, words, places));
 
   Table table{b.say({"3. the query against each key", "3. 查询与每个键"}),
-              {b.say({"key", "键"}), hard ? "q·k × 100" : "q·k / √6", b.say({"weight", "权重"})},
+              {b.say({"key", "键"}), hard ? "q·k × 100" : "q·k / √" + whole(walk.head_size), b.say({"weight", "权重"})},
               {}};
   const ConstTensorView raw = of_head(seen.raw, 0), weights = of_head(seen.weights, 0);
   for (std::int64_t j = 0; j < walk.length; ++j) {
@@ -91,10 +92,12 @@ void build_qkv(Builder& b) {
   b.add(b.numbers(b.say({"4. the weighted sum", "4. 加权和"}), parts, rows, places));
   const std::int64_t best = largest_in_row(weights, asks);
   if (hard) {
-    b.prose({"With scores this large, only one key counts: the output is the v of “{0}”, as in a database. But such a "
-             "lookup has no gradient, so it cannot be learned.",
-             "分数这么大时，只有一个键起作用：输出就是“{0}”的 v，等同于查数据库。但这样的查找没有梯度，无法学习。"},
-            {words[static_cast<std::size_t>(best)]});
+    b.prose({"With scores this large, one key has a weight of {1}: the output is the v of “{0}”, as in a database. But "
+             "a small change of q or k no longer changes the weights, so no gradient reaches q and k. What they look "
+             "for cannot be learned; only v can.",
+             "分数这么大时，一个键的权重就是 {1}：输出就是“{0}”的 v，等同于查数据库。但 q、k "
+             "稍有变化时权重并不随之变化，梯度传不到 q 和 k，“该找什么”也就无从学起，能学的只有 v。"},
+            {words[static_cast<std::size_t>(best)], fixed(weights.at<double>(asks, best), 2)});
   } else {
     b.prose({"Is V a database? Nearly: a database returns the one entry whose key matches. Here each key matches to "
              "some degree, and the result mixes all values. “{0}” contributes most, {1}.",
@@ -104,37 +107,71 @@ void build_qkv(Builder& b) {
             {words[static_cast<std::size_t>(best)], fixed(weights.at<double>(asks, best), 2)});
   }
 
-  b.prose({"What happens to the output? The outputs of all heads are concatenated, W_o mixes them, and the word has "
-           "{0} numbers again, ready for the next layer. Here are the first six.",
-           "输出去了哪里？所有头的输出拼接起来，由 W_o 混合，这个词又变回 {0} 个数，送入下一层。这里是前六个。"},
-          {whole(kEmbedding)});
-  const ConstTensorView y = walk.y.view().select(0, 0).select(0, asks);
+  b.prose(hard ? Both{"What happens to the output? All {1} heads look up in this hard way. Their outputs are "
+                      "concatenated, W_o mixes them, and the word has {0} numbers again, ready for the next layer. "
+                      "Here are the first six.",
+                      "输出去了哪里？{1} 个头都这样“硬查”，各头的输出拼接起来，由 W_o 混合，这个词又变回 {0} "
+                      "个数，送入下一层。这里是前六个。"}
+               : Both{"What happens to the output? The outputs of all {1} heads are concatenated, W_o mixes them, and "
+                      "the word has {0} numbers again, ready for the next layer. Here are the first six.",
+                      "输出去了哪里？{1} 个头的输出拼接起来，由 W_o 混合，这个词又变回 {0} "
+                      "个数，送入下一层。这里是前六个。"},
+          {whole(kEmbedding), whole(walk.heads)});
   b.add(b.numbers(b.say({"5. after W_o", "5. 经过 W_o"}),
-                  walk.y.view().select(0, 0).slice(0, asks, asks + 1).slice(1, 0, 6), {"y " + word}, places));
-  b.prose(
-      {"After the last layer, the dot product of this vector with one vector per vocabulary word gives logits, and "
-       "softmax turns them into probabilities. This model is not trained, so they mean nothing yet.",
-       "最后一层之后，这个向量和词表里每个词的向量做点积，再用 softmax "
-       "变成概率。这个模型没有训练过，所以概率还没有意义。"});
-  show_vocabulary(b, walk, words, y);
+                  out.view().select(0, 0).slice(0, asks, asks + 1).slice(1, 0, 6), {"y " + word}, places));
+  b.prose({"After the last layer, the dot product of this vector with one vector per vocabulary word gives logits, and "
+           "softmax turns them into probabilities. Here the vector of a word is the part of its embedding that encodes "
+           "the word, {0} numbers, and is multiplied by the first {0} numbers of y. This model is not trained, so the "
+           "probabilities mean nothing yet.",
+           "最后一层之后，这个向量和词表里每个词的向量做点积得到 logits，再用 softmax 变成概率。这里用的是 y 的前 {0} "
+           "个数，以及每个词的嵌入中编码词本身的那 {0} 个数。这个模型没有训练过，所以概率还没有意义。"},
+          {whole(kWho)});
+  show_vocabulary(b, walk, words, out.view().select(0, 0).select(0, asks));
 }
 
 // ---------------------------------------------------------------- need_weights
 
-Texts measured_row(const Builder& b, const std::string& name, ReturnWeights weights) {
-  constexpr std::int64_t kLong = 256, kWidth = 64;
-  const MultiHeadAttention layer({.embed_size = kWidth, .heads = 8, .batch_first = true}, 1);
+// What a layer writes for its caller, with and without weights: counted, not timed.
+void show_cost(Builder& b) {
+  constexpr std::int64_t kLong = 256, kLonger = 4096, kWidth = 64, kHeads = 8;
+  const MultiHeadAttention layer({.embed_size = kWidth, .heads = kHeads, .batch_first = true}, 1);
   const Tensor x = noise({1, kLong, kWidth}, 63).to(DType::f32);
-  const LayerOptions options{.weights = weights};
-  std::int64_t bytes = 0;
-  double fastest = INFINITY;
-  for (int n = 0; n < 5; ++n) {
-    const auto begin = std::chrono::steady_clock::now();
-    const LayerResult result = layer.forward(x, options);
-    fastest = std::min(fastest, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-    bytes = weights == ReturnWeights::none ? 0 : result.weights.count() * static_cast<std::int64_t>(sizeof(float));
-  }
-  return {name, fixed(1e3 * fastest, 2) + " ms", b.say({"{0} KiB", "{0} KiB"}, {whole(bytes / 1024)})};
+  Table table{b.say({"what the layer returns for {0} words", "{0} 个词时，这一层返回的数"}, {whole(kLong)}),
+              {"need_weights", b.say({"output", "输出"}), b.say({"weights", "权重"}), b.say({"f32, KiB", "f32，KiB"})},
+              {}};
+  const auto returned = [&](const std::string& name, ReturnWeights weights) {
+    const LayerResult result = layer.forward(x, {.weights = weights});
+    const std::int64_t outputs = result.out.count();
+    const std::int64_t extra = weights == ReturnWeights::none ? 0 : result.weights.count();
+    table.rows.push_back({name, whole(outputs), whole(extra),
+                          whole((outputs + extra) * static_cast<std::int64_t>(sizeof(float)) / 1024)});
+    return static_cast<double>(outputs + extra) / static_cast<double>(outputs);
+  };
+  returned("False", ReturnWeights::none);
+  const double mean = returned(b.say({"True, mean", "True，平均"}), ReturnWeights::mean);
+  const double per_head = returned(b.say({"True, per head", "True，每个头"}), ReturnWeights::per_head);
+
+  b.prose({"What do the weights cost? The output has L·E numbers, one table of weights L·L. Here L = {0}, E = {1}, and "
+           "there are {2} heads:",
+           "返回权重的代价是什么？输出有 L·E 个数，一张权重表有 L·L 个数。这里 L = {0}，E = {1}，共 {2} 个头："},
+          {whole(kLong), whole(kWidth), whole(kHeads)});
+  b.add(std::move(table));
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  b.prose({"With the mean the layer writes {0} times as many numbers as without weights, with a table per head {1} "
+           "times. The output grows with L, the weights with L²: at {2} words, a table per head takes {3} MiB in f32, "
+           "the output {4} MiB.",
+           "返回平均权重时，这一层写出的数是不返回时的 {0} 倍；每个头各返回一张时是 {1} 倍。输出随 L 增长，权重随 L² "
+           "增长：{2} 个词时，每个头一张表，f32 共占 {3} MiB，输出只占 {4} MiB。"},
+          {fixed(mean, 0), fixed(per_head, 0), whole(kLonger),
+           whole(kHeads * kLonger * kLonger * static_cast<std::int64_t>(sizeof(float)) / kMiB),
+           whole(kLonger * kWidth * static_cast<std::int64_t>(sizeof(float)) / kMiB)});
+  b.prose(
+      {"Without weights, `rapt` never stores an L×L table. PyTorch's `nn.MultiheadAttention` can then use the fused "
+       "kernels of `scaled_dot_product_attention`, which do not store one either. With weights, PyTorch stores the "
+       "tables of all heads, even if it then returns only their mean.",
+       "不返回权重时，`rapt` 从不存储 L×L 的表。PyTorch 的 `nn.MultiheadAttention` 此时可以使用 "
+       "`scaled_dot_product_attention` 的融合内核，同样不存。要返回权重时，PyTorch "
+       "会存下所有头的表，哪怕最后只返回它们的平均。"});
 }
 
 void build_need_weights(Builder& b) {
@@ -175,22 +212,14 @@ void build_need_weights(Builder& b) {
   if (training) {
     b.prose({"Not a bug: dropout is on. Each weight becomes 0 with probability {0}, and the others are divided by {1}. "
              "A row sums to 1 only on average. Call `eval()` before you look at weights.",
-             "这不是错误：dropout 开着。每个权重以 {0} 的概率变成 0，其余除以 {1}。一行之和只在平均意义上是 "
+             "这不是 bug：dropout 开着。每个权重以 {0} 的概率变成 0，其余除以 {1}。一行之和只在平均意义上是 "
              "1。看权重之前先调用 `eval()`。"},
             {fixed(kRate, 2), fixed(1 - kRate, 2)});
   } else {
     b.right({"Without dropout every row sums to 1.", "没有 dropout，每行之和都是 1。"});
   }
 
-  b.prose(
-      {"The cost, measured just now with 256 words and 8 heads. Without weights, the 256×256 table is never stored.",
-       "代价：刚刚在本机用 256 个词、8 个头测得。不返回权重时，256×256 的表根本不会存储。"});
-  b.add(Table{b.say({"measured", "实测"}),
-              {"need_weights", b.say({"time", "时间"}), b.say({"memory for weights", "权重占用的内存"})},
-              {measured_row(b, "False", ReturnWeights::none),
-               measured_row(b, b.say({"True, mean", "True，平均"}), ReturnWeights::mean),
-               measured_row(b, b.say({"True, per head", "True，每个头"}), ReturnWeights::per_head)},
-              true});
+  show_cost(b);
 }
 
 }  // namespace

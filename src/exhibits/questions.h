@@ -12,6 +12,7 @@ Question question_batch_first();
 // question_masks.cc
 Question question_mask_meaning();
 Question question_hiding();
+// question_alignment.cc
 Question question_alignment();
 // question_softmax.cc
 Question question_scale();

@@ -22,16 +22,16 @@ using exhibits::Paint;
 using exhibits::Table;
 
 TEST(ExhibitsAnswers, TheRightSplitCutsTokensAndTheWrongOneCutsMemory) {
-  const Matrix right = titled(exhibits::exhibit(1, Lang::en), "head 1 holds");
+  const Matrix right = titled(exhibits::exhibit(11, Lang::en), "head 1 holds");
   EXPECT_EQ(right.values, (std::vector<double>{4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23}));
   EXPECT_EQ(right.groups, (std::vector<int>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2}));
-  const Matrix wrong = titled(exhibits::exhibit(1, Lang::en, {{"split", "wrong"}}), "head 1 holds");
+  const Matrix wrong = titled(exhibits::exhibit(11, Lang::en, {{"split", "wrong"}}), "head 1 holds");
   EXPECT_EQ(wrong.values, (std::vector<double>{12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}));  // view(B, H, L, D)
   EXPECT_EQ(wrong.groups, (std::vector<int>{1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2}));
 }
 
 TEST(ExhibitsAnswers, OppositeMasksGiveOneAnswer) {
-  const Exhibit right = exhibits::exhibit(2, Lang::en), wrong = exhibits::exhibit(2, Lang::en, {{"read", "inverted"}});
+  const Exhibit right = exhibits::exhibit(6, Lang::en), wrong = exhibits::exhibit(6, Lang::en, {{"read", "inverted"}});
   const auto weights = [](const Exhibit& exhibit) {
     std::vector<const Matrix*> found;
     for (const Matrix* matrix : all_of<Matrix>(exhibit)) {
@@ -48,13 +48,13 @@ TEST(ExhibitsAnswers, OppositeMasksGiveOneAnswer) {
 }
 
 TEST(ExhibitsAnswers, TheNumberOfParametersDoesNotDependOnTheHeads) {
-  const Exhibit exhibit = exhibits::exhibit(3, Lang::en);
+  const Exhibit exhibit = exhibits::exhibit(4, Lang::en);
   const Table& counts = *all_of<Table>(exhibit)[0];
   for (const auto& row : counts.rows) EXPECT_EQ(row.back(), std::to_string(4 * 8 * 8 + 4 * 8));
 }
 
 TEST(ExhibitsAnswers, TheScaleKeepsVarianceEntropyAndGradient) {
-  const Exhibit exhibit = exhibits::exhibit(4, Lang::en);
+  const Exhibit exhibit = exhibits::exhibit(8, Lang::en);
   const auto charts = all_of<Chart>(exhibit);
   ASSERT_EQ(charts.size(), 3U);
   EXPECT_EQ(charts[0]->x.front(), 4);
@@ -70,19 +70,19 @@ TEST(ExhibitsAnswers, TheScaleKeepsVarianceEntropyAndGradient) {
 
 TEST(ExhibitsAnswers, ARowThatSeesNothingIsZeroOrNanOrEven) {
   const auto last_row = [](const std::string& how) {
-    const Exhibit exhibit = exhibits::exhibit(5, Lang::en, {{"hide", how}});
+    const Exhibit exhibit = exhibits::exhibit(7, Lang::en, {{"hide", how}});
     return row_of(titled(exhibit, "weights"), 3);
   };
   EXPECT_EQ(last_row("inf"), (std::vector<double>{0, 0, 0, 0}));
   EXPECT_EQ(last_row("1e9"), (std::vector<double>{0.25, 0.25, 0.25, 0.25}));
   EXPECT_EQ(last_row("zero"), (std::vector<double>{0, 0, 0, 0}));
   for (const double weight : last_row("book")) EXPECT_TRUE(std::isnan(weight));
-  const Exhibit zero = exhibits::exhibit(5, Lang::en, {{"hide", "zero"}});
+  const Exhibit zero = exhibits::exhibit(7, Lang::en, {{"hide", "zero"}});
   EXPECT_LT(sum_of(row_of(titled(zero, "weights"), 0)), 0.9);
 }
 
 TEST(ExhibitsAnswers, TheTablesOfTheHeadsAddUpToTheOneTable) {
-  const Exhibit exhibit = exhibits::exhibit(6, Lang::en);
+  const Exhibit exhibit = exhibits::exhibit(12, Lang::en);
   const Matrix one = titled(exhibit, "without the split");
   for (std::size_t n = 0; n < one.values.size(); ++n) {
     double sum = 0;
@@ -92,7 +92,7 @@ TEST(ExhibitsAnswers, TheTablesOfTheHeadsAddUpToTheOneTable) {
 }
 
 TEST(ExhibitsAnswers, SoftmaxOverQueriesMakesColumnsSumToOne) {
-  const Exhibit exhibit = exhibits::exhibit(7, Lang::en, {{"axis", "queries"}});
+  const Exhibit exhibit = exhibits::exhibit(1, Lang::en, {{"axis", "queries"}});
   const Matrix weights = titled(exhibit, "dim=-2");
   const Matrix scores = titled(exhibit, "scores");
   for (std::size_t j = 0; j < 5; ++j) {
@@ -105,7 +105,7 @@ TEST(ExhibitsAnswers, SoftmaxOverQueriesMakesColumnsSumToOne) {
 }
 
 TEST(ExhibitsAnswers, TheOutputIsTheSumOfTheWeightedValues) {
-  const Exhibit exhibit = exhibits::exhibit(8, Lang::en);
+  const Exhibit exhibit = exhibits::exhibit(2, Lang::en);
   const Matrix parts = titled(exhibit, "weighted sum");
   for (std::size_t d = 0; d < 6; ++d) {
     double sum = 0;
@@ -139,14 +139,14 @@ TEST(ExhibitsAnswers, TheTriangleIsInTheCornerThatWasAskedFor) {
 }
 
 TEST(ExhibitsAnswers, PermuteBringsTheThreePartsForward) {
-  EXPECT_EQ(titled(exhibits::exhibit(11, Lang::en, {{"part", "v"}}), "v, head 1").values,
+  EXPECT_EQ(titled(exhibits::exhibit(15, Lang::en, {{"part", "v"}}), "v, head 1").values,
             (std::vector<double>{10, 11, 22, 23, 34, 35}));  // 12 i + 4 · 2 + 2 h + d
-  EXPECT_EQ(titled(exhibits::exhibit(11, Lang::en, {{"order", "view"}}), "q, head 1").values,
+  EXPECT_EQ(titled(exhibits::exhibit(15, Lang::en, {{"order", "view"}}), "q, head 1").values,
             (std::vector<double>{6, 7, 8, 9, 10, 11}));
 }
 
 TEST(ExhibitsAnswers, OnlyTheMaskStaysWhereItWas) {
-  const Exhibit exhibit = exhibits::exhibit(14, Lang::en);
+  const Exhibit exhibit = exhibits::exhibit(17, Lang::en);
   const Table& file = *all_of<Table>(exhibit)[0];
   for (const auto& row : file.rows) {
     EXPECT_EQ(row[2] == "yes", row[0] != "mask");
@@ -155,16 +155,16 @@ TEST(ExhibitsAnswers, OnlyTheMaskStaysWhereItWas) {
 }
 
 TEST(ExhibitsAnswers, HeadsThatDoNotDivideAreRefusedByTheLayer) {
-  const Exhibit exhibit = exhibits::exhibit(16, Lang::en, {{"heads", "5"}});
+  const Exhibit exhibit = exhibits::exhibit(5, Lang::en, {{"heads", "5"}});
   EXPECT_THAT(all_of<Code>(exhibit)[0]->text, testing::HasSubstr("24"));
   EXPECT_THAT(all_of<Code>(exhibit)[0]->text, testing::HasSubstr("5"));
-  EXPECT_TRUE(all_of<Code>(exhibits::exhibit(16, Lang::en)).empty());
+  EXPECT_TRUE(all_of<Code>(exhibits::exhibit(5, Lang::en)).empty());
 }
 
 TEST(ExhibitsAnswers, PartialOutputsAddUpToTheWhole) {
   for (const char* ranks : {"1", "2", "4"}) {
     for (const char* bias : {"once", "every"}) {
-      const Exhibit exhibit = exhibits::exhibit(17, Lang::en, {{"ranks", ranks}, {"bias", bias}});
+      const Exhibit exhibit = exhibits::exhibit(18, Lang::en, {{"ranks", ranks}, {"bias", bias}});
       const Matrix outputs = titled(exhibit, "partial");
       const auto parts = static_cast<std::size_t>(std::stoi(ranks));
       double off = 0;

@@ -163,8 +163,8 @@ TEST_P(ExhibitsQuestion, WeightsSumToOneWhereNothingIsWrong) {
       for (std::size_t i = 0; i < matrix->rows.size(); ++i) {
         const double sum = sum_of(row_of(*matrix, i));
         if (GetParam() == 13 && settings.at("dropout") == "on") continue;  // question 13 shows that sums differ from 1
-        // Question 5 has a row that sees no key.
-        const bool sees_nothing = GetParam() == 5 && i + 1 == matrix->rows.size();
+        // Question 7 has a row that sees no key.
+        const bool sees_nothing = GetParam() == 7 && i + 1 == matrix->rows.size() && matrix->title == "weights";
         EXPECT_NEAR(sum, sees_nothing ? 0.0 : 1.0, 1e-6) << matrix->title << ", row " << i;
       }
     }
@@ -172,14 +172,8 @@ TEST_P(ExhibitsQuestion, WeightsSumToOneWhereNothingIsWrong) {
 }
 
 TEST_P(ExhibitsQuestion, IsTheSameEveryTime) {
-  Exhibit first = exhibits::exhibit(GetParam(), Lang::en), second = exhibits::exhibit(GetParam(), Lang::en);
-  for (Exhibit* each : {&first, &second}) {
-    for (exhibits::Block& block : each->blocks) {
-      Table* table = std::get_if<Table>(&block);
-      if (table != nullptr && table->measured) table->rows.clear();
-    }
-  }
-  EXPECT_EQ(exhibits::as_json(first), exhibits::as_json(second));
+  EXPECT_EQ(exhibits::as_json(exhibits::exhibit(GetParam(), Lang::en)),
+            exhibits::as_json(exhibits::exhibit(GetParam(), Lang::en)));
 }
 
 TEST_P(ExhibitsQuestion, IsJsonWithEveryBlock) {
@@ -220,10 +214,10 @@ TEST(ExhibitsList, RefusesWhatThereIsNotAndSaysWhatThereIs) {
   };
   expect_error(ask(19), "question 19: there are questions 1 to 18");
   expect_error(ask(0), "question 0: there are questions 1 to 18");
-  expect_error(ask(4, {{"x", "on"}}), R"(question 4: unknown setting "x"; it has "scale" and "d")");
-  expect_error(ask(7, {{"x", "on"}}), R"(question 7: unknown setting "x"; it has "axis")");
-  expect_error(ask(4, {{"scale", "x"}}), R"(question 4: "scale" is "on" or "off", not "x")");
-  expect_error(ask(4, {{"d", ""}}), R"(question 4: "d" is "64", "4" or "512", not "")");
+  expect_error(ask(8, {{"x", "on"}}), R"(question 8: unknown setting "x"; it has "scale" and "d")");
+  expect_error(ask(1, {{"x", "on"}}), R"(question 1: unknown setting "x"; it has "axis")");
+  expect_error(ask(8, {{"scale", "x"}}), R"(question 8: "scale" is "on" or "off", not "x")");
+  expect_error(ask(8, {{"d", ""}}), R"(question 8: "d" is "64", "4" or "512", not "")");
 }
 
 TEST(ExhibitsJson, WritesWhatIsNoNumberAsAWord) {

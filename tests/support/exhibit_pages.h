@@ -20,6 +20,12 @@ std::vector<const Kind*> all_of(const exhibits::Exhibit& exhibit) {
   return found;
 }
 
+inline std::vector<std::string> prose_of(const exhibits::Exhibit& exhibit) {
+  std::vector<std::string> texts;
+  for (const exhibits::Prose* prose : all_of<exhibits::Prose>(exhibit)) texts.push_back(prose->text);
+  return texts;
+}
+
 inline std::vector<double> row_of(const exhibits::Matrix& matrix, std::size_t row) {
   const std::size_t across = matrix.columns.size();
   const auto begin = matrix.values.begin() + static_cast<std::ptrdiff_t>(row * across);
