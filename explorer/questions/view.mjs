@@ -1,5 +1,5 @@
 // Questions, from easy to hard, each answered by a small exhibit with settings.
-import {chooser, h, rich} from '../dom.mjs';
+import {chooser, follow, h, rich} from '../dom.mjs';
 import {drawBlocks} from './blocks.mjs';
 
 // Prerequisites come first. The numbers are those of `rapt explain --question`.
@@ -43,6 +43,7 @@ class QuestionsView {
         this.place.querySelector('h2')?.focus();
       },
     }, rich(byNumber.get(number).question))))));
+    follow(this.list, this.list.querySelector('[aria-current]'));
   }
 
   async open(number, settings, {unasked = false} = {}) {
