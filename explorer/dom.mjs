@@ -35,6 +35,13 @@ export function chooser({name, label, choices, chosen, change}) {
     }), h('span', {}, words))));
 }
 
+/** Scrolls a list, and nothing around it, until one of its entries is in the middle. */
+export function follow(list, entry) {
+  const outer = list.getBoundingClientRect(), inner = entry.getBoundingClientRect();
+  list.scrollLeft += inner.left + inner.width / 2 - outer.left - outer.width / 2;
+  list.scrollTop += inner.top + inner.height / 2 - outer.top - outer.height / 2;
+}
+
 /** Downloads a file. */
 export function download(name, content, type) {
   const address = URL.createObjectURL(new Blob([content], {type}));

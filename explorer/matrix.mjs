@@ -12,6 +12,18 @@ export function written(value, decimals = 2) {
   return /^−0\.?0*$/.test(text) ? text.slice(1) : text;
 }
 
+// Widths in em. Cells are as wide as their widest number, in a monospace font; a label does not change that.
+const DIGIT = 0.61, AROUND = 0.3;
+const LONGEST = 11;  // of a label; the rest is cut, and in its title
+let pen;
+function widthOf(text) {
+  if (!pen) {
+    pen = document.createElement('canvas').getContext('2d');
+    pen.font = "100px system-ui, 'Noto Sans CJK SC', sans-serif";  // as .matrix th
+  }
+  return pen.measureText(text).width / 100;
+}
+
 function largestOf(values) {
   return values.flat().reduce((most, value) => (Number.isFinite(value) ? Math.max(most, Math.abs(value)) : most), 0);
 }
@@ -32,17 +44,23 @@ function colors(value, {paint, largest, group}) {
 export function matrix(options) {
   const {title, rows, columns, values, paint = 'number', decimals = 2, read, point, mood, every} = options;
   const largest = options.largest ?? largestOf(values);
+  const texts = values.map((row) => row.map((value) => written(value, decimals)));
+  const cell = DIGIT * Math.max(3, ...texts.flat().map(({length}) => length)) + AROUND;
+  const turned = columns.map((name) => widthOf(name) > cell);
   const cells = values.map((row, i) => row.map((value, j) => h('td', {
     role: 'gridcell', tabindex: i + j === 0 ? 0 : -1, 'data-cell': `${i},${j}`,
     class: every && j > 0 && j % every === 0 ? 'gap' : undefined,
     style: colors(value, {paint, largest, group: options.groups?.[i][j]}),
-  }, written(value, decimals))));
+  }, texts[i][j])));
   const head = h('tr', {role: 'row'}, h('td', {role: 'presentation'}), columns.map((name, j) =>
-    h('th', {role: 'columnheader', scope: 'col', class: every && j > 0 && j % every === 0 ? 'gap' : undefined}, name)));
-  const table = h('table', {role: 'grid', 'aria-label': title, class: `matrix paint-${paint}`},
+    h('th', {role: 'columnheader', scope: 'col', class: every && j > 0 && j % every === 0 ? 'gap' : undefined,
+      title: turned[j] ? name : undefined}, h('span', {class: turned[j] ? 'label turned' : 'label'}, name))));
+  const table = h('table', {role: 'grid', 'aria-label': title, class: `matrix paint-${paint}`,
+    style: {'--cell': `${cell.toFixed(2)}em`, '--longest': `${LONGEST}em`}},
     columns.some((name) => name !== '') ? h('thead', {role: 'rowgroup'}, head) : undefined,
     h('tbody', {role: 'rowgroup'}, cells.map((row, i) => h('tr', {role: 'row'},
-      h('th', {role: 'rowheader', scope: 'row'}, rows[i]), row))));
+      h('th', {role: 'rowheader', scope: 'row', title: widthOf(rows[i]) > LONGEST ? rows[i] : undefined}, rows[i]),
+      row))));
   const says = h('output', {class: 'reading'});
   let current = [0, 0];
 

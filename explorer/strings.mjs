@@ -9,9 +9,9 @@ import {walk} from './strings/walk.mjs';
 export const STRINGS = {...shell, ...walk, ...questions, ...data, ...train};
 export const LANGUAGES = ['en', 'zh'];
 
-/** The text for a key, in one language. */
+/** The text for a key, in one language. If the first part is the number 1, the text for `key.one`, if there is one. */
 export function say(lang, key, ...parts) {
-  const both = STRINGS[key];
+  const both = (parts[0] === 1 && STRINGS[`${key}.one`]) || STRINGS[key];
   if (!both) throw new Error(`no words for ${key}`);
   return both[lang].replace(/\{(\d)\}/g, (_, n) => parts[n]);
 }

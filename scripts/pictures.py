@@ -81,7 +81,7 @@ def main():
                                              args=["--no-sandbox", "--disable-background-networking"])
         for lang in ("en", "zh"):
             suffix = "" if lang == "en" else "-zh"
-            page = browser.new_page(viewport={"width": 1200, "height": 930})
+            page = browser.new_page(viewport={"width": 1200, "height": 1010})
             page.goto(f"file://{pathlib.Path(page_file).resolve()}#walk?lang={lang}&step=sum&head=1")
             page.wait_for_selector("table[aria-label='out[1]']")
             page.locator("table[aria-label='out[1]'] [data-cell='4,2']").hover()

@@ -25,7 +25,8 @@ void multiply(std::vector<BenchCase>& cases, const std::vector<Value>& values, c
 void require_possible(const BenchCase& c) {
   if (c.heads % c.kv_heads != 0) {
     throw std::invalid_argument(
-        fmt::format("{} heads cannot share {} kv heads evenly; --kv-heads must divide --heads", c.heads, c.kv_heads));
+        fmt::format("{} head{} cannot share {} kv head{} evenly; --kv-heads must divide --heads", c.heads,
+                    c.heads == 1 ? "" : "s", c.kv_heads, c.kv_heads == 1 ? "" : "s"));
   }
   // Limits the sizes that a run allocates: a larger number of elements is a typing mistake.
   constexpr double kMostElements = 1e11;

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/bench/table.h"
+#include "cli/terminal/text.h"
 
 namespace rapt::cli {
 namespace {
@@ -64,8 +65,8 @@ void show(Page& page, const bench::DecodePlan& plan, const std::vector<bench::De
   const BenchMachine machine = BenchMachine::here();
   page.heading("rapt bench decode", fmt::format("{} · {}", machine.cpu, machine.isa));
   page.line();
-  page.prose(fmt::format("one token, {} cached, batch {}, width {}, {} heads on {} kv heads, page size {}", plan.cached,
-                         plan.batch, plan.embed, plan.heads, plan.kv_heads, plan.page_size));
+  page.prose(fmt::format("one token, {} cached, batch {}, width {}, {} on {}, page size {}", plan.cached, plan.batch,
+                         plan.embed, counted(plan.heads, "head"), counted(plan.kv_heads, "kv head"), plan.page_size));
   std::vector<std::vector<std::string>> rows{
       {"cache", "ms", "spread", "MB", "GB/s", "read", "/read", "/contiguous", "error"}};
   for (const bench::DecodeResult& result : results) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/bench/table.h"
+#include "cli/terminal/text.h"
 
 namespace rapt::cli {
 namespace {
@@ -28,8 +29,8 @@ bench::MhaPlan completed(const bench::MhaPlan& given) {
                     sizes.embed, sizes.heads));
   }
   if (sizes.heads % sizes.kv_heads != 0) {
-    throw UsageError(fmt::format("bench: {} heads cannot share {} kv heads evenly; --kv-heads must divide --heads",
-                                 sizes.heads, sizes.kv_heads));
+    throw UsageError(fmt::format("bench: {} cannot share {} evenly; --kv-heads must divide --heads",
+                                 counted(sizes.heads, "head"), counted(sizes.kv_heads, "kv head")));
   }
   // A duplicate would be compared with itself.
   const auto require_once = [](auto list, const char* option) {
@@ -97,9 +98,9 @@ void show(Page& page, const bench::MhaSizes& sizes, const bench::MhaReport& repo
   const BenchMachine machine = BenchMachine::here();
   page.heading("rapt bench mha", fmt::format("{} · {}", machine.cpu, machine.isa));
   page.line();
-  const std::string kv = sizes.kv_heads == sizes.heads ? "" : fmt::format(" on {} kv heads", sizes.kv_heads);
-  page.prose(fmt::format("batch {}, {} tokens, width {}, {} heads{}{}: {} GFLOP of useful work", sizes.batch,
-                         sizes.tokens, sizes.embed, sizes.heads, kv, sizes.causal ? ", causal" : "",
+  const std::string kv = sizes.kv_heads == sizes.heads ? "" : " on " + counted(sizes.kv_heads, "kv head");
+  page.prose(fmt::format("batch {}, {} tokens, width {}, {}{}{}: {} GFLOP of useful work", sizes.batch, sizes.tokens,
+                         sizes.embed, counted(sizes.heads, "head"), kv, sizes.causal ? ", causal" : "",
                          number(sizes.flops() / 1e9)));
   std::vector<std::vector<std::string>> rows{{"variant", "ms", "spread", "GFLOP/s", "/sgemm", "×"}};
   for (const bench::MhaResult& result : report.results) {

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -16,6 +14,7 @@
 
 #include "cli/command.h"
 #include "cli/files/file_list.h"
+#include "cli/files/model_heads.h"
 #include "cli/files/statistics.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/spinner.h"
@@ -27,19 +26,6 @@ namespace {
 
 // Statistics read every number; up to this size that takes about a second.
 constexpr std::uint64_t kStatisticsUpTo = 256'000'000;
-
-// The shapes do not determine the number of heads; it comes from the metadata, or is guessed from common head sizes. 0:
-// unknown.
-std::int64_t likely_heads(const FoundLayer& layer, std::int64_t noted) {
-  const std::vector<std::int64_t> possible = layer.possible_heads();
-  if (std::find(possible.begin(), possible.end(), noted) != possible.end()) return noted;
-  for (const std::int64_t head_size : {64, 128, 32, 96, 80, 256}) {
-    if (layer.query_width % head_size != 0 || layer.query_width == head_size) continue;
-    const std::int64_t heads = layer.query_width / head_size;
-    if (std::find(possible.begin(), possible.end(), heads) != possible.end()) return heads;
-  }
-  return 0;
-}
 
 // Quoted for a shell if necessary.
 std::string quoted(const std::string& word) {
@@ -53,13 +39,8 @@ std::string quoted(const std::string& word) {
   return result + "'";
 }
 
-struct Advice {
-  std::int64_t heads;  // 0: cannot be guessed
-  std::string command;
-};
-
-Advice advice_for(const std::string& file, const FoundLayer& layer, bool alone, std::int64_t noted) {
-  const std::int64_t heads = likely_heads(layer, noted);
+// The command that runs a layer; the user replaces N if the number of heads is not known.
+std::string command_for(const std::string& file, const FoundLayer& layer, bool alone, std::int64_t heads) {
   std::string command = fmt::format("rapt run --model {}", quoted(file));
   if (!alone) command += fmt::format(" --prefix {}", quoted(layer.prefix));
   command += heads > 0 ? fmt::format(" --heads {}", heads) : " --heads N";
@@ -68,18 +49,7 @@ Advice advice_for(const std::string& file, const FoundLayer& layer, bool alone, 
   } else {
     command += " --input x.npy";
   }
-  return {heads, command};
-}
-
-// The number of heads that MultiHeadAttention::save wrote beside the tensors, and that load reads.
-std::int64_t noted_heads(const TensorFile& file) {
-  const auto metadata = file.metadata();
-  const auto at = metadata.find("rapt.heads");
-  if (at == metadata.end()) return 0;
-  std::int64_t heads = 0;
-  const char* last = at->second.data() + at->second.size();
-  const auto [end, error] = std::from_chars(at->second.data(), last, heads);
-  return error == std::errc() && end == last ? heads : 0;
+  return command;
 }
 
 std::string numbers_words(const std::vector<std::int64_t>& list) {
@@ -97,8 +67,8 @@ bool is_like(const FoundLayer& a, const FoundLayer& b) {
   return sizes(a) == sizes(b);
 }
 
-void print_layer(const std::string& path, const FoundLayer& layer, bool alone, std::int64_t noted) {
-  const Advice advice = advice_for(path, layer, alone, noted);
+void print_layer(const std::string& path, const FoundLayer& layer, bool alone, const ModelHeads& stated) {
+  const ModelHeads known = heads_of_layer(stated, layer);
   std::string sizes = fmt::format("E {}", layer.embed_size);
   if (layer.key_size != layer.embed_size || layer.value_size != layer.embed_size) {
     sizes += fmt::format(", key {}, value {}", layer.key_size, layer.value_size);
@@ -108,17 +78,25 @@ void print_layer(const std::string& path, const FoundLayer& layer, bool alone, s
   if (layer.context_length > 0) sizes += fmt::format(", causal mask for {}", layer.context_length);
   std::string text = fmt::format("  {}  {} names: {}\n", layer.prefix.empty() ? "(no prefix)" : layer.prefix,
                                  name_of(layer.family), sizes);
-  if (advice.heads == 0 || advice.heads != noted) {
-    text += fmt::format("    the shapes do not determine the number of heads; possible: {}\n",
+  if (!known.problem.empty()) text += fmt::format("    {}\n", known.problem);
+  if (known.heads > 0) {
+    text += fmt::format("    {} of size {} ({})\n", counted(known.heads, "head"), layer.query_width / known.heads,
+                        known.source());
+  } else {
+    text += fmt::format("    the number of heads must be given, as the shapes do not determine it; possible: {}\n",
                         numbers_words(layer.possible_heads()));
   }
   for (const std::string& name : layer.missing) text += fmt::format("    missing, zeros are used instead: {}\n", name);
-  text += fmt::format("    {}\n", advice.command);
+  text += fmt::format("    {}\n", command_for(path, layer, alone, known.heads));
   print(text);
 }
 
-nlohmann::ordered_json layer_json(const std::string& path, const FoundLayer& layer, bool alone, std::int64_t noted) {
-  const Advice advice = advice_for(path, layer, alone, noted);
+nlohmann::ordered_json layer_json(const std::string& path, const FoundLayer& layer, bool alone,
+                                  const ModelHeads& stated) {
+  const ModelHeads known = heads_of_layer(stated, layer);
+  const auto or_null = [](bool is_known, const auto& value) -> nlohmann::ordered_json {
+    return is_known ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+  };
   nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
   for (const TensorRole& use : layer.tensors) tensors.push_back({{"tensor", use.tensor}, {"role", use.role}});
   return {{"prefix", layer.prefix},
@@ -131,11 +109,13 @@ nlohmann::ordered_json layer_json(const std::string& path, const FoundLayer& lay
           {"key_width", layer.key_width},
           {"context_length", layer.context_length},
           {"possible_heads", layer.possible_heads()},
-          {"likely_heads", advice.heads},
+          {"heads", or_null(known.heads > 0, known.heads)},
+          {"heads_from", or_null(known.heads > 0, known.source())},
+          {"heads_problem", or_null(!known.problem.empty(), known.problem)},
           {"tensors", tensors},
           {"missing", layer.missing},
           {"left_over", layer.left_over},
-          {"run", advice.command}};
+          {"run", command_for(path, layer, alone, known.heads)}};
 }
 
 std::vector<std::optional<Statistics>> all_statistics(TensorFile& file, bool wanted) {
@@ -201,11 +181,12 @@ void print_text(const std::string& path, const TensorFile& file, const std::vect
   if (file.kind() == TensorFile::Kind::npy) return;
   print(layers.empty() ? "\nno attention layer with tensor names that rapt recognizes\n"
                        : fmt::format("\nattention layer{}\n", layers.size() == 1 ? "" : "s"));
+  const ModelHeads stated = stated_heads(path, file.metadata());
   for (std::size_t n = 0; n < layers.size(); ++n) {
     if (n > 0 && is_like(layers[n - 1], layers[n])) {
       print(fmt::format("  {}  same as the previous one\n", layers[n].prefix));
     } else {
-      print_layer(path, layers[n], layers.size() == 1, noted_heads(file));
+      print_layer(path, layers[n], layers.size() == 1, stated);
     }
   }
 }
@@ -223,9 +204,10 @@ void print_json(const std::string& path, const TensorFile& file, const std::vect
     json["tensors"].push_back(std::move(one));
   }
   const std::vector<FoundLayer> layers = file.layers();
+  const ModelHeads stated = stated_heads(path, file.metadata());
   json["layers"] = nlohmann::ordered_json::array();
   for (const FoundLayer& layer : layers) {
-    json["layers"].push_back(layer_json(path, layer, layers.size() == 1, noted_heads(file)));
+    json["layers"].push_back(layer_json(path, layer, layers.size() == 1, stated));
   }
   print(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }

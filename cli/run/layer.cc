@@ -1,15 +1,21 @@
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "cli/error_words.h"
 #include "cli/exit_code.h"
 #include "cli/explain/words.h"
+#include "cli/files/model_heads.h"
 #include "cli/files/statistics.h"
 #include "cli/run/steps.h"
 #include "cli/terminal/output.h"
+#include "cli/terminal/text.h"
 #include "exhibits/tokens.h"
 #include "exhibits/toy_model.h"
 #include "rapt/multi_head_attention.h"
@@ -17,27 +23,53 @@
 namespace rapt::cli {
 namespace {
 
+struct Model {
+  LoadedLayer loaded;
+  std::string heads_from;  // "--heads", or where the number of heads is stated
+};
+
+// Without --heads, an error about the number of heads names the file that states it.
+std::string with_source(const std::string& what, const RunOptions& options, const ModelHeads& stated) {
+  constexpr std::string_view kHeads = "--heads is ", kKvHeads = "--kv-heads is ";
+  if (stated.heads > 0 && what.starts_with(kHeads)) {
+    return fmt::format("{} is {}; give --heads", stated.source(), what.substr(kHeads.size()));
+  }
+  if (stated.kv_heads > 0 && options.kv_heads == 0 && what.starts_with(kKvHeads)) {
+    return fmt::format("{} in {} is {}; give --heads", kKvHeadsKey, stated.place, what.substr(kKvHeads.size()));
+  }
+  const bool asks = what.find("give --heads") != std::string::npos;
+  return asks && !stated.problem.empty() ? fmt::format("{}; {}", what, stated.problem) : what;
+}
+
 // Rewords errors about the file and the heads for the command line.
-LoadedLayer load_model(const RunOptions& options, ArrayFiles& files) {
-  const LoadOptions load{.prefix = options.prefix,
-                         .heads = options.heads,
-                         .kv_heads = options.kv_heads,
-                         .batch_first = !options.length_first,
-                         .add_zero_attention = options.add_zero_attention,
-                         .dropout = options.dropout,
-                         .rotary = options.rotary,
-                         .dtype = options.dtype};
+Model load_model(const RunOptions& options, ArrayFiles& files) {
+  LoadOptions load{.prefix = options.prefix,
+                   .heads = options.heads,
+                   .kv_heads = options.kv_heads,
+                   .batch_first = !options.length_first,
+                   .add_zero_attention = options.add_zero_attention,
+                   .dropout = options.dropout,
+                   .rotary = options.rotary,
+                   .dtype = options.dtype};
   const Spinner spinner("reading " + options.model);
+  ModelHeads stated;
   try {
-    if (options.model.ends_with(".npz")) {
-      require_file("--model", options.model);
-      return MultiHeadAttention::load(options.model, load);
+    const bool is_npz = options.model.ends_with(".npz");
+    if (is_npz) require_file("--model", options.model);
+    if (options.heads == 0) {
+      using Metadata = std::map<std::string, std::string>;
+      stated = stated_heads(options.model, is_npz ? Metadata() : files.safetensors(options.model).metadata());
+      load.heads = stated.heads;
+      if (load.kv_heads == 0) load.kv_heads = stated.kv_heads;
     }
-    return MultiHeadAttention::load(files.safetensors(options.model), load);
+    LoadedLayer loaded = is_npz ? MultiHeadAttention::load(options.model, load)
+                                : MultiHeadAttention::load(files.safetensors(options.model), load);
+    return {std::move(loaded), options.heads > 0 ? "--heads" : stated.source()};
   } catch (const Error& error) {
     const std::string what = with_flags(error, options.mask);
     if (what == error.what()) throw;  // a message about the file, with its name
-    throw Error(fmt::format("{}: {} (rapt inspect {} lists the tensors)", options.model, what, options.model));
+    throw Error(fmt::format("{}: {} (rapt inspect {} lists the tensors)", options.model,
+                            with_source(what, options, stated), options.model));
   }
 }
 
@@ -66,13 +98,15 @@ void require_token_size(const RunOptions& options, const Inputs& inputs, const M
                           shape_words(x.shape()), hint));
 }
 
-nlohmann::ordered_json model_json(const std::string& file, const LoadedLayer& loaded) {
+nlohmann::ordered_json model_json(const std::string& file, const Model& model) {
+  const LoadedLayer& loaded = model.loaded;
   const MultiHeadAttentionConfig& config = loaded.layer.config();
   nlohmann::ordered_json json = {{"file", file},
                                  {"prefix", loaded.found.prefix},
                                  {"names", name_of(loaded.found.family)},
                                  {"embed_size", config.embed_size},
                                  {"heads", config.heads},
+                                 {"heads_from", model.heads_from},
                                  {"kv_heads", config.kv_heads},
                                  {"head_size", config.head_size},
                                  {"context_length", config.context_length},
@@ -133,7 +167,8 @@ RunResult run_layer(const RunOptions& options, const MultiHeadAttention& layer, 
 }  // namespace
 
 RunResult run_model(const RunOptions& options, ArrayFiles& files) {
-  const LoadedLayer loaded = load_model(options, files);
+  const Model model = load_model(options, files);
+  const LoadedLayer& loaded = model.loaded;
   const MultiHeadAttentionConfig& config = loaded.layer.config();
   const InputFiles inputs(options, files);
   require_token_size(options, inputs, config);
@@ -141,13 +176,14 @@ RunResult run_model(const RunOptions& options, ArrayFiles& files) {
   LayerOptions call = call_of(options);
   read_head_options(options, files, config.dtype == DType::f64 ? DType::f64 : DType::f32, config.heads, call.attention);
   RunResult result = run_layer(options, loaded.layer, inputs, call);
-  result.title = fmt::format("the layer {}{} ({} names): E {}, {} heads{} of {}{}",
-                             loaded.found.prefix.empty() ? "" : fmt::format("\"{}\" of ", loaded.found.prefix),
-                             options.model, name_of(loaded.found.family), config.embed_size, config.heads,
-                             config.kv_heads == config.heads ? "" : fmt::format(" ({} for k and v)", config.kv_heads),
-                             config.head_size,
-                             config.context_length > 0 ? fmt::format(", causal up to {}", config.context_length) : "");
-  result.model = model_json(options.model, loaded);
+  result.title =
+      fmt::format("the layer {}{} ({} names): E {}, {}{} of {}{}{}",
+                  loaded.found.prefix.empty() ? "" : fmt::format("\"{}\" of ", loaded.found.prefix), options.model,
+                  name_of(loaded.found.family), config.embed_size, counted(config.heads, "head"),
+                  config.kv_heads == config.heads ? "" : fmt::format(" ({} for k and v)", config.kv_heads),
+                  config.head_size, options.heads > 0 ? "" : fmt::format(" ({})", model.heads_from),
+                  config.context_length > 0 ? fmt::format(", causal up to {}", config.context_length) : "");
+  result.model = model_json(options.model, model);
   for (const std::string& name : loaded.found.missing) {
     complain(fmt::format("{} has no {}; zeros are used instead", options.model, name));
   }
@@ -179,8 +215,8 @@ RunResult run_example(const RunOptions& options) {
   const LayerOptions call = call_of(options);
   RunResult result = run_layer(options, layer, {x, x, x}, call);
   result.labels = tokens.tokens;
-  result.title = fmt::format("no --input; example: \"{}\" with the model of rapt explain, {} heads of size {}",
-                             sentence, layer.config().heads, layer.config().head_size);
+  result.title = fmt::format("no --input; example: \"{}\" with the model of rapt explain, {} of size {}", sentence,
+                             counted(layer.config().heads, "head"), layer.config().head_size);
   return result;
 }
 

@@ -38,7 +38,7 @@ void add_inputs(Command& command, RunOptions& options) {
   file("--value", options.value, "Values (default: as --key)");
   file("--model", options.model, "Weights of a layer, .safetensors or .npz (default: attention without projections)");
   command.text("--prefix", "TEXT", options.prefix, "Prefix of the layer's tensor names (rapt inspect lists them)");
-  command.one("--heads", "N", "Number of query heads",
+  command.one("--heads", "N", "Number of query heads (default: as the model's file or config.json beside it states)",
               [&](const std::string& text) { options.heads = whole_number("--heads", text, 1, kMostWhole); });
   command.one("--kv-heads", "N", "Number of key/value heads (default: from the shapes)",
               [&](const std::string& text) { options.kv_heads = whole_number("--kv-heads", text, 1, kMostWhole); });

@@ -5,6 +5,7 @@
 #include "cli/exit_code.h"
 #include "cli/files/statistics.h"
 #include "cli/run/steps.h"
+#include "cli/terminal/text.h"
 
 namespace rapt::cli {
 namespace {
@@ -15,9 +16,9 @@ View canonical(const RunOptions& options, const char* name, const View& x, std::
   if (x.rank() == 4) {
     if (heads > 0 && x.size(1) != heads) {
       throw UsageError(
-          fmt::format("{} has shape {}, which is (B, H, L, D) with {} heads, but {} were requested; omit the number, "
-                      "or transpose the array if it is (B, L, H, D)",
-                      name, shape_words(x.shape()), x.size(1), heads));
+          fmt::format("{} has shape {}, which is (B, H, L, D) with {}, but {} {} requested; omit the number, or "
+                      "transpose the array if it is (B, L, H, D)",
+                      name, shape_words(x.shape()), counted(x.size(1), "head"), heads, heads == 1 ? "was" : "were"));
     }
     return x;
   }

@@ -1,6 +1,8 @@
 #include "cli/view/view.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
@@ -8,6 +10,8 @@
 #include <fstream>
 #include <iterator>
 #include <spawn.h>
+#include <string>
+#include <string_view>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -20,8 +24,31 @@
 namespace rapt::cli {
 namespace {
 
+// As the page decides it, without regard to case (explorer/data/session.mjs).
+std::string ending_of(const std::string& path) {
+  std::string ending = std::filesystem::path(path).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return ending;
+}
+
+// Arrays are what the page shows; names of tokens and a configuration are about them.
+bool has_arrays(const std::string& path) {
+  constexpr std::array<std::string_view, 3> kArrays{".npy", ".npz", ".safetensors"};
+  return std::find(kArrays.begin(), kArrays.end(), ending_of(path)) != kArrays.end();
+}
+
+void require_known_kind(const std::string& path) {
+  if (has_arrays(path) || ending_of(path) == ".txt" || ending_of(path) == ".json") return;
+  throw UsageError(fmt::format(
+      "--file: {}: unknown file extension; expected .npy, .npz, .safetensors, .txt (names of the tokens) or "
+      ".json (config.json of a model)",
+      path));
+}
+
 PageFile read_whole(const std::string& path) {
   require_file("", path);
+  require_known_kind(path);
   std::ifstream file(path, std::ios::binary);
   PageFile read{.name = std::filesystem::path(path).filename().string(), .bytes = {}};
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -66,20 +93,25 @@ std::string write_temporary(const PageResult& result) {
 
 Command add_view(Command& rapt, ViewOptions& options) {
   Command command = rapt.below("view", "Open the explorer: a page that shows attention step by step, on your own data");
-  command.many("--file", "FILE", "Load this .npy, .npz or .safetensors file; can be repeated",
+  command.many("--file", "FILE",
+               "Load this .npy, .npz or .safetensors file, .txt with the tokens, or config.json; can be repeated",
                [&](const std::vector<std::string>& files) { options.files = files; });
   command.text("--out", "FILE", options.out, "Write the page to FILE instead of opening it");
   command.footer(
       "The page is one file and needs no network. Its path is printed; with a display, it opens in a browser.\n"
       "  rapt view\n"
-      "  rapt view --file weights.npy --out weights.html");
+      "  rapt view --file weights.npy --file tokens.txt --out weights.html");
   return command;
 }
 
 ExitCode run_view(const ViewOptions& options) {
   PageResult result;
   for (const std::string& path : options.files) result.files.push_back(read_whole(path));
-  if (!options.files.empty()) result.title = result.files.front().name;
+  if (!options.files.empty()) {
+    auto named = std::find_if(options.files.begin(), options.files.end(), has_arrays);
+    if (named == options.files.end()) named = options.files.begin();
+    result.title = std::filesystem::path(*named).filename().string();
+  }
   if (!options.out.empty()) {
     check_output("--out", options.out);
     write_page(options.out, result);

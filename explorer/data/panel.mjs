@@ -1,14 +1,14 @@
 // The part of the view above the maps: loading files and choosing what to show.
 import {h} from '../dom.mjs';
+import {placeOf, shapeOf, titleOf} from './arrays.mjs';
 import {SORTS} from './grid.mjs';
-import {shapeOf, titleOf} from './subjects.mjs';
 
 const LISTED = 200;  // at most this many arrays of a file are listed
 
 /** A button that opens the file dialog, a drop area, and an example. `give` takes a list of File. */
 export function intake(app, {give, sample, empty}) {
   const input = h('input', {type: 'file', id: 'data-files', class: 'unseen', multiple: true, tabindex: -1,
-    'aria-label': app.say('data.choose'), accept: '.npy,.npz,.safetensors,.txt', onchange: () => {
+    'aria-label': app.say('data.choose'), accept: '.npy,.npz,.safetensors,.txt,.json', onchange: () => {
       const files = [...input.files];
       input.value = '';
       give(files);
@@ -23,14 +23,15 @@ export function intake(app, {give, sample, empty}) {
 }
 
 /** The list of loaded files and arrays. */
-export function loaded(app, {files, labels}, removeAll) {
+export function loaded(app, {files, labels, config}, removeAll) {
   const arrays = files.flatMap((file) => file.arrays);
   const line = (array) => h('li', {}, h('code', {}, titleOf(array)), ` ${shapeOf(array.shape)} `,
     h('span', {class: 'quiet'}, array.type, array.weights ? ` · ${app.say('data.isWeights')}` : ''));
+  const configured = (one) => one && h('p', {}, app.say('data.config', one.heads, one.name));
   return h('details', {class: 'data-loaded'},
-    h('summary', {}, app.say('data.loaded', files.length, arrays.length)),
-    files.map((file) => h('div', {}, h('h3', {}, file.name), h('ul', {}, file.arrays.slice(0, LISTED).map(line),
-      file.arrays.length > LISTED && h('li', {}, app.say('data.more', file.arrays.length - LISTED))))),
+    h('summary', {}, app.say('data.loaded', files.length, arrays.length)), configured(config),
+    files.map((file) => h('div', {}, h('h3', {}, file.name), configured(file.config),
+      h('ul', {}, file.arrays.slice(0, LISTED).map(line), file.arrays.length > LISTED && h('li', {}, app.say('data.more', file.arrays.length - LISTED))))),
     labels && h('p', {}, app.say('data.labels', labels.length, labels.slice(0, 8).join(' '))),
     h('button', {type: 'button', id: 'data-remove', onclick: removeAll}, app.say('data.removeAll')));
 }
@@ -43,9 +44,9 @@ function field(label, id, choices, chosen, change) {
 
 /** Controls for the user's choices; a control with only one value is omitted. */
 export function choices(app, session, {choose, sort, logarithmic, change}) {
-  const {subject} = session;
+  const {asked: subject} = session;
   const able = session.subjects().filter((each) => !each.wrong);
-  const {inputs = [], layer} = able.find((each) => each.id === subject.id);
+  const {inputs = [], layer, several} = able.find((each) => each.id === subject.id);
   const fields = [];
   const offer = (name, list, chosen, act = (value) => choose({[name]: value})) => {
     fields.push(field(app.say(`data.field.${name}`), `data-${name}`, list, chosen, act));
@@ -54,15 +55,19 @@ export function choices(app, session, {choose, sort, logarithmic, change}) {
     offer('subject', able.map(({id, kind, title}) => ({value: id, words: app.say(`data.kind.${kind}`, title)})),
       subject.id);
   }
-  if (inputs.length > 1) {
-    const place = (array) => `${array.file}:${array.name}`;
-    offer('input', inputs.map((array) => ({value: place(array), words: `${titleOf(array)} ${shapeOf(array.shape)}`})),
-      place(subject.x));
+  // A choice that the user must make begins without a value.
+  const open = (words, value) => (value === undefined ? [{value: '', words: app.say(words)}] : []);
+  if (inputs.length > 1 || (inputs.length && several)) {
+    const list = inputs.map((array) => ({value: placeOf(array), words: `${titleOf(array)} ${shapeOf(array.shape)}`}));
+    offer('input', [...open('data.input.unknown', subject.x), ...list], subject.x ? placeOf(subject.x) : '');
   }
   if (layer?.possibleHeads.length > 1) {
-    offer('heads', layer.possibleHeads.map((heads) =>
-      ({value: heads, words: app.say('data.headsOf', heads, layer.queryWidth / heads)})), subject.heads);
+    const list = layer.possibleHeads.map((heads) =>
+      ({value: heads, words: app.say('data.headsOf', heads, layer.queryWidth / heads)}));
+    offer('heads', [...open('data.heads.choose', subject.heads), ...list], subject.heads ?? '');
   }
+  const fieldsOf = () => h('div', {class: 'controls'}, fields);
+  if (subject.lacks.length) return fieldsOf();
   if (subject.batches > 1) {
     const rows = Array.from({length: Math.min(subject.batches, 1000)}, (_, row) => ({value: row, words: String(row)}));
     offer('batch', rows, subject.batch);
@@ -83,5 +88,5 @@ export function choices(app, session, {choose, sort, logarithmic, change}) {
   }
   offer('log', ['', '1'].map((value) => ({value, words: app.say(value ? 'data.logarithmic' : 'data.linear')})),
     logarithmic ? '1' : '', (value) => change({log: value}));
-  return h('div', {class: 'controls'}, fields);
+  return fieldsOf();
 }

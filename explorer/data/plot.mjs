@@ -55,8 +55,7 @@ export function brightest({values, rows, columns}) {
 export function short(value) {
   if (value === 0) return '0';
   if (value >= 0.0095) return String(Number(value.toPrecision(2)));
-  const [digits, exponent] = value.toExponential(0).split('e');
-  return `${digits}e${Number(exponent)}`;
+  return Number(value.toPrecision(2)).toExponential();
 }
 
 /** Positions of ticks between two positions: multiples of 1, 2 or 5 times a power of ten. */

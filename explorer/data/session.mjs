@@ -1,6 +1,9 @@
 // The loaded files and the workers that read them. A session outlives its view: changing the language redraws the view
 // and keeps the files. One worker serves the large map, another the thumbnails. Removing the last file ends both
 // workers, which frees all their memory.
+import {placeOf} from './arrays.mjs';
+import {headsIn} from './config.mjs';
+import {withHeads, withInput} from './layers.mjs';
 import {decided, subjectsIn} from './subjects.mjs';
 
 // Cache limits: exact rows, and maps of whole heads.
@@ -11,6 +14,11 @@ function keep(map, most, key, value) {
   if (map.size >= most) map.delete(map.keys().next().value);
   map.set(key, value);
   return value;
+}
+
+// The text of a file, {blob} or {base64}.
+async function textOf({blob, base64}) {
+  return blob ? blob.text() : new TextDecoder().decode(Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0)));
 }
 
 /** Runs one call at a time. Of the waiting calls only the newest runs; the others resolve to undefined. */
@@ -44,9 +52,9 @@ export class Session {
     this.grid?.stop();
     this.look = this.grid = undefined;
     this.files = [];
-    this.labels = this.sampleLabels = undefined;
+    this.labels = this.sampleLabels = this.config = undefined;
     this.chosen = {};
-    this.subject = undefined;
+    this.asked = this.subject = undefined;
     this.forget();
   }
 
@@ -82,34 +90,65 @@ export class Session {
 
   /** Opens files, {name, blob} or {name, base64}; returns the errors, [{name, error}]. */
   async add(files) {
-    const problems = [];
-    for (const {name, blob, base64} of files) {
+    const problems = [], opened = [];
+    let config;
+    for (const file of files) {
+      const {name} = file;
       try {
         if (/\.txt$/i.test(name)) {
-          this.labels = labelsIn(await blob.text());
-          continue;
+          this.labels = labelsIn(await textOf(file));
+        } else if (/\.json$/i.test(name)) {
+          config = headsIn(name, await textOf(file));
+        } else {
+          if (!/\.(npy|npz|safetensors)$/i.test(name)) throw Object.assign(new Error(name), {name: 'UnknownKind'});
+          await this.workers();
+          opened.push({name, ...await this.look.call('dataOpen', file)});
+          if (this.sampleLabels) this.dropSample();
+          this.files = [...this.files.filter((each) => each.name !== name), opened.at(-1)];
         }
-        if (!/\.(npy|npz|safetensors)$/i.test(name)) throw Object.assign(new Error(name), {name: 'UnknownKind'});
-        await this.workers();
-        const opened = await this.look.call('dataOpen', {name, blob, base64});
-        if (this.sampleLabels) this.dropSample();
-        this.files = [...this.files.filter((file) => file.name !== name), {name, ...opened}];
       } catch (error) {
         problems.push({name, error});
       }
     }
+    this.configure(config, opened);
+    this.answer(opened);
     return problems;
+  }
+  // A config.json belongs to the models that are loaded with it; alone, to those that are there, or else to the next.
+  configure(config, opened) {
+    const models = (files) => files.filter((file) => file.layers.length && !file.sample);
+    const now = models(opened);
+    const one = config ?? (now.length ? this.config : undefined);
+    if (!one) return;
+    const owners = now.length ? now : models(this.files);
+    for (const file of owners) file.config = one;
+    this.config = owners.length ? undefined : one;
+  }
+  // An input that is loaded while the input of a layer is asked for is the answer.
+  answer(opened) {
+    if (!this.asked?.lacks.some(([key]) => key === 'data.inputUnknown')) return;
+    const layer = this.subjects().find(({id}) => id === this.asked.id);
+    const fresh = layer?.inputs.filter((array) => opened.some((file) => file.name === array.file)
+      && !this.asked.inputs.some((other) => placeOf(other) === placeOf(array)));
+    if (fresh?.length === 1) this.chosen.inputs = withInput(this.chosen.inputs, layer, placeOf(fresh[0]));
   }
 
   subjects() {
     return subjectsIn(this.files);
   }
-  /** Tells the workers the current subject; undefined if there is none. */
+  /** Records choices of the user. The number of heads and the input are those of the current layer. */
+  prefer({heads, input, ...others}) {
+    Object.assign(this.chosen, others);
+    if (heads) this.chosen.heads = withHeads(this.chosen.heads, this.asked, Number(heads));
+    if (input) this.chosen.inputs = withInput(this.chosen.inputs, this.asked, input);
+  }
+  /** Tells the workers the current subject. `asked` is the same subject, or one that the user must complete first. */
   async choose() {
-    const all = this.subjects().filter((subject) => !subject.wrong);
-    const one = all.find((subject) => subject.id === this.chosen.subject) ?? all[0];
+    const all = this.subjects().filter((subject) => !subject.wrong).map((subject) => decided(subject, this.chosen));
+    const isComplete = (subject) => !subject.lacks.length;
+    this.asked = all.find(({id}) => id === this.chosen.subject) ?? all.find(isComplete) ?? all[0];
     this.forget();
-    this.subject = one && decided(one, this.chosen);
+    this.subject = this.asked && isComplete(this.asked) ? this.asked : undefined;
     if (!this.subject) return;
     await Promise.all([this.look.call('dataSubject', this.subject), this.grid.call('dataSubject', this.subject)]);
   }

@@ -1,13 +1,9 @@
 // Finds what can be shown in the dropped files: pure functions from lists of arrays to subjects. A subject has the
-// fields that heads.mjs needs, a `title`, and `choices` for the user, each with a default.
+// fields that heads.mjs needs, a `title`, and `choices` for the user, each with a default or a question.
+import {shapeOf, titleOf} from './arrays.mjs';
+import {decidedLayer, layersIn} from './layers.mjs';
 
 const LAST = /(?:^|[._/ -])(q|k|query|key|queries|keys)$/i;
-const INPUTS = /(^|[._/ -])(x|input|inputs|hidden|hidden_states|embeddings|embedding)$/i;
-
-const stem = (name) => name.replace(/\.[^.]*$/, '');
-/** The name of an array; the array of a .npy file has the file's name. */
-export const titleOf = (array) => array.name || stem(array.file);
-export const shapeOf = (shape) => `(${shape.join(', ')})`;
 
 // (L, D), (H, L, D) or (B, H, L, D) as four sizes.
 function four(shape) {
@@ -42,64 +38,22 @@ function pairsIn(arrays) {
   });
 }
 
-// Common head sizes, most common first.
-const USUAL = [64, 128, 32, 16, 80, 96, 8, 256];
-export function likelyHeads({possibleHeads, queryWidth}, noted) {
-  if (possibleHeads.includes(noted)) return noted;
-  const several = possibleHeads.filter((heads) => heads > 1);
-  for (const size of USUAL) {
-    const heads = queryWidth / size;
-    if (several.includes(heads)) return heads;
-  }
-  return several[0] ?? possibleHeads[0];
-}
-
-function layersIn(files, arrays) {
-  return files.flatMap((file) => file.layers.map((layer) => {
-    const inputs = arrays.filter((array) => array.readable
-      && (array.shape.length === 2 || array.shape.length === 3) && array.shape.at(-1) === layer.embedSize
-      && array.shape.every((size) => size > 0));
-    // By name, or the first array that fits.
-    inputs.sort((a, b) => INPUTS.test(titleOf(b)) - INPUTS.test(titleOf(a)));
-    const title = layer.prefix.replace(/\.$/, '') || stem(file.name);
-    let wrong;
-    if (layer.keySize !== layer.embedSize) wrong = ['data.crossLayer', title];
-    else if (layer.addsKeys) wrong = ['data.addedKeys', title];
-    else if (!inputs.length) wrong = ['data.noInput', title, layer.embedSize];
-    return {kind: 'layer', id: `layer:${file.name}:${layer.prefix}`, title, layer, arrays: file.arrays, inputs,
-      likely: likelyHeads(layer, Number(file.metadata['rapt.heads'])), wrong};
-  }));
-}
-
 /** All subjects, the most likely first. Subjects that cannot be shown give the reason in `wrong`. */
 export function subjectsIn(files) {
-  // Parameters of a layer are not offered as inputs, even if their shapes fit.
+  // Parameters of a layer are not shown as weights, or as q and k.
   const arrays = files.flatMap((file) => {
     const own = new Set(file.layers.flatMap((layer) => Object.values(layer.tensors)));
     return file.arrays.filter((array) => !own.has(array.name));
   });
-  const all = [...weightsIn(arrays), ...pairsIn(arrays), ...layersIn(files, arrays)];
+  const all = [...weightsIn(arrays), ...pairsIn(arrays), ...layersIn(files)];
   return [...all.filter((each) => !each.wrong), ...all.filter((each) => each.wrong)];
 }
 
-/** A subject with every choice made: the user's, or the default. */
+/** A subject with every choice made: the user's, or the default. If the user must choose, `lacks` says what. */
 export function decided(subject, chosen) {
-  const one = {...subject, causal: false};
-  if (subject.kind === 'layer') {
-    const {layer, inputs, likely} = subject;
-    one.x = inputs.find((array) => `${array.file}:${array.name}` === chosen.input) ?? inputs[0];
-    one.heads = layer.possibleHeads.includes(Number(chosen.heads)) ? Number(chosen.heads) : likely;
-    one.size = layer.queryWidth / one.heads;
-    one.kvHeads = layer.keyWidth / one.size;
-    one.queries = one.keys = one.x.shape.at(-2);
-    one.batches = one.x.shape.length === 3 ? one.x.shape[0] : 1;
-    const names = new Set(Object.values(layer.tensors));
-    one.arrays = subject.arrays.filter((array) => names.has(array.name));
-    one.causal = layer.contextLength > 0;
-    const [pairs, base] = (chosen.rotary ?? '').split(':');
-    one.rotary = pairs && one.size % 2 === 0 ? {pairs, base: Number(base)} : undefined;
-    delete one.inputs;
-  }
+  const one = subject.kind === 'layer' ? decidedLayer(subject, chosen)
+    : {...subject, causal: false, lacks: [], notes: []};
+  if (one.lacks.length) return one;
   if (subject.kind !== 'weights' && chosen.causal !== undefined) one.causal = chosen.causal === 'yes';
   one.batch = Math.min(Number(chosen.batch) || 0, one.batches - 1);
   return one;

@@ -81,7 +81,8 @@ class View {
   }
   alert(problems) {
     this.alerts.replaceChildren(...problems.map(({name, error}) => {
-      const said = error.name === 'TooLarge' ? this.app.say('data.tooLarge', name)
+      const said = error.said ? this.app.say(...error.said)
+        : error.name === 'TooLarge' ? this.app.say('data.tooLarge', name)
         : error.name === 'UnknownKind' ? this.app.say('data.unknownKind', name) : error.message;
       return h('p', {class: 'error'}, said.includes(name) ? said : `${name}: ${said}`);
     }));
@@ -98,7 +99,7 @@ class View {
 
   async choose(chosen) {
     const focused = document.activeElement?.id;
-    Object.assign(session.chosen, chosen);
+    session.prefer(chosen);
     try {
       await session.choose();
     } catch (error) {
@@ -116,22 +117,35 @@ class View {
     this.large?.destroy();
     this.grid?.destroy();
     this.large = this.grid = undefined;
-    const {subject} = session;
-    const parts = [intake(app, {give: (files) => this.give(files), empty: !subject,
+    const {asked, subject} = session;
+    const parts = [intake(app, {give: (files) => this.give(files), empty: !asked,
       sample: () => this.sample().catch((error) => this.fail(error))})];
-    if (session.files.length || session.labels) parts.push(loaded(app, session, () => this.removeAll()));
-    if (!subject && session.files.length) {
-      const lacking = session.subjects().slice(0, 8).map((each) => each.wrong);
-      parts.push(h('div', {role: 'status', class: 'data-lacking'},
-        (lacking.length ? lacking : [['data.nothing']]).map(([key, ...rest]) => h('p', {}, app.say(key, ...rest)))));
+    if (session.files.length || session.labels || session.config) {
+      parts.push(loaded(app, session, () => this.removeAll()));
+    }
+    if (asked && !subject) parts.push(this.controls(), this.lacking(asked.lacks));
+    if (!asked && session.files.length) {
+      const wrong = session.subjects().slice(0, 8).map((each) => each.wrong);
+      parts.push(this.lacking(wrong.length ? wrong : [['data.nothing']]));
     }
     if (!subject) {
       parts.push(h('details', {class: 'data-help', open: !session.files.length},
         h('summary', {}, app.say('data.whatFiles')),
-        h('ul', {}, ['weights', 'qk', 'layer', 'labels'].map((kind) => h('li', {}, app.say(`data.help.${kind}`))))));
+        h('ul', {}, ['weights', 'qk', 'layer', 'config', 'labels'].map((kind) =>
+          h('li', {}, app.say(`data.help.${kind}`))))));
     }
     this.place.replaceChildren(...parts);
     if (subject) this.drawSubject(subject);
+  }
+
+  controls() {
+    return choices(this.app, session, {choose: (chosen) => this.choose(chosen), sort: this.sort,
+      logarithmic: this.logarithmic, change: (state) => this.change(state)});
+  }
+  // What the user must say or load before there is something to show.
+  lacking(sentences) {
+    return h('div', {role: 'status', class: 'data-lacking'},
+      sentences.map(([key, ...rest]) => h('p', {}, this.app.say(key, ...rest))));
   }
 
   drawSubject(subject) {
@@ -161,8 +175,8 @@ class View {
       onclick: () => this.app.busy(this.save(kind)).catch((error) => this.fail(error))}, kind.toUpperCase());
     const several = subject.heads > 1;
     this.place.append(
-      choices(app, session, {choose: (chosen) => this.choose(chosen), sort: this.sort, logarithmic: this.logarithmic,
-        change: (state) => this.change(state)}),
+      this.controls(),
+      ...subject.notes.map(([key, ...rest]) => h('p', {class: 'quiet data-note'}, app.say(key, ...rest))),
       session.sampleLabels ? h('p', {}, app.say('data.sampleNote')) : this.mismatch(subject),
       h('div', {class: several ? 'data-desk' : 'data-desk single'}, several && this.grid.element,
         h('section', {class: 'data-large', 'aria-labelledby': 'data-heading'}, this.heading,
@@ -179,10 +193,11 @@ class View {
     const {head, sort, logarithmic} = this;
     this.grid.show({subject, head, sort, logarithmic}).catch((error) => this.fail(error));
   }
-  about({kind, heads, kvHeads, queries, keys, title}) {
+  about({kind, heads, headsFrom, kvHeads, queries, keys, title}) {
     const shared = kvHeads && kvHeads !== heads ? `, ${this.app.say('data.shared', kvHeads)}` : '';
     return `${session.title ? `${session.title} · ` : ''}${this.app.say(`data.kind.${kind}`, title)} · `
-      + `${this.app.say(heads === 1 ? 'data.sizesOne' : 'data.sizes', heads, queries, keys)}${shared}`;
+      + `${this.app.say('data.sizes', heads, queries, keys)}${shared}`
+      + `${headsFrom ? ` · ${this.app.say(...headsFrom)}` : ''}`;
   }
   mismatch({keys}) {
     const {labels} = session;

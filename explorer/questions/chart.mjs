@@ -25,10 +25,12 @@ function scaleOf(values, logarithmic, from, to) {
   return {place, ticks};
 }
 
+/** A number of an axis or a table: whole numbers in full, others with at least three digits. */
 export function short(value) {
-  if (value === 0) return '0';
-  const size = Math.abs(value);
-  return size >= 1e5 || size < 1e-3 ? value.toExponential(0) : String(Number(value.toPrecision(3)));
+  const size = Math.abs(value), whole = Math.round(value);
+  if (size < 1e6 && Math.abs(value - whole) <= 1e-9 * size) return String(whole);  // 10 ** log10(1024) is near 1024
+  if (size >= 1e6 || size < 1e-3) return Number(value.toPrecision(3)).toExponential();
+  return String(size >= 1000 ? whole : Number(value.toPrecision(3)));
 }
 
 const toNumber = (value) => (typeof value === 'number' ? value : NaN);

@@ -1,6 +1,6 @@
 // Questions, each answered by a small exhibit with settings. They have the order and the numbers of
 // `rapt explain --questions`.
-import {chooser, h, rich} from '../dom.mjs';
+import {chooser, follow, h, rich} from '../dom.mjs';
 import {drawBlocks} from './blocks.mjs';
 
 class QuestionsView {
@@ -40,6 +40,7 @@ class QuestionsView {
         this.place.querySelector('h2')?.focus();
       },
     }, rich(question))))));
+    follow(this.list, this.list.querySelector('[aria-current]'));
   }
 
   async open(number, settings, {unasked = false} = {}) {

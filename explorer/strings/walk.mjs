@@ -29,6 +29,10 @@ export const walk = {
     en: 'Each of the {0} tokens is a row of {1} numbers. The first 12 encode the word, the last 12 its position: equal words have the same first half.',
     zh: '{0} 个词元，每个一行，共 {1} 个数。前 12 个数编码词本身，后 12 个数编码位置：词相同，前半部分就相同。',
   },
+  'walk.embedding.text.one': {
+    en: 'The only token is a row of {1} numbers. The first 12 encode the word, the last 12 its position.',
+    zh: '只有一个词元，它是一行，共 {1} 个数。前 12 个数编码词本身，后 12 个数编码位置。',
+  },
   'walk.projections': {en: 'Query, key, value', zh: '查询、键、值'},
   'walk.projections.text': {
     en: 'Three matrices turn each row into three vectors: the query `q` (what the word looks for), the key `k` (what it matches) and the value `v` (what it passes on). Each number is the dot product of a row of `x` with a row of the {0}×{0} matrix.',
@@ -36,8 +40,12 @@ export const walk = {
   },
   'walk.split': {en: 'Split into heads', zh: '拆分成多个头'},
   'walk.split.text': {
-    en: 'The {1} numbers of each word are split into {2} parts of {3}, one per head. Nothing is copied, only the strides change, and no parameters are added: the four matrices have {0} numbers for any number of heads.',
-    zh: '每个词的 {1} 个数被切成 {2} 段，每段 {3} 个，一个头一段。不复制数据，只改变步长；也不增加参数：无论有几个头，四个矩阵一共都是 {0} 个数。',
+    en: 'The {1} numbers of each word are split into {0} parts of {2}, one per head. Nothing is copied, only the strides change, and no parameters are added: the four matrices have {3} numbers for any number of heads.',
+    zh: '每个词的 {1} 个数被切成 {0} 段，每段 {2} 个，一个头一段。不复制数据，只改变步长；也不增加参数：无论有几个头，四个矩阵一共都是 {3} 个数。',
+  },
+  'walk.split.text.one': {
+    en: 'With one head, all {1} numbers of each word belong to it. The four matrices have {3} numbers for any number of heads: more heads add no parameters.',
+    zh: '只有一个头时，每个词的 {1} 个数都属于它。无论有几个头，四个矩阵一共都是 {3} 个数：增加头不会增加参数。',
   },
   'walk.scores': {en: 'Compare every word with every word', zh: '词与词两两比较'},
   'walk.scores.text': {
@@ -70,8 +78,12 @@ export const walk = {
   },
   'walk.combine': {en: 'Concatenate the heads', zh: '拼接各个头'},
   'walk.combine.text': {
-    en: 'The {2} parts of each word, {3} numbers each, are joined into one row of {1} again. This step copies memory: it is the `contiguous()` in PyTorch code.',
-    zh: '每个词的 {2} 段，每段 {3} 个数，重新拼成 {1} 个数的一行。这一步会复制内存，也就是 PyTorch 代码里的 `contiguous()`。',
+    en: 'The {0} parts of each word, {2} numbers each, are joined into one row of {1} again. This step copies memory: it is the `contiguous()` in PyTorch code.',
+    zh: '每个词的 {0} 段，每段 {2} 个数，重新拼成 {1} 个数的一行。这一步会复制内存，也就是 PyTorch 代码里的 `contiguous()`。',
+  },
+  'walk.combine.text.one': {
+    en: 'With one head, there is nothing to join: its {1} numbers are the row of each word.',
+    zh: '只有一个头时，不需要拼接：它的 {1} 个数就是每个词的那一行。',
   },
   'walk.output': {en: 'Output projection', zh: '输出投影'},
   'walk.output.text': {

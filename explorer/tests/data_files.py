@@ -57,7 +57,7 @@ def npz(compressed=True, **arrays):
 def drop(page, **files):
     """Loads files in the page; the keyword weights_npy stands for the name weights.npy."""
     page.set_input_files("#data-files", [
-        {"name": re.sub(r"_(npy|npz|safetensors|txt)$", r".\1", name), "mimeType": "", "buffer": content}
+        {"name": re.sub(r"_(npy|npz|safetensors|txt|json)$", r".\1", name), "mimeType": "", "buffer": content}
         for name, content in files.items()])
 
 

@@ -68,7 +68,8 @@ def test_layers_and_inputs(page_at, family, apart):
         drop(page, x_npy=npy(x))
     else:
         drop(page, layer_npz=npz(**tensors, input=x))
-    shown(page)
+    page.wait_for_selector("#data-heads")
+    assert page.locator(".data-canvas").count() == 0  # the number of heads is not known
     for heads in (4, 2):
         page.select_option("#data-heads", str(heads))
         size = EMBED // heads
@@ -101,8 +102,10 @@ def test_layers_that_pytorch_saved(page_at):
         page.set_input_files("#data-files", path)
         page.wait_for_timeout(150)
         until(page, "document.querySelector('.data-loaded') || document.querySelector('.data-alerts p')")
-        if page.locator(".data-canvas").count():
-            shown(page)
+        if page.locator("#data-heads").count():
+            page.select_option("#data-heads", "4")
+            if path.name != "several.safetensors":
+                shown(page)
         assert page.inner_text(".data-alerts") == "", path.name
         page.evaluate("document.querySelector('#data-remove').click()")
 

@@ -218,7 +218,7 @@ def test_a_layer_of_32_heads_and_4096_tokens(page_at, tmp_path):
     x = numbers(length, embed, seed=3)
     (tmp_path / "layer.safetensors").write_bytes(safetensors(
         {"wq.weight": wq.astype(np.float32), "wk.weight": wk.astype(np.float32), "wv.weight": wk.astype(np.float32),
-         "wo.weight": wk.astype(np.float32)}))
+         "wo.weight": wk.astype(np.float32)}, {"rapt.heads": "32"}))
     (tmp_path / "x.npy").write_bytes(npy(x))
     page = page_at("#data?lang=en")
     page.evaluate("""() => {

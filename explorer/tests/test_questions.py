@@ -2,10 +2,11 @@
 
 import json
 import re
+import subprocess
 
 import pytest
 from accessibility import serious_violations
-from conftest import LANGUAGES, until
+from conftest import LANGUAGES, ROOT, until
 
 NUMBERS = list(range(1, 19))
 
@@ -66,6 +67,53 @@ def test_an_exhibit_shows_what_the_native_engine_says(page_at, rapt, number, lan
                 command = f"rapt explain --question {number}{set_to}{' --lang zh' if lang == 'zh' else ''}"
                 assert page.inner_text("article .twin code") == command
         assert serious_violations(page) == []
+
+
+def test_an_axis_ends_with_the_number_that_is_there(page_at, rapt):
+    charts = [block for block in rapt("explain", "--question", "8", "--json")["blocks"] if block["kind"] == "chart"]
+    assert charts[0]["x"][-1] == 1024
+    page = page_at("#questions?q=8&lang=en")
+    page.wait_for_selector(".chart")
+    shown = page.evaluate("[...document.querySelector('.chart').querySelectorAll('text')].map((each) => each.textContent)")
+    assert [f"{x:g}" for x in charts[0]["x"]] == [text for text in shown if text in {f"{x:g}" for x in charts[0]["x"]}][-9:]
+    rows = page.evaluate("[...document.querySelectorAll('.chart-figure tbody th')].map((each) => each.textContent)")
+    assert rows[:9] == [f"{x:g}" for x in charts[0]["x"]]
+
+
+def test_numbers_of_axes_are_true():
+    text = subprocess.run(["node", "--input-type=module", "-e", """
+        const {short} = await import(process.argv[1]);
+        const near = 10 ** Math.log10(1024);
+        console.log(JSON.stringify([0, 1024, near, -1024, 131072, 1048576, 0.25, 1023.6, 0.00045, 0.5004, 12.3456].map(short)));
+        """, f"file://{ROOT}/explorer/questions/chart.mjs"], capture_output=True, text=True, check=True).stdout
+    assert json.loads(text) == ["0", "1024", "1024", "-1024", "131072", "1.05e+6", "0.25", "1024", "4.5e-4", "0.5", "12.3"]
+
+
+def test_on_a_phone_the_list_shows_the_current_question(page_at):
+    page = page_at("#questions?q=11&lang=en", width=390, height=844)
+    page.wait_for_selector("article h2")
+
+    def seen():
+        return page.evaluate("""() => {
+          const list = document.querySelector('.questions nav').getBoundingClientRect();
+          const entry = document.querySelector('.questions nav [aria-current]').getBoundingClientRect();
+          return entry.top >= list.top && entry.bottom <= list.bottom;
+        }""")
+
+    assert seen()
+    for _ in range(2):
+        before = page.inner_text("article h2")
+        page.locator("article .forward").click()
+        until(page, f"document.querySelector('article h2').textContent !== {before!r}")
+        assert seen()
+
+
+def test_a_long_refusal_wraps(page_at):
+    page = page_at(f"#questions?q=4&s.{'n' * 200}=1&lang=en", width=390, height=844)
+    page.wait_for_selector("article .error")
+    assert page.evaluate("document.querySelector('article .error').scrollWidth"
+                         " <= document.querySelector('article .error').clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)

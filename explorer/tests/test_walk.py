@@ -1,5 +1,6 @@
 """Walk: the numbers on the page are those of the native engine, and each shows how it was computed."""
 
+import numpy as np
 import pytest
 from accessibility import serious_violations
 from conftest import LANGUAGES, until
@@ -152,3 +153,103 @@ def test_the_trained_model_goes_on_with_what_it_saw(page_at):
     first = page.locator("table.chances tbody tr").first
     assert first.locator("th").inner_text() == "T"  # what followed 7m the first time
     assert float(first.locator("td").nth(1).inner_text().rstrip(" %")) > 90
+
+
+SEEN = """() => {
+  const title = document.querySelector('#step-title'), box = title.getBoundingClientRect();
+  const over = document.elementFromPoint(box.left + 20, (box.top + box.bottom) / 2);
+  return box.top >= 0 && box.bottom <= innerHeight && over === title;
+}"""
+CURRENT_SEEN = """() => {
+  const list = document.querySelector('.steps').getBoundingClientRect();
+  const entry = document.querySelector('.steps [aria-current]').getBoundingClientRect();
+  return entry.left >= list.left - 1 && entry.right <= list.right + 1;
+}"""
+
+
+@pytest.mark.parametrize("width, height", [(1280, 800), (390, 844)])
+def test_the_title_and_the_buttons_of_a_step_are_on_the_screen(page_at, width, height):
+    page = page_at("#walk?lang=en", width=width, height=height)
+    page.wait_for_selector("[role=gridcell]")
+    for button, order in ((".forward", range(1, len(STEPS))), (".back", range(len(STEPS) - 2, -1, -1))):
+        for step in order:
+            page.locator(f".stage {button}").click()
+            until(page, f"document.querySelector('#step-title').textContent.startsWith('{step + 1}.')")
+            assert page.evaluate(SEEN), (button, step)
+            if width < 760:
+                assert page.evaluate(CURRENT_SEEN), (button, step)
+            box = page.locator(f".stage {button}").bounding_box()
+            assert 0 <= box["y"] <= height - box["height"], (button, step)
+        assert page.evaluate("document.activeElement.parentElement.className") == "turn"
+
+
+def test_arrow_keys_step(page_at):
+    page = page_at("#walk?lang=en", width=1280, height=800)
+    page.wait_for_selector("[role=gridcell]")
+
+    def press(key, step):
+        page.keyboard.press(key)
+        page.wait_for_timeout(50)
+        assert page.inner_text("#step-title").startswith(f"{step}."), key
+
+    press("ArrowLeft", 1)  # there is no step before the first
+    for step in range(2, len(STEPS) + 1):
+        press("ArrowRight", step)
+        assert page.evaluate(SEEN)
+    press("ArrowRight", len(STEPS))
+    assert page.evaluate("document.activeElement === document.body")  # focus was nowhere, and stays there
+    page.locator(".steps button").nth(3).click()
+    press("ArrowLeft", 3)
+    assert page.evaluate("document.activeElement.textContent") == page.inner_text(".steps [aria-current]")
+    press("ArrowRight", 4)
+    press("Alt+ArrowUp", 4)
+    page.locator("[data-cell='0,0']").first.focus()  # a matrix has its own arrows
+    press("ArrowRight", 4)
+    page.focus("#sentence")
+    press("ArrowLeft", 4)
+    page.focus("#heads")
+    press("ArrowRight", 4)
+    page.focus("input[name=head]:checked")
+    press("ArrowRight", 4)
+    page.locator("nav a[href^='#questions']").click()
+    page.wait_for_selector("article h2")
+    page.keyboard.press("ArrowRight")
+    assert page.locator("main.view-questions").count() == 1
+
+
+def test_on_a_phone_an_address_opens_with_its_step_in_the_strip(page_at):
+    page = page_at("#walk?lang=en&step=vocabulary", width=390, height=844)
+    page.wait_for_selector("table.chances")
+    assert page.evaluate(CURRENT_SEEN)
+
+
+WIDTHS = """() => [...document.querySelectorAll('table.matrix')].map((table) =>
+  [...table.querySelectorAll('[role=gridcell]')].map((cell) => Math.round(cell.clientWidth)))"""
+
+
+@pytest.mark.parametrize("step", ["scores", "softmax"])
+def test_all_cells_of_a_matrix_have_one_width(page_at, step):
+    widths = {}
+    for text in ["a b c", "a internationalization-of-everything cats"]:
+        page = page_at(f"#walk?lang=en&text={text}&step={step}&heads=4")
+        page.wait_for_selector("[role=gridcell]")
+        tables = page.evaluate(WIDTHS)
+        assert all(max(table) - min(table) <= 1 for table in tables), tables
+        widths[text] = [max(table) for table in tables]
+        # A label that is cut has its whole text in its title.
+        assert page.evaluate("""[...document.querySelectorAll('table.matrix th')].every((head) => {
+          const label = head.querySelector('.label') ?? head;
+          const cut = label.scrollWidth > label.clientWidth + 1 || label.scrollHeight > label.clientHeight + 1;
+          return !cut || head.title === head.textContent;
+        })""")
+        assert page.locator("th[title]").count() > 0 or text == "a b c"
+    short, long = widths.values()
+    assert np.abs(np.subtract(short, long)).max() <= 6  # numbers may be longer by a minus sign, labels count for nothing
+
+
+@pytest.mark.parametrize("step", ["split", "combine"])
+def test_one_head_is_not_said_in_the_plural(page_at, step):
+    page = page_at(f"#walk?lang=en&heads=1&step={step}")
+    page.wait_for_selector("[role=gridcell]")
+    words = page.inner_text(".stage > p >> nth=0")
+    assert words.startswith("With one head, ") and "{" not in words

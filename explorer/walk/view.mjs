@@ -1,10 +1,12 @@
 // Walk: the user's own sentence, step by step through attention; the engine computes every number.
-import {chooser, h, rich} from '../dom.mjs';
+import {chooser, follow, h, rich} from '../dom.mjs';
 import {matrix, written} from '../matrix.mjs';
 import {STEPS, writtenSum} from './steps.mjs';
 import {vocabularyPage} from './vocabulary.mjs';
 
 const HEADS = [1, 2, 3, 4, 6, 8, 12, 24];
+// Where arrow keys have another meaning: fields, radio buttons, matrices, and what scrolls sideways.
+const OWN_ARROWS = 'input, select, textarea, [contenteditable], [role=grid], .scroll';
 
 class WalkView {
   constructor(root, app) {
@@ -22,11 +24,14 @@ class WalkView {
     this.list = h('ol', {class: 'steps'});
     root.append(h('h1', {}, app.say('walk.title')), h('p', {class: 'lead'}, app.say('walk.lead')), this.controls,
       h('div', {class: 'walk'}, h('nav', {'aria-label': app.say('walk.steps')}, this.list), this.stage));
+    this.listening = new AbortController();
+    document.addEventListener('keydown', (event) => this.key(event), {signal: this.listening.signal});
     this.compute({unasked: true});
   }
   // Ignores pending results.
   unmount() {
     clearTimeout(this.typing);
+    this.listening.abort();
     this.asked = undefined;
   }
 
@@ -80,12 +85,25 @@ class WalkView {
     return tokens ? this.app.say('walk.long', tokens[1], tokens[2]) : message;
   }
 
-  go(step, focus) {
-    this.step = Math.min(STEPS.length - 1, Math.max(0, step));
+  // Shows another step, from its title on. Focus stays where it was: in the list, or on a button below the step.
+  go(step, button = 'forward') {
+    const inList = this.list.contains(document.activeElement), inStage = this.stage.contains(document.activeElement);
+    this.step = step;
     this.draw();
     this.app.announce(this.title());
-    const to = this.stage.querySelector(focus === 'back' ? '.back' : '.forward');
-    (to.disabled ? this.stage.querySelector(focus === 'back' ? '.forward' : '.back') : to).focus();
+    if (inList) this.list.children[step].firstChild.focus({preventScroll: true});
+    const turn = this.stage.querySelector(`.${button}:enabled`) ?? this.stage.querySelector('.turn :enabled');
+    if (inStage) turn.focus({preventScroll: true});
+    const title = this.stage.querySelector('h2'), {top, bottom} = title.getBoundingClientRect();
+    const under = this.stage.querySelector('.turn').offsetHeight;
+    if (top < 0 || bottom > innerHeight - under) title.scrollIntoView();
+  }
+  key(event) {
+    const by = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+    if (!by || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (!this.walk || !STEPS[this.step + by] || event.target.closest?.(OWN_ARROWS)) return;
+    event.preventDefault();
+    this.go(this.step + by, by < 0 ? 'back' : 'forward');
   }
   title() {
     return `${this.step + 1}. ${this.app.say(`walk.${STEPS[this.step].key}`)}`;
@@ -97,14 +115,15 @@ class WalkView {
     app.change({text: this.text, heads: this.heads, causal: this.causal ? 1 : undefined, step: step.key,
       head: this.head || undefined, part: step.parts ? this.part : undefined}, {unasked});
     this.list.replaceChildren(...STEPS.map(({key}, n) => h('li', {}, h('button', {
-      type: 'button', 'aria-current': n === this.step ? 'step' : undefined, onclick: () => this.jump(n),
+      type: 'button', 'aria-current': n === this.step ? 'step' : undefined, onclick: () => this.go(n),
     }, app.say(`walk.${key}`)))));
+    follow(this.list, this.list.children[this.step]);
     const {L, E, H, D} = walk.sizes;
     const scale = walk.scale;
     const numbers = {
       scale: [D, scale.variance_before.toFixed(2), scale.variance_after.toFixed(2),
         Math.round(100 * scale.mean_largest_weight_before), Math.round(100 * scale.mean_largest_weight_after)],
-      split: [4 * E * E, E, H, D], projections: [E], output: [E],
+      split: [H, E, D, 4 * E * E], combine: [H, E, D], projections: [E], output: [E],
     }[step.key] ?? [L, E, H, D];
     const words = step.key === 'mask' && walk.causal ? 'walk.mask.causal' : `walk.${step.key}.text`;
     this.stage.replaceChildren(
@@ -112,15 +131,10 @@ class WalkView {
       h('p', {}, rich(app.say(words, ...numbers))),
       ...(step.key === 'vocabulary' ? vocabularyPage(app, this.vocabulary) : this.panels(step)),
       h('div', {class: 'turn'},
-        h('button', {type: 'button', class: 'back', disabled: this.step === 0,
+        h('button', {type: 'button', class: 'back', disabled: this.step === 0, 'aria-keyshortcuts': 'ArrowLeft',
           onclick: () => this.go(this.step - 1, 'back')}, app.say('walk.back')),
         h('button', {type: 'button', class: 'forward primary', disabled: this.step === STEPS.length - 1,
-          onclick: () => this.go(this.step + 1)}, app.say('walk.forward'))));
-  }
-  jump(step) {
-    this.step = step;
-    this.draw();
-    this.list.children[step].firstChild.focus();
+          'aria-keyshortcuts': 'ArrowRight', onclick: () => this.go(this.step + 1)}, app.say('walk.forward'))));
   }
 
   panels(step) {

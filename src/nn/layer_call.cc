@@ -141,7 +141,7 @@ void LayerCall::check_options(const Checks& checks) const {
                  "attention.pages and scales belong to a cache; pass the cache to the layer instead");
   checks.require(given.alibi_slopes.empty() || std::ssize(given.alibi_slopes) == config.heads,
                  "attention.alibi_slopes has ", given.alibi_slopes.size(), " values; it must have one for each of the ",
-                 config.heads, " heads");
+                 config.heads, config.heads == 1 ? " head" : " heads");
   checks.require(!given.sinks.defined() || given.sinks.shape() == Dims{config.heads}, "attention.sinks has shape ",
                  given.sinks.shape(), "; it must be (Hq) = (", config.heads, ")");
   checks.require(given.threads >= 0, "attention.threads is ", given.threads, "; it must be positive, or 0 for all");
@@ -179,8 +179,8 @@ void LayerCall::check_cache(const Checks& checks) {
                  "; with a cache, it follows from the cached tokens");
   checks.require(options.attention.alignment.kind == Alignment::Kind::unnamed,
                  "attention.alignment is given; with a cache, query 0 follows the cached tokens");
-  checks.require(cache.kv_heads == kv_heads, "the cache has ", cache.kv_heads, " kv heads, the layer has ", kv_heads,
-                 "; they must be equal");
+  checks.require(cache.kv_heads == kv_heads, "the cache has ", cache.kv_heads,
+                 cache.kv_heads == 1 ? " kv head" : " kv heads", ", the layer has ", kv_heads, "; they must be equal");
   checks.require(cache.head_size == config.head_size, "the cache has head size ", cache.head_size, ", the layer has ",
                  config.head_size, "; they must be equal");
   checks.require(cache.value_size == config.head_size, "the cache has value size ", cache.value_size,

@@ -147,8 +147,9 @@ void set_heads(const Checks& checks, const FoundLayer& found, const LoadOptions&
   config.head_size = found.query_width / config.heads;
   config.kv_heads = found.key_width / config.head_size;
   checks.require(options.kv_heads == 0 || options.kv_heads == config.kv_heads, "kv_heads is ", options.kv_heads,
-                 "; with ", config.heads, " heads of size ", config.head_size, " the layer", at, " has a key width of ",
-                 found.key_width, ", which is ", config.kv_heads, " heads");
+                 "; with ", config.heads, config.heads == 1 ? " head" : " heads", " of size ", config.head_size,
+                 " the layer", at, " has a key width of ", found.key_width, ", which is ", config.kv_heads,
+                 config.kv_heads == 1 ? " head" : " heads");
 }
 
 // The rows of a parameter that the tensor of a role fills.

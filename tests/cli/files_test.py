@@ -35,7 +35,7 @@ class Inspect(file_case.Files):
         weight = ("F32", [128, 128], [0.0] * 128 * 128)
         self.write("a.safetensors", arrays.safetensors({f"{n}.w{x}.weight": weight for n in range(3) for x in "qkvo"}))
         text = self.good("inspect", "a.safetensors").stdout
-        self.assertIn("rapt run --model a.safetensors --prefix 0. --heads 2 --input x.npy", text)
+        self.assertIn("rapt run --model a.safetensors --prefix 0. --heads N --input x.npy", text)
         self.assertIn("  1.  same as the previous one\n  2.  same as the previous one\n", text)
 
     def test_the_command_it_gives_runs_the_layer(self):
@@ -45,7 +45,7 @@ class Inspect(file_case.Files):
         self.assertEqual((layer["names"], layer["context_length"], layer["prefix"]), ("c_attn", 7, file_case.PREFIX))
         self.assertIn(4, layer["possible_heads"])
         self.assertIn(layer["run"], self.good("inspect", "gpt2.safetensors").stdout)
-        self.assertIn(" --heads N ", layer["run"])  # no shape determines the number, and no common head size divides 12
+        self.assertIn(" --heads N ", layer["run"])  # no shape determines the number
         words = layer["run"].replace("--heads N", "--heads 4").split()
         self.assertEqual(words[0], "rapt")
         self.good(*words[1:])
@@ -55,8 +55,65 @@ class Inspect(file_case.Files):
             tensors = {n: t for n, t in arrays.read_safetensors(file.read()).items() if n != "answer"}
         self.write("a.safetensors", arrays.safetensors(tensors, {"rapt.heads": "4"}))
         (layer,) = json.loads(self.good("inspect", "a.safetensors", "--json").stdout)["layers"]
-        self.assertEqual((layer["likely_heads"], layer["run"]), (4, "rapt run --model a.safetensors --heads 4 --input x.npy"))
-        self.good("run", "--model", "a.safetensors", "--input", "x.npy")
+        self.assertEqual((layer["heads"], layer["run"]), (4, "rapt run --model a.safetensors --heads 4 --input x.npy"))
+        self.assertEqual(layer["heads_from"], "rapt.heads in the metadata of the file")
+        self.write("config.json", b'{"n_heads": 2}')  # the metadata comes first
+        self.assertIn(") of 3 (rapt.heads in", self.good("run", "--model", "a.safetensors", "--input", "x.npy").stdout)
+
+    def test_a_number_of_heads_is_never_guessed(self):
+        weight = ("F32", [384, 384], [0.0] * 384 * 384)  # a width of 12 heads of 32, or 6 heads of 64
+        self.write("a.safetensors", arrays.safetensors({f"w{x}.weight": weight for x in "qkvo"}))
+        text = self.good("inspect", "a.safetensors", "--no-stats").stdout
+        self.assertIn("the number of heads must be given", text)
+        self.assertIn("rapt run --model a.safetensors --heads N --input x.npy", text)
+        (layer,) = json.loads(self.good("inspect", "a.safetensors", "--no-stats", "--json").stdout)["layers"]
+        self.assertEqual((layer["heads"], layer["heads_from"], layer["heads_problem"]), (None, None, None))
+
+    def test_heads_that_a_config_beside_the_file_states_are_taken(self):
+        os.mkdir(self.path("model"))
+        shutil.copy(self.layer("wq"), self.path("model/a.safetensors"))  # four heads share two key heads
+        for number, config in enumerate((b'{"num_attention_heads": 4, "num_key_value_heads": 2}', b'{"n_head": 4}',
+                                         b'{"num_heads": 4, "num_key_value_heads": null}', b'{"n_heads": 4, "n_head": 4}')):
+            with self.subTest(config=config):
+                self.write("model/config.json", config)
+                text = self.good("inspect", "model/a.safetensors").stdout
+                name = ("num_attention_heads", "n_head", "num_heads", "n_head")[number]
+                self.assertIn(f"    4 heads of size 3 ({name} in model/config.json)\n", text)
+                self.assertIn("rapt run --model model/a.safetensors --heads 4 --input x.npy", text)
+
+    def test_a_config_that_cannot_be_used_says_why(self):
+        shutil.copy(self.layer("wq"), self.path("a.safetensors"))
+        for config, why in (
+            (b"{", "not valid JSON"), (b"[" * 100_000, "not valid JSON"), (b"[" * 50_000 + b"]" * 50_000, "not a JSON object"),
+            (b"[4]", "not a JSON object"), (b"", "not valid JSON"),
+            (b'{"hidden_size": 12}', "no number of heads (num_attention_heads, n_head, num_heads or n_heads)"),
+            (b'{"num_heads": "4"}', 'num_heads is "4"; expected a positive whole number'),
+            (b'{"num_heads": 0}', "num_heads is 0; expected"), (b'{"num_heads": -4}', "num_heads is -4; expected"),
+            (b'{"num_heads": 4.0}', "num_heads is 4.0; expected"), (b'{"num_heads": true}', "num_heads is true; expected"),
+            (b'{"num_heads": 18446744073709551615}', "is 18446744073709551615; expected"),
+            (b'{"num_heads": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", "num_heads is an array; expected"),
+            (b'{"n_head": 4, "n_heads": 2}', "n_head is 4, but n_heads is 2"),
+            (b'{"n_head": 5}', "n_head is 5, which does not fit a query width of 12 and a key width of 6"),
+            (b'{"n_head": 4, "num_key_value_heads": 4}',
+             "num_key_value_heads is 4, but with 4 heads of size 3, a key width of 6 is 2 heads"),
+            (b'{"n_head": 4, "num_key_value_heads": "x"}', 'num_key_value_heads is "x"; expected'),
+        ):
+            with self.subTest(config=config[:60]):
+                self.write("config.json", config)
+                text = self.good("inspect", "a.safetensors").stdout
+                self.assertIn("    config.json is not used: ", text)
+                self.assertIn(why, text)
+                self.assertIn("--heads N --input x.npy", text)
+                (layer,) = json.loads(self.good("inspect", "a.safetensors", "--json").stdout)["layers"]
+                self.assertIn(why, layer["heads_problem"])
+                refused = self.rapt("run", "--model", "a.safetensors", "--input", "x.npy")
+                self.assertEqual((refused.returncode, refused.stdout), (1, ""))
+                self.assertIn("give --heads", refused.stderr)
+                self.assertIn("config.json", refused.stderr)
+                self.good("run", "--model", "a.safetensors", "--heads", "4", "--input", "x.npy")
+        os.remove(self.path("config.json"))
+        os.mkdir(self.path("config.json"))
+        self.assertNotIn("config.json", self.good("inspect", "a.safetensors").stdout)
 
     def test_several_layers_come_with_their_prefixes(self):
         text = self.good("inspect", self.layer("several")).stdout

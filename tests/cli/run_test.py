@@ -4,6 +4,7 @@
 import json
 import math
 import os
+import shutil
 
 import arrays
 import file_case
@@ -81,6 +82,30 @@ class Run(file_case.Files):
         self.assertIn("--kv-heads sets", self.rapt("run", "--query", "x.npy", "--key", "k.npy", "--heads", "4").stderr)
         self.good("run", "--query", "x.npy", "--key", "k2.npy", "--heads", "4", "--out", "z.npy")
         self.assertEqual(self.read("y.npy"), self.read("z.npy"))
+
+    def test_a_config_beside_the_model_states_its_heads(self):
+        shutil.copy(self.layer("wq"), self.path("m.safetensors"))
+        self.write("config.json", b'{"num_attention_heads": 4, "num_key_value_heads": 2}')
+        said = self.good("run", "--model", "m.safetensors", "--heads", "4", "--input", "x.npy", "--out", "y.npy").stderr
+        self.assertNotIn("config.json", said)
+        said = self.good("run", "--model", "m.safetensors", "--input", "x.npy", "--out", "z.npy").stderr
+        self.assertIn("4 heads (2 for k and v) of 3 (num_attention_heads in config.json)", said)
+        self.assertEqual(self.read("y.npy"), self.read("z.npy"))
+        self.good("convert", "m.safetensors", "m.npz")
+        data = json.loads(self.good("run", "--model", "m.npz", "--input", "x.npy", "--json").stdout)
+        self.assertEqual((data["model"]["heads"], data["model"]["heads_from"]), (4, "num_attention_heads in config.json"))
+        data = json.loads(self.good("run", "--model", "m.npz", "--heads", "2", "--input", "x.npy", "--json").stdout)
+        self.assertEqual((data["model"]["heads"], data["model"]["heads_from"]), (2, "--heads"))
+
+    def test_one_head_is_not_said_in_the_plural(self):
+        text = self.good("run", "--model", self.layer("w_q"), "--heads", "1", "--input", "x.npy").stdout
+        self.assertIn("E 12, 1 head of 12", text)
+        self.assertIn("1 head of size 24", self.good("run", "--heads", "1", "--causal").stdout)
+        self.write("one.npy", arrays.npy((2, 1, 5, 12), self.values))
+        refused = self.rapt("run", "--input", "one.npy", "--heads", "3").stderr
+        self.assertIn("(B, H, L, D) with 1 head, but 3 were requested", refused)
+        refused = self.rapt("run", "--model", self.layer("wq"), "--heads", "2", "--kv-heads", "2", "--input", "x.npy").stderr
+        self.assertIn("which is 1 head (", refused)
 
     def test_length_may_come_first(self):
         rows = [self.values[n : n + 12] for n in range(0, 120, 12)]

@@ -53,6 +53,24 @@ class View(unittest.TestCase):
         self.assertEqual(base64.b64decode(result["files"][0]["base64"], validate=True), self.weights)
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["out.html", "page.html", "temporary", "w.npy"])
 
+    def test_tokens_and_a_config_come_with_the_arrays(self):
+        (self.folder / "tokens.txt").write_text("one two", encoding="utf-8")
+        (self.folder / "config.JSON").write_text('{"n_head": 2}', encoding="utf-8")
+        ran = self.run_rapt("view", "--file", "tokens.txt", "--file", "config.JSON", "--file", "w.npy", "--out", "out.html")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        result = self.result_in(self.folder / "out.html")
+        self.assertEqual([each["name"] for each in result["files"]], ["tokens.txt", "config.JSON", "w.npy"])
+        self.assertEqual(base64.b64decode(result["files"][0]["base64"]), b"one two")
+        self.assertEqual(result["title"], "w.npy")
+
+    def test_an_unknown_kind_of_file_is_refused_before_a_page_is_written(self):
+        for name in ("notes.md", "npy", "picture.png"):
+            (self.folder / name).write_bytes(b"something")
+            ran = self.run_rapt("view", "--file", "w.npy", "--file", name, "--out", "out.html")
+            self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+            self.assertIn(f"--file: {name}: unknown file extension; expected .npy, .npz, .safetensors, .txt", ran.stderr)
+            self.assertFalse((self.folder / "out.html").exists())
+
     def test_bytes_of_every_length_come_through(self):
         for size in range(1, 7):
             data = bytes(range(250, 250 + size)) if size < 6 else b"\x00\xff\x10\x20\x30\x40"

@@ -211,7 +211,7 @@ std::vector<Sequence> sequences_of(const Arguments& call) {
 TEST(RowsPlan, HeadsOfAGroupShareTilesWhereQueriesAreFew) {
   for (const std::int32_t group : {1, 2, 3, 8, 12, 64, 200}) {
     for (const std::int32_t queries : {1, 2, 3, 16, 63, 64, 65, 128, 130}) {
-      if (kSlow && group * queries > 2000) continue;  // the largest take nearly all of the time
+      if (test::kSlow && group * queries > 2000) continue;  // the largest take nearly all of the time
       SCOPED_TRACE(testing::Message() << "group " << group << ", queries " << queries);
       const Arguments call = batched(2, 2, group, queries, 200);
       expect_good_plan(call, sequences_of(call), false);
