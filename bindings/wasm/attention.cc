@@ -143,7 +143,8 @@ Range range_of(const val& given, std::int64_t size, const char* name) {
 std::int64_t first_position(const Alignment& alignment, int batch, std::int64_t queries, std::int64_t keys) {
   switch (alignment.kind) {
     case Alignment::Kind::bottom_right: return keys - queries;
-    case Alignment::Kind::offset: return alignment.values.at(alignment.values.size() == 1 ? 0 : batch);
+    case Alignment::Kind::offset:
+      return alignment.values.at(alignment.values.size() == 1 ? 0U : static_cast<std::size_t>(batch));
     default: return 0;
   }
 }
