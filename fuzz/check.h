@@ -1,5 +1,6 @@
 // What must hold for any input: it is either rejected with rapt::Error or read completely. After writing and reading a
-// file of tensors again, the result is the same; the tokens of a tokenizer are tokens that it has. Each function throws std::logic_error if this does not hold.
+// file of tensors again, the result is the same; the tokens of a tokenizer are tokens that it has. Each function throws
+// std::logic_error if this does not hold.
 #pragma once
 
 #include <cstddef>

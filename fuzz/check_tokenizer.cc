@@ -34,7 +34,8 @@ void check_text(const Tokenizer& tokenizer, std::string_view text) {
   std::vector<std::int32_t> ids;
   for (const Token& token : tokenizer.encode(text)) {
     require(token.id >= 0 && token.id < tokenizer.size(), "an id is past the vocabulary");
-    require(token.begin <= token.end && token.end <= text.size(), "a token stands for bytes that the text does not have");
+    require(token.begin <= token.end && token.end <= text.size(),
+            "a token stands for bytes that the text does not have");
     require(token.text == tokenizer.token(token.id).text, "a token has another text than its id");
     ids.push_back(token.id);
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/models/unicode_tables.cc: what the tokenizers of src/models need to know about each code point.
+"""Writes src/models/tokenizer/unicode_tables.cc: what the tokenizers of src/models need to know about each code point.
 
     unicode_tables.py FILE            writes the file
     unicode_tables.py --check FILE    fails if the file is not what would be written
@@ -15,7 +15,7 @@ import unicodedata
 
 VERSION = "14.0.0"
 
-# The bits of a code point's classes, as in src/models/unicode.h.
+# The bits of a code point's classes, as in src/models/tokenizer/unicode.h.
 LETTER, NUMBER, SPACE, PUNCTUATION, NONSPACING, OTHER, MARK, WORD = (1 << bit for bit in range(8))
 
 # Assigned after Unicode 14, known to the regular expressions of tokenizers.
@@ -231,7 +231,7 @@ def tables():
         constant("kCompatibleDecompositions", decompositions(compatible=True)),
     ]
     return f"""// Written by scripts/unicode_tables.py from Unicode {VERSION}: do not edit. unicode.cc reads these numbers.
-#include "models/unicode_tables.h"
+#include "models/tokenizer/unicode_tables.h"
 
 // clang-format off
 namespace rapt::models {{

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/text.h"
-#include "models/quoted.h"
+#include "models/tokenizer/quoted.h"
 #include "rapt/error.h"
 
 namespace rapt::models {
@@ -29,12 +29,12 @@ std::string_view ModelFiles::text(std::string_view name) const {
     std::string others;
     for (const auto& [other, content] : texts_) others += (others.empty() ? "" : ", ") + quoted(other);
     if (!weights_.empty()) others += rapt::text(others.empty() ? "" : ", ", weights_.size(), " of safetensors");
-    throw FileError(rapt::text("model: ", where_, ": there is no ", name, "; the files are: ",
-                               others.empty() ? "none" : others));
+    throw FileError(
+        rapt::text("model: ", where_, ": there is no ", name, "; the files are: ", others.empty() ? "none" : others));
   }
   if (found->second.size() > kMostText) {
-    throw FileError(rapt::text("model: ", where_, ": ", name, " has ", found->second.size(), " bytes; rapt reads up to ",
-                               kMostText));
+    throw FileError(rapt::text("model: ", where_, ": ", name, " has ", found->second.size(),
+                               " bytes; rapt reads up to ", kMostText));
   }
   return found->second;
 }

@@ -1,5 +1,5 @@
-// The files of a model as people have them: a folder with config.json, a tokenizer and safetensors files. A page has the
-// same files in memory.
+// The files of a model as people have them: a folder with config.json, a tokenizer and safetensors files. A page has
+// the same files in memory.
 //
 //   const ModelFiles files = ModelFiles::folder("all-MiniLM-L6-v2");
 //   const Model model = Model::read(files);

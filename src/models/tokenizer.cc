@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "core/text.h"
-#include "models/byte_level.h"
 #include "models/files.h"
-#include "models/tokenizer_parts.h"
-#include "models/unicode.h"
+#include "models/tokenizer/byte_level.h"
+#include "models/tokenizer/parts.h"
+#include "models/tokenizer/unicode.h"
 #include "rapt/error.h"
 
 namespace rapt::models {
@@ -53,12 +53,13 @@ TokenizerParts read_parts(const ModelFiles& files) {
   if (files.has("vocab.json") && files.has("merges.txt")) return read_bpe_vocabulary(files);
   for (const char* other : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
     if (files.has(other)) {
-      throw FileError(text("tokenizer: ", files.where(), ": ", other, " is a model of SentencePiece, which rapt does not ",
+      throw FileError(text("tokenizer: ", files.where(), ": ", other,
+                           " is a model of SentencePiece, which rapt does not ",
                            "have; rapt reads tokenizer.json with WordPiece or BPE"));
     }
   }
-  throw FileError(text("tokenizer: ", files.where(), ": there is no tokenizer.json, no vocab.txt, and no vocab.json with ",
-                       "merges.txt"));
+  throw FileError(text("tokenizer: ", files.where(),
+                       ": there is no tokenizer.json, no vocab.txt, and no vocab.json with ", "merges.txt"));
 }
 
 }  // namespace

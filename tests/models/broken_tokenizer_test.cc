@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "models/json_value.h"
+#include "models/tokenizer/json_value.h"
+#include "models/tokenizer/vocabulary.h"
 #include "models/tokenizer_files.h"
-#include "models/vocabulary.h"
 #include "support/expect_error.h"
 
 namespace rapt::test {
@@ -124,7 +124,8 @@ TEST(BrokenTokenizer, FoldersWithoutATokenizerSayWhatIsThere) {
   const auto message = [](const std::vector<Named>& files) {
     return refusal([&] { (void)models::Tokenizer::read(model_files(files)); });
   };
-  EXPECT_EQ(message({}), "tokenizer: model: there is no tokenizer.json, no vocab.txt, and no vocab.json with merges.txt");
+  EXPECT_EQ(message({}),
+            "tokenizer: model: there is no tokenizer.json, no vocab.txt, and no vocab.json with merges.txt");
   EXPECT_EQ(message({{"vocab.json", "{}"}}),
             "tokenizer: model: there is no tokenizer.json, no vocab.txt, and no vocab.json with merges.txt");
   EXPECT_EQ(message({{"tokenizer.model", "x"}}),

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "core/utf8.h"
-#include "models/byte_level.h"
+#include "models/tokenizer/byte_level.h"
 #include "models/tokenizer_files.h"
 #include "support/expect_error.h"
 
@@ -22,7 +22,8 @@ std::string byte_vocabulary(std::initializer_list<std::string_view> more) {
   std::string entry;
   for (int byte = 0; byte < 256; ++byte) {
     const std::string character = to_utf8(models::byte_level_character(static_cast<unsigned char>(byte)));
-    entry += text(byte == 0 ? "{\"" : ",\"", character == "\"" || character == "\\" ? "\\" : "", character, "\":", byte);
+    entry +=
+        text(byte == 0 ? "{\"" : ",\"", character == "\"" || character == "\\" ? "\\" : "", character, "\":", byte);
   }
   int id = 256;
   for (const std::string_view token : more) entry += text(",\"", token, "\":", id++);
@@ -45,7 +46,8 @@ TEST(ByteBpe, MergesTheFirstPairOfTheListFirst) {
 }
 
 TEST(ByteBpe, IgnoreMergesTakesAWholeWord) {
-  const std::string model = bpe_model(byte_vocabulary({"th", "the", "Ġthe"}), R"(["t h","th e"])", R"("ignore_merges":true,)");
+  const std::string model =
+      bpe_model(byte_vocabulary({"th", "the", "Ġthe"}), R"(["t h","th e"])", R"("ignore_merges":true,)");
   EXPECT_EQ(shown(tokenizer_of(json_of({kByteLevel, model})).encode("the the them")),
             "257:the@0-3 258: the@3-7 32: @7-8 257:the@8-11 109:m@11-12");
 }
@@ -86,7 +88,7 @@ TEST(ByteBpe, APrefixSpaceBelongsToTheFirstCharacter) {
   EXPECT_EQ(tokens(none, ""), "");
   // Trimming leaves the first space alone, which may be the added one.
   const std::string trims = R"("post_processor":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true})";
-  EXPECT_EQ(tokens(trims, "the the"), "32: @0-1 257:the@0-3 32: @4-4 257:the@4-7");
+  EXPECT_EQ(tokens(trims, "the the"), "32: @0-0 257:the@0-3 32: @4-4 257:the@4-7");
 }
 
 TEST(ByteBpe, RobertaWrapsATextAndTrimsSpaces) {
@@ -117,10 +119,10 @@ TEST(ByteBpe, UnknownCharactersAreUnknownTokensOrLeftOut) {
 TEST(ByteBpe, ReadsVocabJsonAndMergesTxt) {
   const std::string merges = "#version: 0.2\nt h\r\nth e\n";
   const auto tokens = [&](const std::string& vocabulary, const std::string& config, const std::string& input) {
-    return shown(Tokenizer::read(model_files({{"vocab.json", vocabulary},
-                                              {"merges.txt", merges},
-                                              {"tokenizer_config.json", config}}))
-                     .encode(input));
+    return shown(
+        Tokenizer::read(
+            model_files({{"vocab.json", vocabulary}, {"merges.txt", merges}, {"tokenizer_config.json", config}}))
+            .encode(input));
   };
   const std::string gpt2 = byte_vocabulary({"th", "the", "<|endoftext|>"});
   EXPECT_EQ(tokens(gpt2, "{}", "the<|endoftext|>"), "257:the@0-3 258:<|endoftext|>@3-16");
@@ -130,14 +132,10 @@ TEST(ByteBpe, ReadsVocabJsonAndMergesTxt) {
   EXPECT_EQ(tokens(roberta, R"({"tokenizer_class":"GPT2Tokenizer"})", "the"), "257:the@0-3");
 }
 
-TEST(ByteBpe, AWordOfTenMegabytesTakesSeconds) {
+TEST(ByteBpe, ALongWordTakesNoQuadraticTime) {
   const std::string model = bpe_model(byte_vocabulary({"aa", "aaaa", "aaaaaaaa"}), R"(["a a","aa aa","aaaa aaaa"])");
   const Tokenizer tokenizer = tokenizer_of(json_of({kByteLevel, model}));
-#if defined(NDEBUG)
-  constexpr std::size_t kBytes = 10'000'001;
-#else
-  constexpr std::size_t kBytes = 200'001;  // a quadratic method would still take minutes
-#endif
+  constexpr std::size_t kBytes = 300'001;  // a quadratic method would take minutes
   const auto start = std::chrono::steady_clock::now();
   const std::vector<models::Token> tokens = tokenizer.encode(std::string(kBytes, 'a'));
   EXPECT_EQ(tokens.size(), kBytes / 8 + 1);

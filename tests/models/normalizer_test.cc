@@ -1,4 +1,6 @@
 // The steps of a normalizer, and where each byte of their result came from.
+#include "models/tokenizer/normalizer.h"
+
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -7,10 +9,9 @@
 
 #include "core/text.h"
 #include "core/utf8.h"
-#include "models/aligned_text.h"
-#include "models/normal_form.h"
-#include "models/normalizer.h"
-#include "models/unicode.h"
+#include "models/tokenizer/aligned_text.h"
+#include "models/tokenizer/normal_form.h"
+#include "models/tokenizer/unicode.h"
 
 namespace rapt::test {
 namespace {
@@ -46,12 +47,17 @@ std::string in_form(NormalForm form, std::string_view input) {
 }
 
 TEST(Normalizer, EachStepKeepsOrigins) {
-  EXPECT_EQ(after({.kind = Kind::clean}, "a\u00ad\x01"
-                                         "b\t\uFFFD c"),
+  EXPECT_EQ(after({.kind = Kind::clean},
+                  "a\u00ad\x01"
+                  "b\t\uFFFD c"),
             "a0-1 b4-5  5-6  9-10 c10-11");
   EXPECT_EQ(after({.kind = Kind::spread_chinese}, "a中"), "a0-1  1-4 中1-4  1-4");
-  EXPECT_EQ(after({.kind = Kind::lower}, "A\u0130ẞΣ"), "a0-1 i1-3 \u0307""1-3 ß3-6 σ6-8");
-  EXPECT_EQ(after({.kind = Kind::strip_nonspacing}, "e\u0301\u0903"), "e0-1 \u0903""3-6");
+  EXPECT_EQ(after({.kind = Kind::lower}, "A\u0130ẞΣ"),
+            "a0-1 i1-3 \u0307"
+            "1-3 ß3-6 σ6-8");
+  EXPECT_EQ(after({.kind = Kind::strip_nonspacing}, "e\u0301\u0903"),
+            "e0-1 \u0903"
+            "3-6");
   EXPECT_EQ(after({.kind = Kind::strip_marks}, "e\u0301\u0903"), "e0-1");
   EXPECT_EQ(after({.kind = Kind::strip}, " \u3000 a b\n"), "a5-6  6-7 b7-8");
   EXPECT_EQ(after({.kind = Kind::strip, .right = false}, " a "), "a1-2  2-3");
@@ -62,23 +68,45 @@ TEST(Normalizer, EachStepKeepsOrigins) {
 }
 
 TEST(Normalizer, NormalFormsComposeAndDecompose) {
-  EXPECT_EQ(in_form(NormalForm::nfd, "é"), "e0-2 \u0301""0-2");
+  EXPECT_EQ(in_form(NormalForm::nfd, "é"),
+            "e0-2 \u0301"
+            "0-2");
   EXPECT_EQ(in_form(NormalForm::nfc, "e\u0301x"), "é0-1 x3-4");
-  EXPECT_EQ(in_form(NormalForm::nfc, "\u212B"), "\u00C5""0-3");  // Ångström
+  EXPECT_EQ(in_form(NormalForm::nfc, "\u212B"),
+            "\u00C5"
+            "0-3");  // Ångström
   EXPECT_EQ(in_form(NormalForm::nfkc, "ﬁ①"), "f0-3 i0-3 13-6");
   EXPECT_EQ(in_form(NormalForm::nfkd, "Ａ"), "A0-3");
-  EXPECT_EQ(in_form(NormalForm::nfd, "한"), "\u1112""0-3 \u1161""0-3 \u11AB""0-3");
+  EXPECT_EQ(in_form(NormalForm::nfd, "한"),
+            "\u1112"
+            "0-3 \u1161"
+            "0-3 \u11AB"
+            "0-3");
   EXPECT_EQ(in_form(NormalForm::nfc, "\u1112\u1161\u11AB"), "한0-3");
-  EXPECT_EQ(in_form(NormalForm::nfc, "\u0958"), "\u0915""0-3 \u093C""0-3");  // never composed
+  EXPECT_EQ(in_form(NormalForm::nfc, "\u0958"),
+            "\u0915"
+            "0-3 \u093C"
+            "0-3");  // never composed
 }
 
 TEST(Normalizer, MarksAreSortedAndKeepTheirOrigins) {
   // A dot below (class 220) goes before an acute (230) and composes past it.
-  EXPECT_EQ(in_form(NormalForm::nfd, "e\u0301\u0323"), "e0-1 \u0323""3-5 \u0301""1-3");
-  EXPECT_EQ(in_form(NormalForm::nfc, "e\u0301\u0323"), "\u1EB9""0-1 \u0301""1-3");
+  EXPECT_EQ(in_form(NormalForm::nfd, "e\u0301\u0323"),
+            "e0-1 \u0323"
+            "3-5 \u0301"
+            "1-3");
+  EXPECT_EQ(in_form(NormalForm::nfc, "e\u0301\u0323"),
+            "\u1EB9"
+            "0-1 \u0301"
+            "1-3");
   // Marks of one class keep their order, and the second one is blocked.
-  EXPECT_EQ(in_form(NormalForm::nfc, "x\u0300\u0301"), "x0-1 \u0300""1-3 \u0301""3-5");
-  EXPECT_EQ(in_form(NormalForm::nfc, "\u0301e\u0301"), "\u0301""0-2 é2-3");
+  EXPECT_EQ(in_form(NormalForm::nfc, "x\u0300\u0301"),
+            "x0-1 \u0300"
+            "1-3 \u0301"
+            "3-5");
+  EXPECT_EQ(in_form(NormalForm::nfc, "\u0301e\u0301"),
+            "\u0301"
+            "0-2 é2-3");
 }
 
 TEST(Normalizer, NormalizingTwiceChangesNothing) {

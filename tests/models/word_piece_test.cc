@@ -14,8 +14,8 @@ namespace {
 using models::Tokenizer;
 
 const std::string kVocabulary =
-    vocabulary_of({"[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s", "run", "##n", "##ing", "cafe", ",", "!", "中",
-                   "文", "a", "##a", "##aa", "ss", "i", "\\u0307"});
+    vocabulary_of({"[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s",  "run", "##n", "##ing",  "cafe",
+                   ",",     "!",     "中",    "文",     "a",   "##a", "##aa", "ss",  "i",   "\\u0307"});
 constexpr std::string_view kAdded =
     R"("added_tokens":[{"id":3,"content":"[MASK]","lstrip":true,"rstrip":false,"single_word":false,"normalized":false,)"
     R"("special":true},{"id":1,"content":"[CLS]","normalized":false,"special":true},)"
@@ -78,8 +78,7 @@ TEST(WordPiece, TokensHaveTextAndTheVocabularyASize) {
 TEST(WordPiece, ReadsVocabTxtAsBertHasIt) {
   const std::string lines = "[PAD]\r\n[UNK]\n[CLS]\n[SEP]\n\nÉ\ne\nthe\n中\n##s\n";
   const auto tokens = [&](const std::string& config, const std::string& text) {
-    const Tokenizer tokenizer =
-        Tokenizer::read(model_files({{"vocab.txt", lines}, {"tokenizer_config.json", config}}));
+    const Tokenizer tokenizer = Tokenizer::read(model_files({{"vocab.txt", lines}, {"tokenizer_config.json", config}}));
     return shown(tokenizer.encode(text));
   };
   EXPECT_EQ(tokens("{}", "THES É"), "2:[CLS]@0-0 7:the@0-3 9:##s@3-4 6:e@5-7 3:[SEP]@0-0");

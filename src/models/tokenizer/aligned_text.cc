@@ -1,4 +1,4 @@
-#include "models/aligned_text.h"
+#include "models/tokenizer/aligned_text.h"
 
 #include <algorithm>
 #include <utility>

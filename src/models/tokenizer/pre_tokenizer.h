@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "models/aligned_text.h"
+#include "models/tokenizer/aligned_text.h"
 
 namespace rapt::models {
 
 enum class SplitStep : std::uint8_t {
-  bert,        // at white space, and each punctuation character is a word
-  words,       // words of \w, and what is between them without white space
+  bert,   // at white space, and each punctuation character is a word
+  words,  // words of \w, and what is between them without white space
   white_space,
 };
 
@@ -21,7 +21,7 @@ struct PreTokenizer {
   std::vector<SplitStep> steps;
   // Byte-level BPE, after the steps.
   bool byte_level = false;
-  bool adds_space = false;    // in front of a text that does not start with one
+  bool adds_space = false;  // in front of a text that does not start with one
   bool splits_as_gpt2 = false;
 
   // Calls each(word, begin, end) for each word: the bytes [begin, end) of a text.

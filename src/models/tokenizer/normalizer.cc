@@ -1,12 +1,12 @@
-#include "models/normalizer.h"
+#include "models/tokenizer/normalizer.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <string_view>
 #include <utility>
 
-#include "models/normal_form.h"
-#include "models/unicode.h"
+#include "models/tokenizer/normal_form.h"
+#include "models/tokenizer/unicode.h"
 
 namespace rapt::models {
 namespace {

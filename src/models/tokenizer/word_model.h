@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/vocabulary.h"
+#include "models/tokenizer/vocabulary.h"
 
 namespace rapt::models {
 

@@ -29,8 +29,8 @@ struct JsonMember {
 constexpr int kMostJsonDepth = 32;
 constexpr std::size_t kMostJsonValues = std::size_t{4} << 20U;  // the largest tokenizer.json in use has half of them
 
-// Throws FileError, which starts with `where` and names the byte, if the text is not JSON, is nested too deeply, has too
-// many values, or if an object has a key twice.
+// Throws FileError, which starts with `where` and names the byte, if the text is not JSON, is nested too deeply, has
+// too many values, or if an object has a key twice.
 JsonValue parse_json(std::string_view text, const std::string& where);
 
 // A value and its place in its file, for messages: "model.vocab". The value outlives it.

@@ -4,11 +4,11 @@
 #include <string>
 
 #include "core/text.h"
-#include "models/byte_bpe.h"
 #include "models/files.h"
-#include "models/quoted.h"
-#include "models/tokenizer_parts.h"
-#include "models/word_piece.h"
+#include "models/tokenizer/byte_bpe.h"
+#include "models/tokenizer/parts.h"
+#include "models/tokenizer/quoted.h"
+#include "models/tokenizer/word_piece.h"
 #include "rapt/error.h"
 
 namespace rapt::models {
@@ -125,7 +125,8 @@ Vocabulary read_vocabulary(const JsonEntry& entry, const std::string& where) {
 std::pair<std::string, std::string> read_merge(const std::string& line, std::size_t number, const std::string& where) {
   const std::size_t space = line.find(' ');
   if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos) {
-    throw FileError(text(where, "merge ", number, " is ", quoted(line), "; expected two tokens with a space between them"));
+    throw FileError(
+        text(where, "merge ", number, " is ", quoted(line), "; expected two tokens with a space between them"));
   }
   return {line.substr(0, space), line.substr(space + 1)};
 }

@@ -1,12 +1,12 @@
-#include "models/byte_bpe.h"
+#include "models/tokenizer/byte_bpe.h"
 
-#include <algorithm>
+#include <functional>
 #include <limits>
 #include <queue>
 
 #include "core/text.h"
 #include "core/utf8.h"
-#include "models/quoted.h"
+#include "models/tokenizer/quoted.h"
 #include "rapt/error.h"
 
 namespace rapt::models {
@@ -25,9 +25,7 @@ struct ByteBpe::Candidate {
   std::int32_t merged = 0;
 
   // A queue has its largest entry first: the lowest rank, then the lowest place.
-  bool operator<(const Candidate& other) const {
-    return rank != other.rank ? rank > other.rank : place > other.place;
-  }
+  bool operator<(const Candidate& other) const { return rank != other.rank ? rank > other.rank : place > other.place; }
 };
 
 ByteBpe::ByteBpe(Vocabulary all, const Merges& merges, const ByteBpeOptions& options, const std::string& where)
@@ -35,13 +33,14 @@ ByteBpe::ByteBpe(Vocabulary all, const Merges& merges, const ByteBpeOptions& opt
   const Vocabulary& tokens = vocabulary();
   const auto require = [&](std::int32_t id, std::size_t line, const std::string& token) {
     if (id >= 0) return id;
-    throw FileError(text(where, "merge ", line + 1, " names the token ", quoted(token), ", which is not in the vocabulary"));
+    throw FileError(
+        text(where, "merge ", line + 1, " names the token ", quoted(token), ", which is not in the vocabulary"));
   };
   if (!options.unknown.empty()) {
     unknown_ = tokens.id_of(options.unknown);
     if (unknown_ < 0) {
-      throw FileError(text(where, "the vocabulary does not have ", quoted(options.unknown),
-                           ", the token of unknown characters"));
+      throw FileError(
+          text(where, "the vocabulary does not have ", quoted(options.unknown), ", the token of unknown characters"));
     }
   }
   merges_.reserve(merges.size());
@@ -101,7 +100,7 @@ void ByteBpe::merge(std::vector<Symbol>& symbols) const {
     const Merge* found = find(symbols[i].id, symbols[i + 1].id);
     if (found != nullptr) first_candidates.push_back({found->rank, static_cast<std::int32_t>(i), found->merged});
   }
-  std::priority_queue<Candidate> queue(std::less<>(), std::move(first_candidates));
+  std::priority_queue<Candidate> queue(std::less<Candidate>(), std::move(first_candidates));
   const auto add = [&](std::int32_t first, std::int32_t second) {
     if (first < 0 || second < 0) return;
     const Merge* found = find(at(first).id, at(second).id);

@@ -31,17 +31,17 @@ class Vocabulary {
   // not negative and below kMostIds: the caller has checked it.
   Vocabulary(std::vector<VocabularyEntry> entries, const std::string& where);
 
-  std::int32_t id_of(std::string_view token) const;       // -1 if there is none
-  const std::string* token_of(std::int32_t id) const;     // nullptr if there is none
-  Match longest_prefix_of(std::string_view text) const;   // the longest token that the text starts with, not ""
+  std::int32_t id_of(std::string_view token) const;      // -1 if there is none
+  const std::string* token_of(std::int32_t id) const;    // nullptr if there is none
+  Match longest_prefix_of(std::string_view text) const;  // the longest token that the text starts with, not ""
   std::size_t count() const { return entries_.size(); }
-  std::int32_t largest_id() const;                        // -1 if it is empty
+  std::int32_t largest_id() const;  // -1 if it is empty
   const std::vector<VocabularyEntry>& entries() const { return entries_; }
 
  private:
-  std::vector<VocabularyEntry> entries_;         // in the order of their bytes
-  std::vector<std::uint32_t> by_id_;             // places in entries_, in the order of their ids
-  std::array<std::uint32_t, 257> by_byte_{};     // where the entries that start with each byte begin, and their end
+  std::vector<VocabularyEntry> entries_;      // in the order of their bytes
+  std::vector<std::uint32_t> by_id_;          // places in entries_, in the order of their ids
+  std::array<std::uint32_t, 257> by_byte_{};  // where the entries that start with each byte begin, and their end
 };
 
 }  // namespace rapt::models

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/vocabulary.h"
-#include "models/word_model.h"
+#include "models/tokenizer/vocabulary.h"
+#include "models/tokenizer/word_model.h"
 
 namespace rapt::models {
 

@@ -1,5 +1,5 @@
 // Written by scripts/unicode_tables.py from Unicode 14.0.0: do not edit. unicode.cc reads these numbers.
-#include "models/unicode_tables.h"
+#include "models/tokenizer/unicode_tables.h"
 
 // clang-format off
 namespace rapt::models {

@@ -1,11 +1,11 @@
-#include "models/decoder.h"
+#include "models/tokenizer/decoder.h"
 
 #include <array>
 #include <cstddef>
 #include <string_view>
 #include <utility>
 
-#include "models/byte_level.h"
+#include "models/tokenizer/byte_level.h"
 
 namespace rapt::models {
 namespace {
@@ -19,16 +19,16 @@ void replace_all(std::string& text, std::string_view old, std::string_view by) {
 // The order is that of tokenizers; each replacement sees what those before it left.
 std::string cleaned_up(std::string text) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kReplacements{{{" .", "."},
-                                                                                        {" ?", "?"},
-                                                                                        {" !", "!"},
-                                                                                        {" ,", ","},
-                                                                                        {" ' ", "'"},
-                                                                                        {" n't", "n't"},
-                                                                                        {" 'm", "'m"},
-                                                                                        {" do not", " don't"},
-                                                                                        {" 's", "'s"},
-                                                                                        {" 've", "'ve"},
-                                                                                        {" 're", "'re"}}};
+                                                                                         {" ?", "?"},
+                                                                                         {" !", "!"},
+                                                                                         {" ,", ","},
+                                                                                         {" ' ", "'"},
+                                                                                         {" n't", "n't"},
+                                                                                         {" 'm", "'m"},
+                                                                                         {" do not", " don't"},
+                                                                                         {" 's", "'s"},
+                                                                                         {" 've", "'ve"},
+                                                                                         {" 're", "'re"}}};
   for (const auto& [old, by] : kReplacements) replace_all(text, old, by);
   return text;
 }

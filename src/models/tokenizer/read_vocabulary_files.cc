@@ -1,20 +1,20 @@
 // Tokenizers without tokenizer.json: vocab.txt as BERT has it, or vocab.json and merges.txt as GPT-2 and RoBERTa have
 // them. What tokenizer_config.json and special_tokens_map.json do not say is as in transformers.
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/text.h"
-#include "models/byte_bpe.h"
 #include "models/files.h"
-#include "models/quoted.h"
-#include "models/tokenizer_parts.h"
-#include "models/unicode.h"
-#include "models/word_piece.h"
+#include "models/tokenizer/byte_bpe.h"
+#include "models/tokenizer/parts.h"
+#include "models/tokenizer/quoted.h"
+#include "models/tokenizer/unicode.h"
+#include "models/tokenizer/word_piece.h"
 #include "rapt/error.h"
 
 namespace rapt::models {
@@ -38,7 +38,8 @@ class Settings {
 };
 
 bool starts_with_any(std::string_view name, std::initializer_list<std::string_view> beginnings) {
-  return std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view each) { return name.starts_with(each); });
+  return std::any_of(beginnings.begin(), beginnings.end(),
+                     [&](std::string_view each) { return name.starts_with(each); });
 }
 
 // Calls each(line, number) for the lines of a text file, from number 1 on.
@@ -135,7 +136,8 @@ bool is_roberta(const ModelFiles& files, const JsonEntry& config, const Vocabula
   if (name.starts_with("GPT2")) return false;
   if (!name.empty() && !name.starts_with("PreTrainedTokenizer")) {
     config.at("tokenizer_class")
-        .fail(text(quoted(name), " is not supported without a tokenizer.json; rapt has GPT2Tokenizer and RobertaTokenizer"));
+        .fail(text(quoted(name),
+                   " is not supported without a tokenizer.json; rapt has GPT2Tokenizer and RobertaTokenizer"));
   }
   const Settings model(files, "config.json");
   const std::string type = model.root().text_or("model_type", "");
@@ -167,7 +169,8 @@ TokenizerParts read_bert_vocabulary(const ModelFiles& files) {
     const auto entry = config.find("unk_token");
     return entry ? added_token(*entry).content : std::string("[UNK]");
   }();
-  parts.model = std::make_unique<WordPiece>(Vocabulary(std::move(entries), where), WordPieceOptions{.unknown = unknown}, where);
+  parts.model =
+      std::make_unique<WordPiece>(Vocabulary(std::move(entries), where), WordPieceOptions{.unknown = unknown}, where);
 
   using Kind = NormalizerStep::Kind;
   const bool lowers = config.boolean_or("do_lower_case", true);
@@ -203,8 +206,8 @@ TokenizerParts read_bpe_vocabulary(const ModelFiles& files) {
     if (!line.empty() && !line.starts_with("#version")) merges.push_back(read_merge(line, number, where_merges));
   });
   TokenizerParts parts;
-  parts.model = std::make_unique<ByteBpe>(read_vocabulary(JsonEntry(vocabulary, where), where), merges, ByteBpeOptions{},
-                                          where_merges);
+  parts.model = std::make_unique<ByteBpe>(read_vocabulary(JsonEntry(vocabulary, where), where), merges,
+                                          ByteBpeOptions{}, where_merges);
   const bool adds_space = config.boolean_or("add_prefix_space", false);
   parts.pre_tokenizer = {.byte_level = true, .adds_space = adds_space, .splits_as_gpt2 = true};
   parts.decoder.kind = Decoder::Kind::byte_level;

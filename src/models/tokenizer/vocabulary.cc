@@ -1,11 +1,10 @@
-#include "models/vocabulary.h"
+#include "models/tokenizer/vocabulary.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "core/text.h"
-#include "models/quoted.h"
+#include "models/tokenizer/quoted.h"
 #include "rapt/error.h"
 
 namespace rapt::models {
@@ -20,8 +19,9 @@ Vocabulary::Vocabulary(std::vector<VocabularyEntry> entries, const std::string& 
             [](const VocabularyEntry& a, const VocabularyEntry& b) { return a.token < b.token; });
   by_id_.resize(entries_.size());
   for (std::size_t i = 0; i < entries_.size(); ++i) by_id_[i] = static_cast<std::uint32_t>(i);
-  std::sort(by_id_.begin(), by_id_.end(),
-            [this](std::uint32_t a, std::uint32_t b) { return entries_[a].id < entries_[b].id; });
+  std::sort(by_id_.begin(), by_id_.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return entries_[a].id != entries_[b].id ? entries_[a].id < entries_[b].id : a < b;
+  });
   for (std::size_t i = 1; i < entries_.size(); ++i) {
     if (entries_[i - 1].token == entries_[i].token) {
       throw FileError(text(where, "the token ", quoted(entries_[i].token), " appears twice, as ", entries_[i - 1].id,
@@ -29,7 +29,8 @@ Vocabulary::Vocabulary(std::vector<VocabularyEntry> entries, const std::string& 
     }
     const VocabularyEntry &a = entries_[by_id_[i - 1]], &b = entries_[by_id_[i]];
     if (a.id == b.id) {
-      throw FileError(text(where, "the id ", a.id, " appears twice, for ", quoted(a.token), " and for ", quoted(b.token)));
+      throw FileError(
+          text(where, "the id ", a.id, " appears twice, for ", quoted(a.token), " and for ", quoted(b.token)));
     }
   }
   for (const VocabularyEntry& entry : entries_) {
@@ -41,15 +42,16 @@ Vocabulary::Vocabulary(std::vector<VocabularyEntry> entries, const std::string& 
 }
 
 std::int32_t Vocabulary::id_of(std::string_view token) const {
-  const auto found = std::lower_bound(entries_.begin(), entries_.end(), token,
-                                      [](const VocabularyEntry& entry, std::string_view name) { return entry.token < name; });
+  const auto found =
+      std::lower_bound(entries_.begin(), entries_.end(), token,
+                       [](const VocabularyEntry& entry, std::string_view name) { return entry.token < name; });
   return found != entries_.end() && found->token == token ? found->id : -1;
 }
 
 const std::string* Vocabulary::token_of(std::int32_t id) const {
-  const auto found = std::lower_bound(by_id_.begin(), by_id_.end(), id, [this](std::uint32_t place, std::int32_t value) {
-    return entries_[place].id < value;
-  });
+  const auto found =
+      std::lower_bound(by_id_.begin(), by_id_.end(), id,
+                       [this](std::uint32_t place, std::int32_t value) { return entries_[place].id < value; });
   return found != by_id_.end() && entries_[*found].id == id ? &entries_[*found].token : nullptr;
 }
 

@@ -1,10 +1,10 @@
-#include "models/pre_tokenizer.h"
+#include "models/tokenizer/pre_tokenizer.h"
 
 #include <string_view>
 
 #include "core/utf8.h"
-#include "models/byte_level.h"
-#include "models/unicode.h"
+#include "models/tokenizer/byte_level.h"
+#include "models/tokenizer/unicode.h"
 
 namespace rapt::models {
 namespace {

@@ -2,6 +2,7 @@
 // Unicode; these are the same (scripts/unicode_tables.py).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,13 +11,13 @@ namespace rapt::models {
 
 // The classes of a code point, as bits.
 enum CharacterClass : std::uint8_t {
-  kLetter = 1,        // \p{L} in the expression of GPT-2
-  kNumber = 2,        // \p{N} there
-  kSpace = 4,         // white space, everywhere
-  kPunctuation = 8,   // BERT isolates it; all of ASCII that is neither a letter, a digit nor a space
-  kNonspacing = 16,   // the marks that BERT's strip_accents removes
-  kOther = 32,        // what BERT's clean_text removes: control, format and private use
-  kMark = 64,         // what the normalizer StripAccents removes
+  kLetter = 1,           // \p{L} in the expression of GPT-2
+  kNumber = 2,           // \p{N} there
+  kSpace = 4,            // white space, everywhere
+  kPunctuation = 8,      // BERT isolates it; all of ASCII that is neither a letter, a digit nor a space
+  kNonspacing = 16,      // the marks that BERT's strip_accents removes
+  kOther = 32,           // what BERT's clean_text removes: control, format and private use
+  kMark = 64,            // what the normalizer StripAccents removes
   kWordCharacter = 128,  // \w
 };
 

@@ -1,11 +1,11 @@
-#include "models/unicode.h"
+#include "models/tokenizer/unicode.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <vector>
 
 #include "core/utf8.h"
-#include "models/unicode_tables.h"
+#include "models/tokenizer/unicode_tables.h"
 
 namespace rapt::models {
 namespace {
@@ -57,7 +57,8 @@ class Runs {
     }
   }
   std::uint8_t operator()(char32_t point) const {
-    const auto after = std::upper_bound(starts_.begin(), starts_.end(), static_cast<std::uint32_t>(point) << 8U | 0xFFU);
+    const auto after =
+        std::upper_bound(starts_.begin(), starts_.end(), static_cast<std::uint32_t>(point) << 8U | 0xFFU);
     return static_cast<std::uint8_t>(*(after - 1));
   }
 

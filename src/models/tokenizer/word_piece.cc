@@ -1,10 +1,10 @@
-#include "models/word_piece.h"
+#include "models/tokenizer/word_piece.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "core/text.h"
-#include "models/quoted.h"
+#include "models/tokenizer/quoted.h"
 #include "rapt/error.h"
 
 namespace rapt::models {
@@ -19,7 +19,8 @@ Vocabulary without_prefix(const Vocabulary& all, const std::string& prefix, cons
 }
 
 std::int64_t characters_of(std::string_view word) {
-  return std::count_if(word.begin(), word.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80; });
+  return std::count_if(word.begin(), word.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80; });
 }
 
 }  // namespace
@@ -30,7 +31,8 @@ WordPiece::WordPiece(Vocabulary vocabulary, const WordPieceOptions& options, con
       most_characters_(options.most_characters),
       continuations_(without_prefix(this->vocabulary(), options.prefix, where)) {
   if (unknown_ < 0) {
-    throw FileError(text(where, "the vocabulary does not have ", quoted(options.unknown), ", the token of unknown words"));
+    throw FileError(
+        text(where, "the vocabulary does not have ", quoted(options.unknown), ", the token of unknown words"));
   }
 }
 

@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "core/text.h"
-#include "models/quoted.h"
-#include "models/tokenizer_parts.h"
+#include "models/tokenizer/parts.h"
+#include "models/tokenizer/quoted.h"
 
 namespace rapt::models {
 namespace {
@@ -51,9 +51,8 @@ void add_normalizer(const JsonEntry& entry, std::vector<NormalizerStep>& steps) 
   } else if (type == "StripAccents") {
     add(Kind::strip_marks);
   } else if (type == "Strip") {
-    steps.push_back({.kind = Kind::strip,
-                     .left = entry.at("strip_left").boolean(),
-                     .right = entry.at("strip_right").boolean()});
+    steps.push_back(
+        {.kind = Kind::strip, .left = entry.at("strip_left").boolean(), .right = entry.at("strip_right").boolean()});
   } else if (type == "Replace") {
     const JsonEntry pattern = entry.at("pattern");
     const std::optional<JsonEntry> literal = pattern.find("String");
@@ -61,7 +60,8 @@ void add_normalizer(const JsonEntry& entry, std::vector<NormalizerStep>& steps) 
     if (literal->text().empty()) literal->fail("is empty");
     steps.push_back({.kind = Kind::replace, .pattern = literal->text(), .content = entry.at("content").text()});
   } else {
-    refuse_type(entry, type, "BertNormalizer, Lowercase, NFC, NFD, NFKC, NFKD, Replace, Sequence, Strip and StripAccents");
+    refuse_type(entry, type,
+                "BertNormalizer, Lowercase, NFC, NFD, NFKC, NFKD, Replace, Sequence, Strip and StripAccents");
   }
 }
 

@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "models/aligned_text.h"
+#include "models/tokenizer/aligned_text.h"
 
 namespace rapt::models {
 
 struct NormalizerStep {
   enum class Kind : std::uint8_t {
-    clean,           // BERT: removes control characters, makes all white space ' '
-    spread_chinese,  // BERT: a space on each side of a Chinese character
+    clean,             // BERT: removes control characters, makes all white space ' '
+    spread_chinese,    // BERT: a space on each side of a Chinese character
     strip_nonspacing,  // BERT: removes nonspacing marks (after nfd)
-    strip_marks,     // removes all marks
+    strip_marks,       // removes all marks
     lower,
     nfd,
     nfc,

@@ -1,4 +1,4 @@
-// Numbers about code points, as text: src/models/unicode.cc reads them. scripts/unicode_tables.py writes them, and says
+// Numbers about code points, as text, which unicode.cc reads. scripts/unicode_tables.py writes them, and says
 // what they mean.
 #pragma once
 

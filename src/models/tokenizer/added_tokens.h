@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "models/normalizer.h"
-#include "models/vocabulary.h"
+#include "models/tokenizer/normalizer.h"
+#include "models/tokenizer/vocabulary.h"
 
 namespace rapt::models {
 
@@ -47,9 +47,9 @@ class AddedTokens {
   std::vector<Part> split(std::string_view text, bool normalized) const;
 
  private:
-  Vocabulary patterns_[2];                         // by `normalized`; the numbers of tokens in tokens_
-  std::vector<AddedToken> tokens_;                 // in the order of their ids
-  std::map<std::int32_t, std::string> decoded_;    // by id, where it is not the content
+  Vocabulary patterns_[2];                       // by `normalized`; the numbers of tokens in tokens_
+  std::vector<AddedToken> tokens_;               // in the order of their ids
+  std::map<std::int32_t, std::string> decoded_;  // by id, where it is not the content
 };
 
 }  // namespace rapt::models

@@ -1,11 +1,11 @@
-#include "models/byte_level.h"
+#include "models/tokenizer/byte_level.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 
 #include "core/utf8.h"
-#include "models/unicode.h"
+#include "models/tokenizer/unicode.h"
 
 namespace rapt::models {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/json_value.h"
+#include "models/tokenizer/json_value.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/text.h"
-#include "models/quoted.h"
+#include "models/tokenizer/quoted.h"
 #include "rapt/error.h"
 
 namespace rapt::models {
@@ -106,7 +106,8 @@ class Builder : public nlohmann::json_sax<Json> {
 };
 
 const char* kind_of(const JsonValue& value) {
-  constexpr const char* kKinds[] = {"null", "true or false", "a whole number", "a number", "a string", "an array", "an object"};
+  constexpr const char* kKinds[] = {"null",     "true or false", "a whole number", "a number",
+                                    "a string", "an array",      "an object"};
   return kKinds[value.value.index()];
 }
 
@@ -126,7 +127,8 @@ void JsonEntry::expected(const char* what) const { fail(rapt::text("expected ", 
 
 std::string JsonEntry::path_of(std::string_view key) const {
   std::string shown(key);
-  if (!std::all_of(key.begin(), key.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; })) {
+  if (!std::all_of(key.begin(), key.end(),
+                   [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; })) {
     shown = quoted(key);
   }
   return path_.empty() ? shown : path_ + "." + shown;

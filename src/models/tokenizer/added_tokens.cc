@@ -1,12 +1,12 @@
-#include "models/added_tokens.h"
+#include "models/tokenizer/added_tokens.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "core/text.h"
 #include "core/utf8.h"
-#include "models/quoted.h"
-#include "models/unicode.h"
+#include "models/tokenizer/quoted.h"
+#include "models/tokenizer/unicode.h"
 #include "rapt/error.h"
 
 namespace rapt::models {

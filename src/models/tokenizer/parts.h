@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "models/added_tokens.h"
-#include "models/decoder.h"
-#include "models/json_value.h"
-#include "models/normalizer.h"
-#include "models/pre_tokenizer.h"
-#include "models/word_model.h"
+#include "models/tokenizer/added_tokens.h"
+#include "models/tokenizer/decoder.h"
+#include "models/tokenizer/json_value.h"
+#include "models/tokenizer/normalizer.h"
+#include "models/tokenizer/pre_tokenizer.h"
+#include "models/tokenizer/word_model.h"
 
 namespace rapt::models {
 

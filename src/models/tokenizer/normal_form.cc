@@ -1,4 +1,4 @@
-#include "models/normal_form.h"
+#include "models/tokenizer/normal_form.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "models/aligned_text.h"
-#include "models/unicode.h"
+#include "models/tokenizer/aligned_text.h"
+#include "models/tokenizer/unicode.h"
 
 namespace rapt::models {
 namespace {

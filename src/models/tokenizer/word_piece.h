@@ -8,15 +8,15 @@
 #include <string_view>
 #include <vector>
 
-#include "models/vocabulary.h"
-#include "models/word_model.h"
+#include "models/tokenizer/vocabulary.h"
+#include "models/tokenizer/word_model.h"
 
 namespace rapt::models {
 
 struct WordPieceOptions {
   std::string unknown = "[UNK]";
-  std::string prefix = "##";             // of continuations
-  std::int64_t most_characters = 100;    // of a word; a longer one is unknown
+  std::string prefix = "##";           // of continuations
+  std::int64_t most_characters = 100;  // of a word; a longer one is unknown
 };
 
 class WordPiece : public WordModel {
