@@ -7,8 +7,8 @@
 
 #include "core/text.h"
 #include "models/files.h"
-#include "models/json_value.h"
-#include "models/quoted.h"
+#include "models/tokenizer/json_value.h"
+#include "models/tokenizer/quoted.h"
 #include "rapt/error.h"
 
 namespace rapt::models {

@@ -1,11 +1,12 @@
-// The files of a model as people have them: a folder with config.json, a tokenizer and safetensors files. A page has the
-// same files in memory.
+// The files of a model as people have them: a folder with config.json, a tokenizer and safetensors files. A page has
+// the same files in memory.
 //
 //   const ModelFiles files = ModelFiles::folder("all-MiniLM-L6-v2");
 //   const Model model = Model::read(files);
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -40,6 +41,7 @@ class ModelFiles {
  private:
   std::string where_;
   std::map<std::string, std::string, std::less<>> texts_;
+  std::map<std::string, std::uintmax_t, std::less<>> too_long_;  // files of a folder that were not read, with their sizes
   std::vector<SafetensorsFile> weights_;
 };
 

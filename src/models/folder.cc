@@ -46,7 +46,11 @@ ModelFiles ModelFiles::folder(const std::string& path) {
       weights.push_back(at->path().string());
     } else if (name.extension() == ".json" || name.extension() == ".txt") {
       const std::uintmax_t size = at->file_size(none);
-      if (size <= kMostText) files.texts_.emplace(name.string(), whole_text(at->path()));
+      if (size > kMostText) {
+        files.too_long_.emplace(name.string(), size);
+      } else {
+        files.texts_.emplace(name.string(), whole_text(at->path()));
+      }
     }
   }
   if (error) throw FileError("model: " + path + ": the folder cannot be read: " + error.message());

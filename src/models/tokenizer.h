@@ -43,8 +43,8 @@ class Tokenizer {
   // The text of tokens, without special ones, as tokenizers' decode(…, skip_special_tokens=True) gives it.
   std::string decode(std::span<const std::int32_t> ids) const;
 
-  std::int64_t size() const;            // the number of ids: the largest id + 1
-  Token token(std::int32_t id) const;   // its text; begin and end are 0
+  std::int64_t size() const;           // the number of ids: the largest id + 1
+  Token token(std::int32_t id) const;  // its text; begin and end are 0
 
  private:
   struct Kind;

@@ -44,10 +44,11 @@ RULES = {
     "cases": (["include"], [], False),
     "train": (["include", "core:number_words.h", "core:utf8.h"], [], False),
     "exhibits": (["include", "core:utf8.h", "models:shares.h"], ["nlohmann/"], False),
+    "models": (["include", "core:utf8.h", "core:text.h"], ["nlohmann/"], False),
     "bindings": (["include", "train", "exhibits"], ["nanobind/", "emscripten", "nlohmann/"], True),
     "cli": (["include", "cases", "train", "exhibits", "models", "harness"], ["CLI/", "fmt/", "nlohmann/"], True),
     "examples": (["include"], [], False),
-    "fuzz": (["include", "core:engine.h"], [], False),
+    "fuzz": (["include", "core:engine.h", "models:files.h", "models:tokenizer.h"], [], False),
     "harness": (["include"], ["fmt/"], True),
     "bench": (["include"], [], False),
 }

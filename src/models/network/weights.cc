@@ -5,7 +5,7 @@
 
 #include "core/text.h"
 #include "models/files.h"
-#include "models/quoted.h"
+#include "models/tokenizer/quoted.h"
 #include "rapt/error.h"
 
 namespace rapt::models {
