@@ -64,6 +64,13 @@ void show_legend(Page& page, const Reading& reading) {
   }
 }
 
+// The end of a path, which says more than its beginning.
+std::string end_of(const std::string& path, int width) {
+  std::size_t at = 0;
+  while (columns(std::string_view(path).substr(at)) >= width) (void)next_code_point(path, at);
+  return at == 0 ? path : "…" + path.substr(at);
+}
+
 std::string quoted(const std::string& word) {
   return word.find_first_of(" '\"$`\\*?&;|<>()") == std::string::npos ? word : fmt::format("\"{}\"", word);
 }
@@ -97,7 +104,7 @@ void show_ideas(Page& page, const Reading& reading) {
 void show_reading_title(Page& page, const Reading& reading) {
   const models::ModelConfig& config = reading.model.config();
   const exhibits::Lang lang = reading.options.lang;
-  page.line(page.terminal().bold(fmt::format("rapt show · {}", label_of(reading.files.where()))));
+  page.line(page.terminal().bold("rapt show · " + end_of(label_of(reading.files.where()), page.room() - 12)));
   page.line();
   std::string tokens;
   for (const std::string& name : reading.names) tokens += fmt::format("{}{}", tokens.empty() ? "" : " ", name);

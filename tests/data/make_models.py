@@ -24,7 +24,7 @@ import transformers
 from safetensors.torch import save_file
 
 FOLDER = pathlib.Path(__file__).parent / "models"
-SIZES = {"width": 16, "layers": 2, "heads": 4, "hidden": 24, "positions": 24}
+SIZES = {"width": 16, "layers": 2, "heads": 4, "hidden": 24, "positions": 40}
 OFF = [(0, 1), (1, 3)]  # layer, head
 WORDS = """the a cat dog animal street sat saw ran on and it was too tired because did not cross ' t . , ! ?
 ##s ##ed ##ing rain ##y""".split()
@@ -64,7 +64,7 @@ def byte_level(special):
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
     trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=280, show_progress=False, special_tokens=special,
+        vocab_size=340, show_progress=False, special_tokens=special,
         initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()))
     tokenizer.train_from_iterator(TEXTS * 4, trainer)
     return tokenizer
@@ -80,7 +80,7 @@ def write_gpt2(folder):
 def write_roberta(folder):
     tokenizer = byte_level(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
     tokenizer.post_processor = tokenizers.processors.RobertaProcessing(
-        sep=("</s>", 2), cls=("<s>", 0), add_prefix_space=False)
+        sep=("</s>", 2), cls_token=("<s>", 0), add_prefix_space=False)
     folder.joinpath("tokenizer.json").write_text(tokenizer.to_str(pretty=False) + "\n", encoding="utf-8")
     return tokenizer.get_vocab_size()
 

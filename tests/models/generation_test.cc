@@ -57,8 +57,8 @@ TEST_F(TinyGeneration, EndsWhereThePositionsEnd) {
   Generation generation(model_, tiny_.ids());
   int count = 0;
   for (; !generation.full(); ++count) (void)generation.next();
-  EXPECT_EQ(count, 13);  // after 12 of 24 positions; nothing follows the token that would be the 25th
-  EXPECT_EQ(refusal_of([&] { (void)generation.next(); }), "the text has 25 tokens; the model has positions for 24");
+  EXPECT_EQ(count, 29);  // after 12 of 40 positions; nothing follows the token that would be the 41st
+  EXPECT_EQ(refusal_of([&] { (void)generation.next(); }), "the text has 41 tokens; the model has positions for 40");
 }
 
 TEST_F(TinyGeneration, DrawsByTheSeed) {

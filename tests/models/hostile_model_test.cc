@@ -81,7 +81,7 @@ TEST(HostileConfig, IsRefusedForASizeThatIsNone) {
             "width");
   EXPECT_EQ(with("bert", "layer_norm_eps", -1.0),
             "model: bert: config.json says layer_norm_eps is -1; it must be a number from 0 to 1");
-  EXPECT_THAT(with("roberta", "pad_token_id", 23), HasSubstr("positions start after the padding token's"));
+  EXPECT_THAT(with("roberta", "pad_token_id", 39), HasSubstr("positions start after the padding token's"));
 }
 
 TEST(HostileConfig, IsRefusedForWhatRaptDoesNotCompute) {

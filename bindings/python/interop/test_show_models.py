@@ -35,7 +35,7 @@ def trained_tokenizer(family):
                                              show_progress=False)
     tokenizer.train_from_iterator(SENTENCES, trainer)
     if family == "roberta":
-        tokenizer.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+        tokenizer.post_processor = tokenizers.processors.RobertaProcessing(sep=("</s>", 2), cls_token=("<s>", 0), add_prefix_space=False)
     return tokenizer
 
 
