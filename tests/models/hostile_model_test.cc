@@ -57,8 +57,7 @@ TEST(HostileConfig, IsRefusedByTheNameOfItsKind) {
 }
 
 TEST(HostileConfig, IsRefusedIfItIsNoObject) {
-  EXPECT_EQ(of_text("{\"model_type\": }"),
-            "model: m: config.json: byte 16: not JSON from \"{\\\"model_type\\\": }\" on");
+  EXPECT_THAT(of_text("{\"model_type\": }"), HasSubstr("model: m: config.json: byte 16: not JSON"));
   EXPECT_EQ(of_text("[]"), "model: m: config.json is not an object with entries");
   EXPECT_EQ(of_text(R"({"model_type": "bert", "model_type": "gpt2"})"),
             "model: m: config.json: the key \"model_type\" appears twice in an object");
@@ -103,7 +102,7 @@ TEST(LyingConfig, IsRefusedByEntryTensorAndSizes) {
   EXPECT_EQ(with("bert", "hidden_size", 32),
             "model: bert: config.json says hidden_size is 32, so size 1 of \"bert.embeddings.word_embeddings.weight\" "
             "must be "
-            "32; it is 16 in (36, 16)");
+            "32; it is 16 in (35, 16)");
   EXPECT_THAT(with("gpt2", "n_inner", 20),
               HasSubstr("n_inner is 20, so size 1 of \"transformer.h.0.mlp.c_fc.weight\""));
   EXPECT_THAT(with("distilbert", "vocab_size", 1000),
@@ -140,7 +139,7 @@ TEST(HostileWeights, AreRefusedByTheirNames) {
 TEST(HostileWeights, AreRefusedIfTwoFilesHaveATensor) {
   TinyModel tiny("bert");
   models::ModelFiles files = tiny.files();
-  const std::vector<std::byte> again = safetensors_bytes({{"cls.predictions.bias", Tensor({36}, DType::f32).view()}});
+  const std::vector<std::byte> again = safetensors_bytes({{"cls.predictions.bias", Tensor({35}, DType::f32).view()}});
   files.add("more.safetensors", again);
   EXPECT_EQ(
       refusal_of([&] { (void)models::Model::read(files); }),

@@ -16,7 +16,6 @@ namespace {
 
 using models::Model;
 using models::Predicts;
-using models::Run;
 using ::testing::HasSubstr;
 
 constexpr double kWeights = 2e-6, kHidden = 2e-5;
@@ -25,12 +24,12 @@ class TinyModels : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Of, TinyModels, ::testing::Values("bert", "distilbert", "roberta", "gpt2"),
                          [](const auto& name) { return std::string(name.param); });
 
-Run run_of(TinyModel& tiny, const models::RunOptions& options = {.logits = true}) {
+models::Run run_of(TinyModel& tiny, const models::RunOptions& options = {.logits = true}) {
   const models::ModelFiles files = tiny.files();
   return Model::read(files).run(tiny.ids(), options);
 }
 
-void expect_same_runs(const Run& a, const Run& b) {
+void expect_same_runs(const models::Run& a, const models::Run& b) {
   expect_same(a.hidden, b.hidden);
   expect_same(a.weights, b.weights);
   expect_same(a.logits, b.logits);
@@ -38,7 +37,7 @@ void expect_same_runs(const Run& a, const Run& b) {
 
 TEST_P(TinyModels, AnswerAsTransformersDid) {
   TinyModel tiny(GetParam());
-  const Run run = run_of(tiny);
+  const models::Run run = run_of(tiny);
   EXPECT_LT(largest_difference(run.weights, tiny.expected.at("weights")), kWeights);
   EXPECT_LT(largest_difference(run.hidden, tiny.expected.at("hidden")), kHidden);
   EXPECT_LT(largest_difference(run.logits, tiny.expected.at("logits")), kHidden);
@@ -46,7 +45,7 @@ TEST_P(TinyModels, AnswerAsTransformersDid) {
 
 TEST_P(TinyModels, GiveTheSameBitsFromFilesOf16Bits) {
   TinyModel tiny(GetParam());
-  const Run whole = run_of(tiny);
+  const models::Run whole = run_of(tiny);
   for (const DType dtype : {DType::f16, DType::bf16}) {
     tiny.store_as(dtype);  // their weights are exact in both
     expect_same_runs(run_of(tiny), whole);
@@ -55,7 +54,7 @@ TEST_P(TinyModels, GiveTheSameBitsFromFilesOf16Bits) {
 
 TEST_P(TinyModels, AreReadFromSeveralFiles) {
   TinyModel tiny(GetParam());
-  const Run whole = run_of(tiny);
+  const models::Run whole = run_of(tiny);
   const models::ModelFiles files = tiny.files(3);
   ASSERT_EQ(files.weights().size(), 3);
   expect_same_runs(Model::read(files).run(tiny.ids(), {.logits = true}), whole);
@@ -63,7 +62,7 @@ TEST_P(TinyModels, AreReadFromSeveralFiles) {
 
 TEST_P(TinyModels, AreReadUnderAnyPrefix) {
   TinyModel tiny(GetParam());
-  const Run whole = run_of(tiny);
+  const models::Run whole = run_of(tiny);
   tiny.rename([](const std::string& name) { return "0.auto_model." + name; });
   expect_same_runs(run_of(tiny), whole);
 }
@@ -71,14 +70,14 @@ TEST_P(TinyModels, AreReadUnderAnyPrefix) {
 // As the model without a prediction head is stored.
 TEST_P(TinyModels, AreReadWithoutAPrefixAndWithoutAHead) {
   TinyModel tiny(GetParam());
-  const Run whole = run_of(tiny);
+  const models::Run whole = run_of(tiny);
   const std::string own = tiny.name == "gpt2" ? "transformer." : tiny.name + ".";
   std::erase_if(tiny.tensors, [&](const auto& each) { return !each.first.starts_with(own); });
   ASSERT_FALSE(tiny.tensors.empty());
   tiny.rename([&](const std::string& name) { return name.substr(own.size()); });
   const models::ModelFiles files = tiny.files();
   const Model model = Model::read(files);
-  const Run bare = model.run(tiny.ids(), {.logits = true});
+  const models::Run bare = model.run(tiny.ids(), {.logits = true});
   expect_same(bare.hidden, whole.hidden);
   expect_same(bare.weights, whole.weights);
   EXPECT_EQ(model.predicts(), tiny.name == "gpt2" ? Predicts::next : Predicts::nothing);
@@ -87,7 +86,7 @@ TEST_P(TinyModels, AreReadWithoutAPrefixAndWithoutAHead) {
 
 TEST_P(TinyModels, ReadTheOldNamesOfLayerNorms) {
   TinyModel tiny(GetParam());
-  const Run whole = run_of(tiny);
+  const models::Run whole = run_of(tiny);
   std::int64_t renamed = 0;
   tiny.rename([&](std::string name) {
     const bool is_norm = name.find("orm.") != std::string::npos || name.find("ln_") != std::string::npos;
@@ -102,13 +101,13 @@ TEST_P(TinyModels, ReadTheOldNamesOfLayerNorms) {
 
 TEST_P(TinyModels, ContributeNothingFromHeadsThatAreOff) {
   TinyModel tiny(GetParam());
-  const Run run = run_of(tiny, {.off = {{0, 1}, {1, 3}}});
+  const models::Run run = run_of(tiny, {.off = {{0, 1}, {1, 3}}});
   EXPECT_LT(largest_difference(run.hidden, tiny.expected.at("off.hidden")), kHidden);
   EXPECT_GT(largest_difference(run.hidden, tiny.expected.at("hidden")), 0.01);
   const Tensor none({12, 12}, DType::f32);
   expect_same(run.weights.view().select(0, 0).select(0, 1), none);
   // The other heads of the first layer do not notice.
-  const Run whole = run_of(tiny);
+  const models::Run whole = run_of(tiny);
   for (const int head : {0, 2, 3}) {
     expect_same(run.weights.view().select(0, 0).select(0, head), whole.weights.view().select(0, 0).select(0, head));
   }
@@ -116,7 +115,7 @@ TEST_P(TinyModels, ContributeNothingFromHeadsThatAreOff) {
 
 TEST_P(TinyModels, ReturnOnlyWhatIsWanted) {
   TinyModel tiny(GetParam());
-  const Run run = run_of(tiny, {.hidden = false, .weights = false});
+  const models::Run run = run_of(tiny, {.hidden = false, .weights = false});
   EXPECT_EQ(run.hidden.count() + run.weights.count() + run.logits.count(), 0);
 }
 
@@ -151,7 +150,7 @@ TEST(TinyGpt2, ScalesScoresAsItsConfigSays) {
 
 TEST(TinyGpt2, PredictsWithAMatrixOfItsOwnIfTheConfigSaysSo) {
   TinyModel tiny("gpt2");
-  const Run tied = run_of(tiny);
+  const models::Run tied = run_of(tiny);
   tiny.config["tie_word_embeddings"] = false;
   EXPECT_EQ(run_of(tiny).logits.count(), 0);  // the file has none
   Tensor table = tiny.tensors.at("transformer.wte.weight").clone();
