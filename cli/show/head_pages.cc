@@ -25,6 +25,13 @@ bool is_word(const Reading& reading, std::int64_t token) {
   return !models::is_delimiter(of.text, of.special, token == 0) && !of.special;
 }
 
+// A token's name, with its number if the text has the name more than once.
+std::string name_at(const Reading& reading, std::int64_t token) {
+  const std::string& name = reading.names[static_cast<std::size_t>(token)];
+  const bool repeats = std::count(reading.names.begin(), reading.names.end(), name) > 1;
+  return repeats ? fmt::format("{} ({})", name, token) : name;
+}
+
 struct Pair {
   models::HeadPlace place;
   std::int64_t from = 0, to = 0;
@@ -154,10 +161,9 @@ void draw_targets(Page& page, const Reading& reading, std::int64_t from) {
 void draw_pairs(Page& page, const Reading& reading, std::vector<Pair> pairs, bool with_place) {
   keep_strongest(pairs, 8);
   for (const Pair& pair : pairs) {
-    const std::string& from = reading.names[static_cast<std::size_t>(pair.from)];
-    const std::string& to = reading.names[static_cast<std::size_t>(pair.to)];
     const std::string place = with_place ? fmt::format("{}.{}  ", pair.place.layer, pair.place.head) : "";
-    page.line(fmt::format("{:.2f}  {}{} → {}", pair.weight, place, from, to));
+    page.line(
+        fmt::format("{:.2f}  {}{} → {}", pair.weight, place, name_at(reading, pair.from), name_at(reading, pair.to)));
   }
 }
 
@@ -180,9 +186,8 @@ void show_layer(Page& page, const Reading& reading) {
         fmt::format("{:>3}  {} {}", head, off ? kOffGlyph : words_of(summary.habit).glyph,
                     pad_right(off ? in(lang, {"switched off", "已关闭"}) : summary_words(summary, lang), 38));
     if (!pairs.empty() && !off) {
-      line += page.terminal().dim(fmt::format(" {:.2f} {} → {}", pairs[0].weight,
-                                              reading.names[static_cast<std::size_t>(pairs[0].from)],
-                                              reading.names[static_cast<std::size_t>(pairs[0].to)]));
+      line += page.terminal().dim(fmt::format(" {:.2f} {} → {}", pairs[0].weight, name_at(reading, pairs[0].from),
+                                              name_at(reading, pairs[0].to)));
     }
     page.line(clip(line, page.terminal().has_color() ? std::numeric_limits<int>::max() : page.room()));
   }

@@ -48,6 +48,7 @@ void show_legend(Page& page, const Reading& reading) {
   const std::array<Best, models::kHabits> all = best_of(reading);
   int widest = 0;
   for (int n = 0; n < models::kHabits; ++n) {
+    if (all[static_cast<std::size_t>(n)].count == 0) continue;
     widest = std::max(widest, columns(words_of(static_cast<Habit>(n)).name.in(lang)));
   }
   for (int n = 0; n < models::kHabits; ++n) {
@@ -59,8 +60,10 @@ void show_legend(Page& page, const Reading& reading) {
                                          best.place.layer, best.place.head, best.share)
                                     : in(lang, {"most: {}.{}, {:.0f}% of its weight", "最明显：{}.{}，权重的 {:.0f}%"},
                                          best.place.layer, best.place.head, 100.0 * best.share);
+    constexpr int kBefore = 3 + 2 + 2 + 4 + 3;  // glyph, count and gaps
     page.line(fmt::format("{}  {}  {:>4}   {}", cell_of(page.terminal(), habit, 3),
-                          pad_right(words_of(habit).name.in(lang), widest), best.count, page.terminal().dim(example)));
+                          pad_right(words_of(habit).name.in(lang), widest), best.count,
+                          page.terminal().dim(clip(example, std::max(1, page.room() - widest - kBefore)))));
   }
 }
 
