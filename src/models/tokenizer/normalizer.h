@@ -25,8 +25,8 @@ struct NormalizerStep {
   };
 
   Kind kind = Kind::lower;
-  bool left = true, right = true;  // strip
-  std::string pattern, content;    // replace
+  bool left = true, right = true;          // strip
+  std::string pattern = {}, content = {};  // replace
 };
 
 struct Normalizer {

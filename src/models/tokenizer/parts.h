@@ -27,8 +27,8 @@ struct PostStep {
   };
 
   Kind kind = Kind::wrap;
-  bool keeps_first_space = false;           // trim: the space that the pre-tokenizer added
-  std::vector<std::int32_t> before, after;  // wrap
+  bool keeps_first_space = false;                     // trim: the space that the pre-tokenizer added
+  std::vector<std::int32_t> before = {}, after = {};  // wrap
 };
 
 struct TokenizerParts {

@@ -18,7 +18,7 @@ enum class SplitStep : std::uint8_t {
 };
 
 struct PreTokenizer {
-  std::vector<SplitStep> steps;
+  std::vector<SplitStep> steps = {};
   // Byte-level BPE, after the steps.
   bool byte_level = false;
   bool adds_space = false;  // in front of a text that does not start with one
