@@ -7,8 +7,8 @@
 
 #include "models/files.h"
 #include "models/model.h"
+#include "models/tiny_model.h"
 #include "support/files.h"
-#include "support/tiny_model.h"
 
 namespace rapt::test {
 namespace {
@@ -18,7 +18,7 @@ using models::Model;
 using models::ModelFiles;
 using ::testing::HasSubstr;
 
-const std::string kBert = RAPT_TEST_DATA "/models/bert";
+constexpr const char* kBert = RAPT_TEST_DATA "/models/bert";
 
 TEST(ModelFolder, IsReadWhole) {
   const ModelFiles files = ModelFiles::folder(kBert);
@@ -53,7 +53,7 @@ TEST(ModelFolder, IsReadThroughTheLinksOfASnapshot) {
 TEST(ModelFolder, IsRestrictedToTheWeightsFileThatIsNamed) {
   const TemporaryFolder folder;
   for (const auto& each : fs::directory_iterator(kBert)) fs::copy_file(each.path(), folder / each.path().filename());
-  fs::copy_file(kBert + "/model.safetensors", folder / "other.safetensors");
+  fs::copy_file(fs::path(kBert) / "model.safetensors", folder / "other.safetensors");
   EXPECT_THAT(refusal_of([&] {
                 const ModelFiles both = ModelFiles::folder(folder.path());
                 (void)Model::read(both);

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "models/files.h"
+#include "models/tiny_model.h"
 #include "support/files.h"
-#include "support/tiny_model.h"
 
 namespace rapt::test {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "models/files.h"
 #include "models/model.h"
+#include "models/tiny_model.h"
 #include "support/files.h"
-#include "support/tiny_model.h"
 
 namespace rapt::test {
 namespace {

@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "models/tiny_model.h"
 #include "support/files.h"
-#include "support/tiny_model.h"
 
 namespace rapt::test {
 namespace {

@@ -1,33 +1,68 @@
-#include "support/tiny_model.h"
+// The tiny models of tests/data/models (make_models.py), in memory, where a test can change them.
+#pragma once
 
-#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "models/files.h"
 #include "rapt/safetensors.h"
+#include "rapt/tensor.h"
 #include "support/files.h"
+#include "support/safetensors.h"
 
 namespace rapt::test {
 
-TinyModel::TinyModel(const std::string& named)
+struct TinyModel {
+  explicit TinyModel(const std::string& name);  // bert, distilbert, roberta, gpt2
+
+  // Renames every tensor: rename(name) is the new name.
+  void rename(const std::function<std::string(const std::string&)>& rename);
+  void store_as(DType dtype);
+
+  // The files, with the tensors divided among `count` safetensors files. Valid while this object is alive.
+  models::ModelFiles files(std::size_t count = 1);
+
+  std::vector<std::int32_t> ids() const { return whole_numbers("ids"); }
+  std::vector<std::int32_t> whole_numbers(const std::string& expected) const;
+
+  std::string name;
+  nlohmann::json config;
+  std::map<std::string, Tensor> tensors;
+  Safetensors expected;
+
+ private:
+  std::list<std::vector<std::byte>> bytes_;  // of the files
+};
+
+// ---------------------------------------------------------------- what the functions do
+
+inline TinyModel::TinyModel(const std::string& named)
     : name(named),
       config(nlohmann::json::parse(read_raw(RAPT_TEST_DATA "/models/" + named + "/config.json"))),
       tensors(read_safetensors(RAPT_TEST_DATA "/models/" + named + "/model.safetensors").tensors),
       expected(read_safetensors(RAPT_TEST_DATA "/models/" + named + ".expected.safetensors")) {}
 
-void TinyModel::rename(const std::function<std::string(const std::string&)>& rename) {
+inline void TinyModel::rename(const std::function<std::string(const std::string&)>& rename) {
   std::map<std::string, Tensor> renamed;
   for (auto& [old, tensor] : tensors) renamed.emplace(rename(old), std::move(tensor));
   tensors = std::move(renamed);
 }
 
-void TinyModel::store_as(DType dtype) {
+inline void TinyModel::store_as(DType dtype) {
   for (auto& [tensor_name, tensor] : tensors) tensor = tensor.to(dtype);
 }
 
-models::ModelFiles TinyModel::files(std::size_t count) {
+inline models::ModelFiles TinyModel::files(std::size_t count) {
   models::ModelFiles files;
   files.set_where(name);
   const std::string text = config.dump();
@@ -42,13 +77,14 @@ models::ModelFiles TinyModel::files(std::size_t count) {
   return files;
 }
 
-std::vector<std::int32_t> TinyModel::whole_numbers(const std::string& of) const {
+inline std::vector<std::int32_t> TinyModel::whole_numbers(const std::string& of) const {
   std::vector<std::int32_t> numbers;
   for (const float number : expected.at(of).values<float>()) numbers.push_back(static_cast<std::int32_t>(number));
   return numbers;
 }
 
-double largest_difference(const ConstTensorView& a, const ConstTensorView& b) {
+// The largest difference of two tensors of the same shape.
+inline double largest_difference(const ConstTensorView& a, const ConstTensorView& b) {
   EXPECT_EQ(a.shape(), b.shape());
   if (a.shape() != b.shape()) return INFINITY;
   const Tensor x = Tensor::copy_of(a, DType::f64), y = Tensor::copy_of(b, DType::f64);
