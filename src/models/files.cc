@@ -25,8 +25,7 @@ bool ModelFiles::has(std::string_view name) const { return texts_.contains(name)
 
 std::string_view ModelFiles::text(std::string_view name) const {
   const auto refuse_length = [&](std::uintmax_t bytes) {
-    throw FileError(
-        rapt::text("model: ", where_, ": ", name, " has ", bytes, " bytes; rapt reads up to ", kMostText));
+    throw FileError(rapt::text("model: ", where_, ": ", name, " has ", bytes, " bytes; rapt reads up to ", kMostText));
   };
   if (const auto long_one = too_long_.find(name); long_one != too_long_.end()) refuse_length(long_one->second);
   const auto found = texts_.find(name);

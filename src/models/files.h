@@ -41,7 +41,8 @@ class ModelFiles {
  private:
   std::string where_;
   std::map<std::string, std::string, std::less<>> texts_;
-  std::map<std::string, std::uintmax_t, std::less<>> too_long_;  // files of a folder that were not read, with their sizes
+  std::map<std::string, std::uintmax_t, std::less<>>
+      too_long_;  // files of a folder that were not read, with their sizes
   std::vector<SafetensorsFile> weights_;
 };
 

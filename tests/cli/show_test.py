@@ -205,7 +205,7 @@ class Show(unittest.TestCase):
                 file.write(arrays.safetensors(bare))
             self.assertIn("these weights predict nothing", self.refused(folder, "the [MASK]", "--next"))
 
-    def test_a_damaged_folder_is_refused_in_words(self):
+    def test_a_damaged_folder_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertIn("there is no", self.refused(folder, code=1))
             shutil.copy(os.path.join(model("bert"), "vocab.txt"), folder)

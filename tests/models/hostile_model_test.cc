@@ -1,4 +1,4 @@
-// Configs and weights that lie: each is refused in words that say which entry, which tensor and which sizes.
+// Configs and weights that lie: each is refused with a message that names the entry, the tensor and the sizes.
 #include <cstdint>
 #include <string>
 
