@@ -75,8 +75,8 @@ double relative_change(const ConstTensorView& a, const ConstTensorView& b) {
 Reading::Reading(const ShowOptions& given)
     : options(given),
       files(models::ModelFiles::folder(given.model)),
-      tokenizer(models::Tokenizer::read(files)),
       model(models::Model::read(files)),
+      tokenizer(models::Tokenizer::read(files)),
       text(given.text.value_or(kSentence)) {
   check_options(options, model);
   tokens = tokenizer.encode(text);

@@ -29,8 +29,8 @@ struct Reading {
 
   const ShowOptions& options;
   models::ModelFiles files;
+  models::Model model;  // before the tokenizer: of what cannot be read, the kind of the model is the first reason
   models::Tokenizer tokenizer;
-  models::Model model;
   std::string text;
   std::vector<models::Token> tokens;
   std::vector<std::string> names;  // of the tokens, for labels

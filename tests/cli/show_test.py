@@ -186,6 +186,8 @@ class Show(unittest.TestCase):
         self.assertIn("--layer: the model has layer 0 to 1", self.refused(bert, "--layer", "2"))
         self.assertIn("--head: the model has head 0 to 3", self.refused(bert, "--layer", "0", "--head", "4"))
         self.assertIn("--off: '5' is not a layer and a head", self.refused(bert, "--off", "5"))
+        self.assertIn("not UTF-8", self.refused(bert, b"\xff", code=1))
+        self.assertIn("there are no tokens", self.refused(gpt2, "", code=1))
         self.assertIn("there is no head 7.0; layers are 0 to 1", self.refused(bert, "--off", "7.0", code=1))
         self.assertIn("--token: 'horse' is not in the text", self.refused(bert, "the cat", "--token", "horse"))
         self.assertIn("--generate: a bert model does not continue", self.refused(bert, "--generate", "3"))
@@ -207,12 +209,13 @@ class Show(unittest.TestCase):
 
     def test_a_damaged_folder_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
-            self.assertIn("there is no", self.refused(folder, code=1))
-            shutil.copy(os.path.join(model("bert"), "vocab.txt"), folder)
-            shutil.copy(os.path.join(model("bert"), "tokenizer_config.json"), folder)
+            self.assertIn("there is no config.json", self.refused(folder, code=1))
             with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
                 json.dump({"model_type": "t5"}, file)
             self.assertIn("model_type is \"t5\"", self.refused(folder, code=1))
+            for name in ("config.json", "model.safetensors"):
+                shutil.copy(os.path.join(model("bert"), name), folder)
+            self.assertIn("there is no tokenizer.json", self.refused(folder, code=1))
 
 
 if __name__ == "__main__":
