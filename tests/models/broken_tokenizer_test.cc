@@ -28,7 +28,7 @@ struct Broken {
 // clang-format off
 const std::vector<Broken> kBroken = {
     {"Empty", "", "byte 1: not JSON from \"\" on"},
-    {"Cut", R"({"model":{"type":"Wo)", "byte 20: not JSON from \"\\\"Wo\" on"},
+    {"Cut", R"({"model":{"type":"Wo)", "byte 21: not JSON from \"\\\"Wo\" on"},
     {"NotAnObject", "[]", "expected an object, found an array"},
     {"NoModel", "{}", "has no \"model\""},
     {"ModelIsNull", R"({"model":null})", "has no \"model\""},

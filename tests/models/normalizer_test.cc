@@ -89,16 +89,16 @@ TEST(Normalizer, NormalFormsComposeAndDecompose) {
             "0-3");  // never composed
 }
 
-TEST(Normalizer, MarksAreSortedAndKeepTheirOrigins) {
+TEST(Normalizer, MarksAreSortedAndTakeTheOriginsOfTheirPlaces) {
   // A dot below (class 220) goes before an acute (230) and composes past it.
   EXPECT_EQ(in_form(NormalForm::nfd, "e\u0301\u0323"),
             "e0-1 \u0323"
-            "3-5 \u0301"
-            "1-3");
+            "1-3 \u0301"
+            "3-5");
   EXPECT_EQ(in_form(NormalForm::nfc, "e\u0301\u0323"),
             "\u1EB9"
             "0-1 \u0301"
-            "1-3");
+            "3-5");
   // Marks of one class keep their order, and the second one is blocked.
   EXPECT_EQ(in_form(NormalForm::nfc, "x\u0300\u0301"),
             "x0-1 \u0300"

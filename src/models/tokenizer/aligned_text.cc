@@ -27,8 +27,7 @@ AlignedText AlignedText::slice(std::size_t begin, std::size_t end) const {
 }
 
 Origin AlignedText::origin_of(std::size_t begin, std::size_t end) const {
-  const Origin first = origins_[begin], last = origins_[end - 1];
-  return {first.begin, std::max(first.begin, last.end)};
+  return {origins_[begin].begin, origins_[end - 1].end};
 }
 
 void AlignedText::clear() {

@@ -28,8 +28,8 @@ class AlignedText {
   }
   AlignedText slice(std::size_t begin, std::size_t end) const;
 
-  // The bytes of the input that the bytes [begin, end) of the text came from, as tokenizers count them: from the start
-  // of the first byte's origin to the end of the last byte's. Where marks were reordered, that may be less than all.
+  // The bytes of the input that the bytes [begin, end) of the text came from. Origins never go backwards, because a
+  // Rewriter reads the old text in its order.
   Origin origin_of(std::size_t begin, std::size_t end) const;
 
   void clear();

@@ -9,8 +9,8 @@ class AlignedText;
 
 enum class NormalForm : std::uint8_t { nfd, nfc, nfkd, nfkc };
 
-// Changes a text to a form. Characters keep their origins as they do in tokenizers: a composed character has the origin
-// of its first part.
+// Changes a text to a form. Origins are as in tokenizers: a composed character has the origin of its first part, and
+// marks that change places have the origins of their new places.
 void normalize(AlignedText& text, NormalForm form);
 
 }  // namespace rapt::models

@@ -44,7 +44,8 @@ ByteBpe::Merges read_merges(const JsonEntry& entry, const std::string& where) {
     }
     const JsonEntry pair = entry.item(i);
     if (pair.array().size() != 2) pair.fail("expected two tokens");
-    merges.emplace_back(pair.item(0).text(), pair.item(1).text());
+    const std::string &first = pair.item(0).text(), &second = pair.item(1).text();
+    merges.emplace_back(first, second);
   }
   return merges;
 }
