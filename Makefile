@@ -56,9 +56,13 @@ test-python: build-python ## the Python package: install it in build/venv, run i
 
 # Tests of the package that need PyTorch, and the guide's code blocks, which test-python leaves out.
 wanting_torch := $(addprefix bindings/python/tests/test_,torch.py layer_torch.py show_inputs.py guide.py)
+# The program that runs rapt's tokenizers, which test-interop compares with the real ones.
+.PHONY: build-tokenize
+build-tokenize: build/release/build.ninja
+	cmake --build --preset release --parallel $(JOBS) --target rapt_tokenize
 # PyTorch and the other libraries come from PyPI into build/peers-venv (some gigabytes).
 .PHONY: test-interop
-test-interop: build-python ## PyTorch, transformers and ONNX on rapt, and their own tests
+test-interop: build-python build-tokenize ## PyTorch, transformers and ONNX on rapt, and their own tests
 	venv=$$(scripts/peers.sh) && eval "$$(scripts/peers-env.sh $$venv)" && \
 	$$venv/bin/python -m pip install --quiet --no-deps --force-reinstall build/python/*.whl && \
 	RAPT_TEST_INSTALLED=1 $$venv/bin/python -m pytest --quiet bindings/python/interop $(wanting_torch) $(PYTESTS)

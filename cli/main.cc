@@ -21,6 +21,7 @@
 #include "cli/info.h"
 #include "cli/option_list.h"
 #include "cli/run/options.h"
+#include "cli/show/show.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/terminal.h"
 #include "cli/train/generate.h"
@@ -75,6 +76,8 @@ ExitCode run_command(int argc, char** argv) {
   Command rapt(app);
   ExplainOptions explain_options;
   const Command explain = add_explain(rapt, explain_options);
+  ShowOptions show_options;
+  const Command show = add_show(rapt, show_options);
   RunOptions run_options;
   const Command run = add_run(rapt, run_options);
   TrainOptions train_options;
@@ -125,6 +128,7 @@ ExitCode run_command(int argc, char** argv) {
   }
 
   if (explain.is_given()) return run_explain(explain_options);
+  if (show.is_given()) return run_show(show_options);
   const bool alone = argc == 2;
   if (run.is_given()) return alone ? run_generate({}) : run_run(run_options);
   if (train.is_given()) return run_train(train_options);

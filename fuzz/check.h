@@ -1,5 +1,6 @@
-// What must hold for any input: it is either rejected with rapt::Error or read completely, and after writing and
-// reading it again the result is the same. Each function throws std::logic_error if this does not hold.
+// What must hold for any input: it is either rejected with rapt::Error or read completely. After writing and reading a
+// file of tensors again, the result is the same; the tokens of a tokenizer are tokens that it has. Each function throws
+// std::logic_error if this does not hold.
 #pragma once
 
 #include <cstddef>
@@ -10,5 +11,7 @@ namespace rapt::fuzz {
 void check_safetensors(std::span<const std::byte> bytes);
 void check_npy(std::span<const std::byte> bytes);
 void check_npz(std::span<const std::byte> bytes);
+// Files of a tokenizer, separated by zero bytes. Each starts with its name and the end of a line.
+void check_tokenizer(std::span<const std::byte> bytes);
 
 }  // namespace rapt::fuzz

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-60}
 [ $# -gt 0 ] && shift
-if [ $# -eq 0 ]; then set -- safetensors npy npz; fi
+if [ $# -eq 0 ]; then set -- safetensors npy npz tokenizer; fi
 mkdir -p build/fuzz/findings
 
 for name in "$@"; do

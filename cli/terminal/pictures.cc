@@ -115,6 +115,15 @@ Block weight_map(const Terminal& terminal, const Labels& labels, const std::stri
   return block;
 }
 
+std::string shade(const Terminal& terminal, double weight, int width) {
+  if (terminal.has_color()) return terminal.heat(weight, spaces(width));
+  constexpr std::array<std::string_view, 5> kShades{"·", "░", "▒", "▓", "█"};
+  const std::string_view mark = kShades[std::min<std::size_t>(4, static_cast<std::size_t>(weight * 5.0))];
+  std::string text;
+  for (int n = 0; n < width; ++n) text += mark;
+  return text;
+}
+
 int strip_cell(const Terminal& terminal) {
   constexpr int kRoomForTwo = 70;  // for 24 numbers of two columns, a name and the gaps between heads
   return terminal.width() >= kRoomForTwo ? 2 : 1;

@@ -48,6 +48,9 @@ Block weight_map(const Terminal& terminal, const Labels& labels, const std::stri
 // The width of a cell with which two maps, if there are two, fit next to each other: 5 columns, or 4.
 int weight_map_cell(const Terminal& terminal, const Labels& labels, std::int64_t maps);
 
+// A weight as a coloured cell, or as a shade of grey.
+std::string shade(const Terminal& terminal, double weight, int width);
+
 // Signed numbers, one row of E: small coloured cells with a gap every `group` (without colour: # + · - =).
 int strip_cell(const Terminal& terminal);  // columns per number
 std::string strip(const Terminal& terminal, const ConstTensorView& row, std::int64_t group, double largest);

@@ -1,7 +1,6 @@
 #include "cli/train/heads_page.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <set>
 #include <string>
@@ -23,13 +22,6 @@ std::string filled(std::string_view mark, int times) {
   return text;
 }
 
-// A weight as a coloured cell, or as a shade of grey.
-std::string cell_of(const Terminal& terminal, double weight, int width) {
-  if (terminal.has_color()) return terminal.heat(weight, filled(" ", width));
-  constexpr std::array<std::string_view, 5> kShades{"·", "░", "▒", "▓", "█"};
-  return filled(kShades[std::min<std::size_t>(4, static_cast<std::size_t>(weight * 5.0))], width);
-}
-
 // Row i: what token i attends to.
 Block map_of(const Terminal& terminal, const std::string& title, const std::vector<std::string>& names,
              const ConstTensorView& weights, int cell) {
@@ -42,7 +34,7 @@ Block map_of(const Terminal& terminal, const std::string& title, const std::vect
   block.lines.push_back(terminal.dim(pad_right(header, block.width)));
   for (std::int64_t i = 0; i < count; ++i) {
     std::string line = names[static_cast<std::size_t>(i)] + " ";
-    for (std::int64_t j = 0; j <= i; ++j) line += cell_of(terminal, weights.at<float>(i, j), cell);
+    for (std::int64_t j = 0; j <= i; ++j) line += shade(terminal, weights.at<float>(i, j), cell);
     const int used = 2 + cell * static_cast<int>(i + 1);
     block.lines.push_back(line + filled(" ", block.width - used));
   }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <utility>
 
+#include "models/shares.h"
 #include "rapt/attention.h"
 
 namespace rapt::exhibits {
@@ -59,41 +61,19 @@ void check(Walk& walk) {
 }
 
 HeadSummary summarize(const Walk& walk, const ConstTensorView& weights) {
-  const std::int64_t length = walk.length;
-  const auto mean = [](double sum, std::int64_t count) { return count == 0 ? 0.0 : sum / static_cast<double>(count); };
-
-  double previous = 0;
-  double next = 0;
-  double first = 0;
-  double itself = 0;
-  double same = 0;
-  double entropy = 0;
-  bool repeats = false;
-  for (std::int64_t i = 0; i < length; ++i) {
-    if (i > 0) previous += weights.at<double>(i, i - 1);
-    if (i > 0) first += weights.at<double>(i, 0);
-    if (i + 1 < length) next += weights.at<double>(i, i + 1);
-    itself += weights.at<double>(i, i);
-    for (std::int64_t j = 0; j < length; ++j) {
-      const double p = weights.at<double>(i, j);
-      const bool equal =
-          walk.sentence.ids[static_cast<std::size_t>(i)] == walk.sentence.ids[static_cast<std::size_t>(j)];
-      repeats = repeats || (equal && i != j);
-      if (equal) same += p;
-      if (p > 0) entropy -= p * std::log(p);
-    }
-  }
+  const models::Shares shares = models::shares_of<double>(weights, std::span<const std::int64_t>(walk.sentence.ids),
+                                                          [](std::int64_t /*row*/) { return true; });
   const std::array<std::pair<double, Habit>, 4> candidates{{
-      {mean(previous, length - 1), Habit::previous},
-      {mean(same, length), repeats ? Habit::same : Habit::itself},
-      {mean(first, length - 1), Habit::first},
-      {mean(next, length - 1), Habit::next},
+      {shares.previous, Habit::previous},
+      {shares.same, shares.repeats ? Habit::same : Habit::itself},
+      {shares.first, Habit::first},
+      {shares.next, Habit::next},
   }};
   const auto best = std::max_element(candidates.begin(), candidates.end(),
                                      [](const auto& a, const auto& b) { return a.first < b.first; });
-  HeadSummary summary{best->second, best->first, std::exp(mean(entropy, length))};
+  HeadSummary summary{best->second, best->first, std::exp(shares.entropy)};
   // A repeated word matters only if the head really attends to the other occurrence.
-  if (summary.habit == Habit::same && mean(itself, length) > 0.95 * summary.share) summary.habit = Habit::itself;
+  if (summary.habit == Habit::same && shares.itself > 0.95 * summary.share) summary.habit = Habit::itself;
   if (summary.share < 0.5) summary.habit = Habit::spread;
   return summary;
 }

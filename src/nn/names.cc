@@ -71,6 +71,7 @@ constexpr std::array kSpellings{
     Spelling{F::q_linear, "", "q_linear", "k_linear", "v_linear", "o_linear", false, false, true},
     Spelling{F::q_linear, "", "q_linear", "k_linear", "v_linear", "out_linear"},
     Spelling{F::q_linear, "", "q_linear", "k_linear", "v_linear", "out"},
+    Spelling{F::q_linear, "", "q_lin", "k_lin", "v_lin", "out_lin"},
     Spelling{F::wq, "", "wq", "wk", "wv", "wo", false, false, true},
     Spelling{F::q_proj, "", "q_proj", "k_proj", "v_proj", "o_proj", false, false, true},
     Spelling{F::q_proj, "", "q_proj", "k_proj", "v_proj", "out_proj"},

@@ -120,6 +120,7 @@ LAYERS = {
     "w_query": lambda: Layer(["W_query", "W_key", "W_value", "out_proj"], (False, False, False, True),
                              mask=("mask", upper(torch.bool))),
     "q_linear": lambda: Layer(["q_linear", "k_linear", "v_linear", "o_linear"]),
+    "distilbert": lambda: Layer(["q_lin", "k_lin", "v_lin", "out_lin"]),
     "wq": lambda: Layer(["wq", "wk", "wv", "wo"], NONE, kv_heads=2,
                         mask=("mask", torch.full((1, 1, CONTEXT, CONTEXT), -torch.inf).triu(1))),
     "o_proj": lambda: Layer(["q_proj", "k_proj", "v_proj", "o_proj"], NONE, kv_heads=1),

@@ -26,6 +26,7 @@ void check_all(const char* format, void (*check)(std::span<const std::byte>)) {
 
 TEST(FuzzCorpus, OfSafetensorsHolds) { check_all("safetensors", fuzz::check_safetensors); }
 TEST(FuzzCorpus, OfNpyHolds) { check_all("npy", fuzz::check_npy); }
+TEST(FuzzCorpus, OfTokenizerHolds) { check_all("tokenizer", fuzz::check_tokenizer); }
 TEST(FuzzCorpus, OfNpzHolds) { check_all("npz", fuzz::check_npz); }
 
 }  // namespace

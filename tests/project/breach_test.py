@@ -19,7 +19,7 @@ import unittest
 import include_rules
 
 ROOT = BUILD = pathlib.Path(".")
-LAYERS = ["core", "reference", "cpu", "cuda", "io", "attention", "nn", "cases", "train", "exhibits", "cli", "harness"]
+LAYERS = ["core", "reference", "cpu", "cuda", "io", "attention", "nn", "cases", "train", "exhibits", "models", "cli", "harness"]
 
 
 def commands():
