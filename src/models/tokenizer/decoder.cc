@@ -17,7 +17,7 @@ void replace_all(std::string& text, std::string_view old, std::string_view by) {
 }
 
 // The order is that of tokenizers; each replacement sees what those before it left.
-std::string cleaned_up(std::string text) {
+void clean_up(std::string& text) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kReplacements{{{" .", "."},
                                                                                          {" ?", "?"},
                                                                                          {" !", "!"},
@@ -30,7 +30,6 @@ std::string cleaned_up(std::string text) {
                                                                                          {" 've", "'ve"},
                                                                                          {" 're", "'re"}}};
   for (const auto& [old, by] : kReplacements) replace_all(text, old, by);
-  return text;
 }
 
 }  // namespace
@@ -45,7 +44,8 @@ std::string Decoder::text_of(const std::vector<std::string>& tokens) const {
       case Kind::word_piece: {
         std::string piece = token;
         if (i > 0) piece = token.starts_with(prefix) ? token.substr(prefix.size()) : " " + token;
-        text += cleans_up ? cleaned_up(std::move(piece)) : piece;
+        if (cleans_up) clean_up(piece);
+        text += piece;
         break;
       }
     }

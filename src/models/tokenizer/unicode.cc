@@ -34,7 +34,7 @@ class Numbers {
 
   // Digits are printable ASCII from '#' on, without the backslash.
   std::uint32_t next_digit() {
-    const auto code = static_cast<std::uint32_t>(*at_++);
+    const std::uint32_t code = static_cast<unsigned char>(*at_++);
     return code - '#' - (code > '\\' ? 1 : 0);
   }
 
@@ -187,9 +187,9 @@ void decompose(char32_t point, bool compatible, std::u32string& to) {
     return;
   }
   if (const char32_t syllable = point - kFirstSyllable; syllable < kSyllables) {
-    to += kFirstLead + syllable / (kVowels * kTails);
-    to += kFirstVowel + syllable % (kVowels * kTails) / kTails;
-    if (syllable % kTails != 0) to += kFirstTail + syllable % kTails;
+    to.push_back(kFirstLead + syllable / (kVowels * kTails));
+    to.push_back(kFirstVowel + syllable % (kVowels * kTails) / kTails);
+    if (syllable % kTails != 0) to.push_back(kFirstTail + syllable % kTails);
     return;
   }
   std::u32string_view parts = tables().canonical.find(point);
