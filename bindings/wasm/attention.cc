@@ -159,7 +159,7 @@ val weights_map(const val& query, const val& key, const val& given) {
         attention_options(given, {"batch", "head", "queries", "keys", "rows", "columns", "cell"});
     if (!options.masks.empty() || !options.alibi_slopes.empty() || options.sinks.defined() ||
         !options.key_lengths.empty() || options.dropout.rate != 0.0) {
-      throw Error("weightsMap takes scale, softcap, causal, window, alignment and engine, and no other option");
+      throw Error("weightsMap does not support masks, alibiSlopes, sinks, keyLengths or dropout");
     }
     const auto whole = [&](const char* name, int otherwise) {
       return is_given(given) && is_given(given[name]) ? given[name].as<int>() : otherwise;

@@ -52,8 +52,9 @@ RAPT_HOST_DEVICE VisibleKeys visible_keys(const Arguments& call, const Sequence&
   return keys;
 }
 
-// The shortest range of queries of a sequence outside which no query sees any of the keys from … to − 1. A query inside
-// the range may also see none of these keys; visible_keys says whether it does.
+// The shortest range that contains every query of a sequence that sees at least one of the keys `from` to `to` − 1.
+// Some queries in the range may see none of these keys; visible_keys says which. If no query sees them, the range need
+// not be empty.
 RAPT_HOST_DEVICE QueryRange visible_queries(const Arguments& call, const Sequence& sequence, std::int32_t from,
                                             std::int32_t to) {
   if (to > sequence.key_count) to = sequence.key_count;

@@ -56,7 +56,8 @@ void check_tensors(const Checks& checks, std::int64_t head_size, const Tensors& 
                  " partially; it must be the same tensor, or have separate memory");
 }
 
-// The positions of `rows` batch rows of `length` tokens.
+// Checks the positions given for `rows` batch rows, each of `length` tokens, and returns the position of each token as
+// a rule.
 PositionRule resolved(const Checks& checks, const RotaryPositions& positions, std::int64_t rows, std::int64_t length) {
   const std::span<const std::int64_t> given = positions.given();
   const auto check_all = [&](const char* list, std::int64_t following) {

@@ -1,5 +1,5 @@
-// A case as CUDA kernels receive it, on a machine without a GPU: resolved into arguments whose pointers refer to host
-// memory.
+// The arguments that CUDA kernels would receive for a test case, with pointers to host memory instead of GPU memory, so
+// that a machine without a GPU can test code that uses them.
 #pragma once
 
 #include <cstddef>

@@ -39,8 +39,8 @@ def attention_forward(
     if query.device.type != "cpu":
         raise ValueError(f"rapt: the model's tensors are on {query.device}; rapt's attention runs on the CPU")
     if cache is not None:
-        raise NotImplementedError("rapt: continuous batching uses its own paged cache; use another "
-                                  "attn_implementation for it, or model.generate, whose caches are supported")
+        raise NotImplementedError("rapt: continuous batching is not supported, because it uses its own paged cache; "
+                                  "use another attn_implementation, or use model.generate, whose caches are supported")
     query, key, value = _of_types_that_go_together(query, key, value)
     masks, options = _masks(module, query, key, attention_mask, is_causal, sliding_window)
     if position_bias is not None:
